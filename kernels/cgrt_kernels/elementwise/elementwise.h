@@ -1,0 +1,30 @@
+// Elementwise operations on fp32 arrays: plan once, launch into any target.
+//
+//   CGRT_ASSIGN_OR_RETURN(ElementwisePlan plan, plan_elementwise(DeviceRef(0), {ElementwiseOp::kAxpy, n}));
+//   CGRT_RETURN_IF_ERROR(launch_elementwise(stream.ref(), plan, {.out = y, .a = x, .b = y, .alpha = 2.0f}));
+//
+// A plan is a value and depends on the device and the descriptor only: the same plan serves any
+// pointers. Launching is asynchronous, needs no workspace and allocates nothing.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/elementwise/op.h"
+
+namespace cgrt::kernels {
+
+struct ElementwisePlan {
+  ElementwiseDesc desc;
+  ElementwiseKernel kernel;
+  LaunchConfig config;
+};
+
+// kInvalidArgument for 0 elements.
+absl::StatusOr<ElementwisePlan> plan_elementwise(ContextRef context, const ElementwiseDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
+absl::Status launch_elementwise(LaunchTarget target, const ElementwisePlan& plan, const ElementwiseArgs& args);
+
+}  // namespace cgrt::kernels

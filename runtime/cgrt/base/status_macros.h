@@ -1,0 +1,28 @@
+// Early return for absl::Status and absl::StatusOr.
+//
+//   CGRT_RETURN_IF_ERROR(stream.synchronize());
+//   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(device));
+#pragma once
+
+#include <utility>
+
+#include "absl/base/optimization.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#define CGRT_RETURN_IF_ERROR(expression)                                    \
+  do {                                                                      \
+    absl::Status cgrt_status = (expression);                                \
+    if (ABSL_PREDICT_FALSE(!cgrt_status.ok())) return cgrt_status;          \
+  } while (false)
+
+#define CGRT_ASSIGN_OR_RETURN(declaration, ...) \
+  CGRT_ASSIGN_OR_RETURN_AT(CGRT_CONCAT(cgrt_result_, __LINE__), declaration, __VA_ARGS__)
+
+#define CGRT_ASSIGN_OR_RETURN_AT(result, declaration, ...)                  \
+  auto result = (__VA_ARGS__);                                              \
+  if (ABSL_PREDICT_FALSE(!result.ok())) return std::move(result).status();  \
+  declaration = *std::move(result)
+
+#define CGRT_CONCAT(a, b) CGRT_CONCAT_AGAIN(a, b)
+#define CGRT_CONCAT_AGAIN(a, b) a##b

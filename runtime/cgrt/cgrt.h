@@ -1,0 +1,23 @@
+// All of cgrt but the simulator. See the headers for what each room holds.
+#pragma once
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt/device/context.h"
+#include "cgrt/device/device.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/dump/dump.h"
+#include "cgrt/exec/graph_exec.h"
+#include "cgrt/graph/capture.h"
+#include "cgrt/graph/cursor.h"
+#include "cgrt/graph/graph.h"
+#include "cgrt/graph/scope.h"
+#include "cgrt/graph/snapshot.h"
+#include "cgrt/inspect/json.h"
+#include "cgrt/launch/kernel.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt/launch/occupancy.h"
+#include "cgrt/memory/buffer.h"
+#include "cgrt/memory/copy.h"
+#include "cgrt/stream/event.h"
+#include "cgrt/stream/launch_target.h"
+#include "cgrt/stream/stream.h"

@@ -1,0 +1,54 @@
+// ContextRef: where streams, events, buffers and graph nodes live: the primary context of a device,
+// or a CUcontext that the caller has (green, non-primary).
+//
+//   CGRT_ASSIGN_OR_RETURN(Stream a, Stream::create(DeviceRef(0)));
+//   CGRT_ASSIGN_OR_RETURN(Stream b, Stream::create(my_context));
+//
+// A value; thread-safe. cgrt never selects a device for its caller: a context is made current only
+// inside the calls that the driver requires it for (create, allocate, load, instantiate), and the
+// caller's stack of contexts is as it was when they return.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/device.h"
+
+namespace cgrt {
+
+class ContextRef {
+ public:
+  // The device's primary context. It is retained when first needed and kept for the life of the
+  // process, as the CUDA runtime does.
+  ContextRef(DeviceRef device) : ordinal_(device.ordinal()) {}
+  // Must outlive what is made in it.
+  ContextRef(CUcontext context) : context_(context) {}
+  ContextRef(std::nullptr_t) = delete;
+
+  absl::StatusOr<CUcontext> get() const;
+  absl::StatusOr<DeviceRef> device() const;
+
+ private:
+  CUcontext context_ = nullptr;
+  int ordinal_ = -1;
+};
+
+// Makes a context current for a scope.
+//
+//   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
+class ScopedContext {
+ public:
+  static absl::StatusOr<ScopedContext> enter(CUcontext context);
+  ScopedContext(ScopedContext&& other) noexcept : entered_(other.entered_) { other.entered_ = false; }
+  ScopedContext& operator=(ScopedContext&&) = delete;
+  ~ScopedContext();
+
+ private:
+  ScopedContext() = default;
+  bool entered_ = true;
+};
+
+}  // namespace cgrt

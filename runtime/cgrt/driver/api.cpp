@@ -1,0 +1,117 @@
+#include "cgrt/driver/api.h"
+
+#include <dlfcn.h>
+
+#include <mutex>
+#include <string>
+
+namespace cgrt::driver {
+namespace internal {
+
+std::atomic<const Api*> current{nullptr};
+
+}  // namespace internal
+
+namespace {
+
+std::atomic<std::uint32_t> next_generation{1};
+
+CUresult resolve_through_cudart(CUkernel* kernel, const KernelIdentity* identity) {
+  return identity->lookup(identity->symbol, kernel);
+}
+
+struct Loaded {
+  Api table;
+  std::string error;
+};
+
+void load_entry(PFN_cuGetProcAddress_v12000 get, const char* name, int version, Need need, void** slot,
+                void* missing, std::string& absent) {
+  void* found = nullptr;
+  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  // Some stub libraries return an error and leave the pointer null: both are checked.
+  const CUresult result = get(name, &found, version, CU_GET_PROC_ADDRESS_DEFAULT, &status);
+  if (result == CUDA_SUCCESS && found != nullptr) {
+    *slot = found;
+    return;
+  }
+  *slot = missing;
+  if (need == Need::kRequired && absent.empty()) absent = name;
+}
+
+Loaded load_driver() {
+  Loaded loaded;
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    loaded.error =
+        "No CUDA driver: libcuda.so.1 could not be loaded. Install the NVIDIA driver (580 or newer for CUDA 13), "
+        "or, inside a container, start it with the GPU made visible (docker run --gpus all).";
+    return loaded;
+  }
+  const auto get = reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));
+  if (get == nullptr) {
+    loaded.error = "The CUDA driver is older than 12.0: libcuda.so.1 has no cuGetProcAddress_v2. Install driver 580 or newer.";
+    return loaded;
+  }
+  std::string absent;
+  Api table;
+#define CGRT_ENTRY(name, version, need)                                             \
+  load_entry(get, "cu" #name, version, Need::need, reinterpret_cast<void**>(&table.name), \
+             reinterpret_cast<void*>(&internal::Stub<PFN_cu##name##_v##version>::not_in_driver), absent);
+#include "cgrt/driver/entry_points.def"
+#undef CGRT_ENTRY
+  if (!absent.empty()) {
+    loaded.error = "The CUDA driver lacks " + absent +
+                   ", which cgrt needs: it is a stub library or older than 12.4. Install driver 580 or newer.";
+    return loaded;
+  }
+  table.ResolveKernel = &resolve_through_cudart;
+  // Not an entry of the table: called here and nowhere else.
+  PFN_cuInit_v2000 init = &internal::Stub<PFN_cuInit_v2000>::not_in_driver;
+  load_entry(get, "cuInit", 2000, Need::kRequired, reinterpret_cast<void**>(&init),
+             reinterpret_cast<void*>(&internal::Stub<PFN_cuInit_v2000>::not_in_driver), absent);
+  const CUresult started = init(0);
+  if (started != CUDA_SUCCESS) {
+    const char* text = nullptr;
+    table.GetErrorString(started, &text);
+    loaded.error = std::string("The CUDA driver is installed but cuInit failed: ") + (text != nullptr ? text : "unknown error") +
+                   " (CUresult " + std::to_string(static_cast<int>(started)) +
+                   "). Check that nvidia-smi lists a device and that CUDA_VISIBLE_DEVICES does not hide it.";
+    return loaded;
+  }
+  loaded.table = table;
+  loaded.table.generation = next_generation.fetch_add(1);
+  return loaded;
+}
+
+// Never destroyed: handles may be given back after main has returned.
+const Loaded& driver_table() {
+  static const Loaded& loaded = *new Loaded(load_driver());
+  return loaded;
+}
+
+}  // namespace
+
+namespace internal {
+
+const Api& load() {
+  const Api& table = driver_table().table;
+  const Api* expected = nullptr;
+  current.compare_exchange_strong(expected, &table);
+  return *current.load();
+}
+
+}  // namespace internal
+
+const Api& install(Api& table) {
+  table.generation = next_generation.fetch_add(1);
+  const Api& previous = api();
+  internal::current.store(&table);
+  return previous;
+}
+
+void restore(const Api& table) { internal::current.store(&table); }
+
+const char* load_error() { return driver_table().error.c_str(); }
+
+}  // namespace cgrt::driver

@@ -1,0 +1,100 @@
+// The driver table: the one door through which cgrt reaches CUDA.
+//
+//   const CUresult result = driver::api().StreamQuery(stream);
+//
+// The table is filled from libcuda.so.1 on first use. With no driver on the machine every entry is
+// a stub that returns CUDA_ERROR_STUB_LIBRARY, and an entry that the driver lacks returns
+// CUDA_ERROR_NOT_SUPPORTED; no entry is ever null. The simulator (simulator/simulator.h) and the
+// instruments (driver/instrument.h) install tables of their own.
+//
+// Thread-safe, except that install() must not run beside other calls into cgrt.
+#pragma once
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "cgrt/driver/kernel_identity.h"
+
+namespace cgrt::driver {
+
+enum class Need { kRequired, kOptional };
+
+// Not the driver's: turns a kernel's identity into a handle. The driver's table asks cudart in the
+// kernel's own translation unit, the simulator answers from the identity itself.
+using PFN_ResolveKernel = CUresult (*)(CUkernel* kernel, const KernelIdentity* identity);
+
+namespace internal {
+
+template <class Pfn>
+struct Stub;
+template <class... Args>
+struct Stub<CUresult (*)(Args...)> {
+  static CUresult no_driver(Args...) { return CUDA_ERROR_STUB_LIBRARY; }
+  static CUresult not_in_driver(Args...) { return CUDA_ERROR_NOT_SUPPORTED; }
+};
+
+}  // namespace internal
+
+struct Api {
+#define CGRT_ENTRY(name, version, need) \
+  PFN_cu##name##_v##version name = &internal::Stub<PFN_cu##name##_v##version>::no_driver;
+#include "cgrt/driver/entry_points.def"
+#undef CGRT_ENTRY
+  PFN_ResolveKernel ResolveKernel = &internal::Stub<PFN_ResolveKernel>::no_driver;
+
+  bool simulated = false;
+  // Set by install(): two installations never share one. What is cached per table is keyed by it.
+  std::uint32_t generation = 0;
+};
+
+namespace internal {
+
+extern std::atomic<const Api*> current;
+const Api& load();
+
+}  // namespace internal
+
+// The table in force. Never blocks after the first call.
+inline const Api& api() {
+  const Api* table = internal::current.load(std::memory_order_acquire);
+  return table != nullptr ? *table : internal::load();
+}
+
+// Puts `table` in force, gives it a generation, and returns the one that was (the driver's own if
+// none was installed). The table must outlive its time in force.
+const Api& install(Api& table);
+
+// Puts back what install() returned.
+void restore(const Api& table);
+
+// Why no driver could be loaded, and what to do about it; empty if one was.
+const char* load_error();
+
+// The handle of `identity` under the table in force. Asks once per table; then two loads.
+inline CUresult resolve(const KernelIdentity& identity, CUkernel* kernel) {
+  const Api& table = api();
+  if (identity.resolved_generation.load(std::memory_order_acquire) == table.generation) {
+    *kernel = identity.resolved.load(std::memory_order_relaxed);
+    return CUDA_SUCCESS;
+  }
+  const CUresult result = table.ResolveKernel(kernel, &identity);
+  if (result != CUDA_SUCCESS) return result;
+  identity.resolved.store(*kernel, std::memory_order_relaxed);
+  identity.resolved_generation.store(table.generation, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+// Entries in the order of entry_points.def, then ResolveKernel.
+inline constexpr const char* kEntryNames[] = {
+#define CGRT_ENTRY(name, version, need) "cu" #name,
+#include "cgrt/driver/entry_points.def"
+#undef CGRT_ENTRY
+    "ResolveKernel",
+};
+inline constexpr std::size_t kEntryCount = sizeof(kEntryNames) / sizeof(kEntryNames[0]);
+
+}  // namespace cgrt::driver

@@ -1,0 +1,26 @@
+#include "cgrt/driver/destroy.h"
+
+#include <string>
+
+#include "cgrt/base/log.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+
+namespace cgrt::driver {
+namespace {
+
+void log_failure(CUresult result, const char* call) {
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED || is_sticky(result)) return;
+  log_warning(std::string(to_status_slow(result, call).message()));
+}
+
+}  // namespace
+
+void destroy_stream(CUstream stream) { log_failure(api().StreamDestroy(stream), "cuStreamDestroy"); }
+void destroy_event(CUevent event) { log_failure(api().EventDestroy(event), "cuEventDestroy"); }
+void destroy_graph(CUgraph graph) { log_failure(api().GraphDestroy(graph), "cuGraphDestroy"); }
+void destroy_graph_exec(CUgraphExec exec) { log_failure(api().GraphExecDestroy(exec), "cuGraphExecDestroy"); }
+void free_device(CUdeviceptr address) { log_failure(api().MemFree(address), "cuMemFree"); }
+void free_pinned(void* address) { log_failure(api().MemFreeHost(address), "cuMemFreeHost"); }
+
+}  // namespace cgrt::driver

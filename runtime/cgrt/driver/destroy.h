@@ -1,0 +1,16 @@
+// Deleters for UniqueHandle: give a handle back; a failure is logged, never thrown. A failure that
+// only says that the driver is gone (process exit, lost context) is silent.
+#pragma once
+
+#include <cuda.h>
+
+namespace cgrt::driver {
+
+void destroy_stream(CUstream stream);
+void destroy_event(CUevent event);
+void destroy_graph(CUgraph graph);
+void destroy_graph_exec(CUgraphExec exec);
+void free_device(CUdeviceptr address);
+void free_pinned(void* address);
+
+}  // namespace cgrt::driver

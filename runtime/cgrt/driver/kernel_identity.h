@@ -1,0 +1,57 @@
+// What cgrt knows of a __global__ function without asking a driver. Plain: no Abseil, cheap to
+// include in a .cu file. Made by cgrt::make_kernel (launch/kernel.h), never by hand.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace cgrt {
+
+// Counts of threads or blocks; `x` varies fastest.
+struct Dim3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+  constexpr Dim3() = default;
+  constexpr Dim3(std::uint32_t x_, std::uint32_t y_ = 1, std::uint32_t z_ = 1) : x(x_), y(y_), z(z_) {}
+  constexpr std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+  bool operator==(const Dim3&) const = default;
+};
+
+// The launch that a host body stands in for: it does the work of every thread of the grid.
+struct HostGrid {
+  Dim3 grid, block;
+  std::uint32_t shared_bytes = 0;  // dynamic shared memory
+};
+
+// What the simulator answers for a kernel's resources, as `nvcc -Xptxas -v` prints them.
+struct KernelResources {
+  int registers = 32;           // per thread
+  int static_shared_bytes = 0;  // per block
+  int max_threads = 1024;       // per block, from __launch_bounds__
+};
+
+namespace driver {
+
+struct KernelIdentity {
+  // Runs the whole grid on the host, from the same argument array as cuLaunchKernel.
+  using HostFunction = void (*)(const HostGrid& grid, void* const* arguments);
+
+  const char* name;    // as in the source: "scale", "ns::add<float>"
+  const void* symbol;  // the address of the host stub
+  // Asks the CUDA runtime of the kernel's own translation unit, which alone knows the symbol.
+  CUresult (*lookup)(const void* symbol, CUkernel* kernel);
+  HostFunction host_body;  // null: none
+  KernelResources resources;
+  const std::uint32_t* parameter_sizes;  // bytes, in order
+  const std::uint32_t* parameter_offsets;
+  std::size_t parameter_count;
+
+  // The handle that the table of that generation gave. See driver::resolve in api.h.
+  mutable std::atomic<std::uint32_t> resolved_generation{0};
+  mutable std::atomic<CUkernel> resolved{nullptr};
+};
+
+}  // namespace driver
+}  // namespace cgrt

@@ -1,0 +1,61 @@
+#include "cgrt/dump/dump.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/log.h"
+#include "cgrt/exec/graph_exec.h"
+#include "cgrt/graph/snapshot.h"
+#include "cgrt/inspect/json.h"
+
+// The linker is told to look for this name (runtime/CMakeLists.txt), so that the archive's member
+// is taken into every program although nothing calls it.
+extern "C" const int cgrt_dump_linked = 1;
+
+namespace cgrt {
+namespace {
+
+struct Destination {
+  std::mutex mutex;
+  std::string directory;
+};
+
+Destination& destination() {
+  static Destination& value = *new Destination();
+  return value;
+}
+
+void write(const Graph& graph) {
+  static std::atomic<int> next{0};
+  std::string directory;
+  {
+    const std::lock_guard lock(destination().mutex);
+    directory = destination().directory;
+  }
+  const std::string path = absl::StrCat(directory, "/", program_invocation_short_name, "-", getpid(), "-",
+                                        next.fetch_add(1), ".cgrt.json");
+  absl::StatusOr<ir::GraphIr> ir = snapshot(graph);
+  const absl::Status written = ir.ok() ? inspect::write_file(path, *ir) : ir.status();
+  if (!written.ok()) log_warning(absl::StrCat("The graph was not written to ", path, ": ", written.message()));
+}
+
+const bool started = [] {
+  const char* directory = std::getenv("CGRT_DUMP_DIR");
+  if (directory != nullptr && *directory != '\0') dump_graphs_to(directory);
+  return true;
+}();
+
+}  // namespace
+
+void dump_graphs_to(std::string directory) {
+  set_instantiate_observer(directory.empty() ? nullptr : &write);
+  const std::lock_guard lock(destination().mutex);
+  destination().directory = std::move(directory);
+}
+
+}  // namespace cgrt

@@ -1,0 +1,139 @@
+#include "cgrt/exec/graph_exec.h"
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/destroy.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/graph/graph_state.h"
+#include "cgrt/graph/snapshot.h"
+
+namespace cgrt {
+namespace {
+
+std::atomic<InstantiateObserver> observer{nullptr};
+
+std::string to_text(const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
+  const std::string at = params.hErrNode_out == nullptr ? " The driver names no node."
+                                                        : absl::StrCat(" At ", describe_node(params.hErrNode_out), ".");
+  switch (params.result_out) {
+    case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: return absl::StrCat("The graph's structure is invalid.", at);
+    case CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED:
+      return absl::StrCat("A node's operation is not supported for a graph launched from the device.", at);
+    case CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED:
+      return absl::StrCat("Nodes of several contexts are not supported here.", at);
+    default: return absl::StrCat("Instantiating the graph failed.", at);
+  }
+}
+
+}  // namespace
+
+struct GraphExec::State {
+  std::shared_ptr<internal::GraphState> definition;    // node handles are valid as long as it lives
+  std::shared_ptr<internal::GraphState> updated_from;  // keeps what its nodes use
+  UniqueHandle<CUgraphExec, driver::destroy_graph_exec> handle;
+  std::mutex mutex;
+
+  absl::Status set(CUgraphNode node, CUgraphNodeParams params) {
+    return driver::to_status(driver::api().GraphExecNodeSetParams(handle.get(), node, &params),
+                             "cuGraphExecNodeSetParams");
+  }
+};
+
+GraphExec::GraphExec(std::unique_ptr<State> state) : state_(std::move(state)) {}
+GraphExec::GraphExec(GraphExec&&) noexcept = default;
+GraphExec& GraphExec::operator=(GraphExec&&) noexcept = default;
+GraphExec::~GraphExec() = default;
+
+absl::Status GraphExec::launch(StreamRef stream) {
+  const std::lock_guard lock(state_->mutex);
+  return driver::to_status(driver::api().GraphLaunch(state_->handle.get(), stream.get()), "cuGraphLaunch");
+}
+
+absl::Status GraphExec::upload(StreamRef stream) {
+  const std::lock_guard lock(state_->mutex);
+  return driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload");
+}
+
+absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) {
+  const std::lock_guard lock(state_->mutex);
+  CGRT_ASSIGN_OR_RETURN(CUgraphNodeParams params, internal::kernel_params(state_->definition->context, launch));
+  const absl::Status status = state_->set(node.get(), params);
+  return ABSL_PREDICT_TRUE(status.ok()) ? status : explain_launch(status, launch);
+}
+
+absl::Status GraphExec::set_params(MemcpyNode node, const CopyParams& copy) {
+  const std::lock_guard lock(state_->mutex);
+  const absl::Status status = state_->set(node.get(), internal::copy_params(state_->definition->context, copy));
+  return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain_copy(status, copy);
+}
+
+absl::Status GraphExec::set_params(MemsetNode node, const FillParams& fill) {
+  const std::lock_guard lock(state_->mutex);
+  const absl::Status status = state_->set(node.get(), internal::fill_params(state_->definition->context, fill));
+  return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain_fill(status, fill);
+}
+
+absl::StatusOr<UpdateReport> GraphExec::update(const Graph& other) {
+  const std::lock_guard lock(state_->mutex);
+  CUgraphExecUpdateResultInfo info{};
+  const CUresult result = driver::api().GraphExecUpdate(state_->handle.get(), other.ref().get(), &info);
+  UpdateReport report;
+  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) {
+    state_->updated_from = other.state();
+    return report;
+  }
+  if (result != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) return driver::to_status(result, "cuGraphExecUpdate");
+  report.rung = UpdateRung::kRefused;
+  report.refusal = static_cast<UpdateRefusal>(info.result);
+  report.text = absl::StrCat("The executable cannot take over the other graph: ", to_string(report.refusal));
+  if (info.errorNode != nullptr) {
+    report.node = NodeRef(info.errorNode);
+    absl::StrAppend(&report.text, ", at ", describe_node(info.errorNode), " of that graph");
+  }
+  absl::StrAppend(&report.text, ". Instantiate that graph anew.");
+  return report;
+}
+
+CUgraphExec GraphExec::get() const { return state_->handle.get(); }
+
+absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags) {
+  collect_released();
+  // Unlike launches and updates, this needs a current context (error 201 without).
+  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(graph.state()->context));
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  params.flags = static_cast<cuuint64_t>(flags);
+  CUgraphExec exec = nullptr;
+  const CUresult result = driver::api().GraphInstantiateWithParams(&exec, graph.ref().get(), &params);
+  if (result != CUDA_SUCCESS) {
+    return driver::annotate(driver::to_status(result, "cuGraphInstantiateWithParams"), to_text(params));
+  }
+  auto state = std::make_unique<GraphExec::State>();
+  state->definition = graph.state();
+  state->handle.reset(exec);
+  if (const InstantiateObserver observe = observer.load(std::memory_order_acquire); observe != nullptr) observe(graph);
+  return GraphExec(std::move(state));
+}
+
+void set_instantiate_observer(InstantiateObserver observe) { observer.store(observe, std::memory_order_release); }
+
+const char* to_string(UpdateRefusal refusal) {
+  switch (refusal) {
+    case UpdateRefusal::kNone: return "none";
+    case UpdateRefusal::kUnknown: return "unknown reason";
+    case UpdateRefusal::kTopologyChanged: return "topology changed";
+    case UpdateRefusal::kNodeTypeChanged: return "node type changed";
+    case UpdateRefusal::kFunctionChanged: return "function changed";
+    case UpdateRefusal::kParametersChanged: return "parameters changed";
+    case UpdateRefusal::kNotSupported: return "not supported";
+    case UpdateRefusal::kUnsupportedFunctionChange: return "unsupported function change";
+    case UpdateRefusal::kAttributesChanged: return "attributes changed";
+  }
+  return "unknown reason";
+}
+
+}  // namespace cgrt

@@ -1,0 +1,117 @@
+#include "cgrt/graph/capture.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/graph/graph_state.h"
+#include "cgrt/graph/scope.h"
+#include "cgrt/graph/snapshot.h"
+#include "cgrt/stream/capture_watch.h"
+
+namespace cgrt {
+namespace {
+
+CUstreamCaptureMode to_driver(CaptureMode mode) {
+  switch (mode) {
+    case CaptureMode::kThreadLocal: return CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    case CaptureMode::kGlobal: return CU_STREAM_CAPTURE_MODE_GLOBAL;
+    case CaptureMode::kRelaxed: return CU_STREAM_CAPTURE_MODE_RELAXED;
+  }
+  return CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+}
+
+struct CaptureInfo {
+  CUgraph graph = nullptr;
+  std::vector<CUgraphNode> frontier;  // what the stream's next node would wait for
+};
+
+absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  CaptureInfo info;
+  const CUgraphNode* nodes = nullptr;
+  const CUgraphEdgeData* edges = nullptr;
+  std::size_t count = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().StreamGetCaptureInfo(stream, &status, &id, &info.graph, &nodes, &edges, &count),
+      "cuStreamGetCaptureInfo"));
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CaptureInfo{};
+  info.frontier.assign(nodes, nodes + count);
+  return info;
+}
+
+// The driver destroys the graph of a capture that it refuses to end, so what was left unjoined is
+// looked for beforehand; only when streams joined, and then at two calls each.
+std::string name_unjoined(StreamRef origin, const std::vector<CUstream>& joined) {
+  const absl::StatusOr<CaptureInfo> main = capture_info(origin.get());
+  if (!main.ok()) return "";
+  std::string names;
+  absl::flat_hash_set<CUgraphNode> named;
+  for (CUstream stream : joined) {
+    const absl::StatusOr<CaptureInfo> side = capture_info(stream);
+    if (!side.ok() || side->graph != main->graph) continue;
+    for (CUgraphNode node : side->frontier) {
+      std::size_t dependents = 0;
+      if (driver::api().GraphNodeGetDependentNodes(node, nullptr, nullptr, &dependents) != CUDA_SUCCESS) continue;
+      const bool awaited = std::find(main->frontier.begin(), main->frontier.end(), node) != main->frontier.end();
+      if (dependents != 0 || awaited || !named.insert(node).second) continue;
+      absl::StrAppend(&names, names.empty() ? "" : ", ", describe_node(node), " in stream 0x",
+                      absl::Hex(reinterpret_cast<std::uintptr_t>(stream)));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record, CaptureMode mode) {
+  CGRT_ASSIGN_OR_RETURN(CUcontext context, stream.context());
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().StreamBeginCapture(stream.get(), to_driver(mode)), "cuStreamBeginCapture"));
+  Graph graph(std::make_shared<internal::GraphState>(nullptr, context));
+  // The graph is the driver's until the capture has ended, and is destroyed by it when that fails.
+  const auto end = [&] {
+    CUgraph captured = nullptr;
+    const CUresult result = driver::api().StreamEndCapture(stream.get(), &captured);
+    graph.state()->handle.release();
+    graph.state()->handle.reset(captured);
+    return result;
+  };
+  absl::Cleanup abandon = [&] { end(); };
+
+  CGRT_ASSIGN_OR_RETURN(CaptureInfo begun, capture_info(stream.get()));
+  graph.state()->handle.reset(begun.graph);  // lent: for counting nodes where a scope begins or ends
+  driver::FirstFailure first_failure;
+  internal::CaptureWatch watch;
+  {
+    internal::CaptureScopes scopes(*graph.state());
+    CGRT_RETURN_IF_ERROR(graph.state()->note_scope());
+    CGRT_RETURN_IF_ERROR(record(stream));
+  }
+  const std::string unjoined = watch.streams().empty() ? "" : name_unjoined(stream, watch.streams());
+
+  std::move(abandon).Cancel();
+  const CUresult ended = end();
+  if (ended == CUDA_SUCCESS) return graph;
+  const absl::Status failure = driver::to_status(ended, "cuStreamEndCapture");
+  if (ended == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
+    return driver::annotate(
+        failure, absl::StrCat("Work in a side stream was not joined back into the captured stream",
+                              unjoined.empty() ? "" : absl::StrCat("; the last of it is ", unjoined),
+                              ". Record an event after it and let the captured stream wait for that event"));
+  }
+  if (first_failure.status() != failure && !first_failure.status().ok()) {
+    return driver::annotate(first_failure.status(), "The capture was invalidated by a call inside it");
+  }
+  return failure;
+}
+
+}  // namespace cgrt

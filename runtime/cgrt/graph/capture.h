@@ -1,0 +1,31 @@
+// capture: the work that a callback puts into a stream becomes a graph instead of running.
+//
+//   CGRT_ASSIGN_OR_RETURN(Graph graph, capture(stream.ref(), [&](StreamRef s) { return step(s); }));
+//
+//   stream:  idle --begin--> capturing --end--> idle          (graph)
+//                                \--callback or end fails--> idle   (no graph, no handle left)
+//
+// The capture ends on every path, and the stream is usable afterwards. Other streams join it through
+// events (record in one, wait in the other) and must be joined back before the callback returns.
+// When the callback fails its own status is returned; when it succeeds although a CUDA call in it
+// failed, that first call's error is. Unjoined work is named.
+//
+// Call from any thread; the stream must not be used by another one until it returns.
+#pragma once
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/graph/graph.h"
+#include "cgrt/stream/stream.h"
+
+namespace cgrt {
+
+// Whose unsafe calls (allocating, synchronizing) end the capture with an error: this thread's, any
+// thread's, nobody's.
+enum class CaptureMode { kThreadLocal, kGlobal, kRelaxed };
+
+absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
+                              CaptureMode mode = CaptureMode::kThreadLocal);
+
+}  // namespace cgrt

@@ -1,0 +1,52 @@
+// Cursor: a place in a graph being built, used as a launch target. What is launched into it becomes
+// a node that waits for the cursor's frontier, and is the frontier from then on: a cursor is to a
+// graph what a stream is to a device.
+//
+//   Cursor a = graph.cursor();
+//   CGRT_RETURN_IF_ERROR(launch(a, config, kernel, x, n));   // a root
+//   Cursor b = a;                                            // a copy is a fork
+//   CGRT_RETURN_IF_ERROR(launch(a, config, kernel, y, n));
+//   CGRT_RETURN_IF_ERROR(launch(b, config, kernel, z, n));   // beside the one before
+//   a.join(b);                                               // what comes next waits for both
+//
+// Valid as long as the graph. Used by one thread at a time.
+#pragma once
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/graph/graph.h"
+#include "cgrt/graph/node.h"
+#include "cgrt/stream/launch_target.h"
+
+namespace cgrt {
+
+class Cursor final : public LaunchSink {
+ public:
+  operator LaunchTarget() { return LaunchTarget::into(*this); }
+  LaunchTarget programmatic() { return LaunchTarget::into(*this).programmatic(); }
+
+  void join(const Cursor& other);
+
+  // A node that does nothing: one frontier for what came from many.
+  absl::Status add_empty();
+
+  // What the next node will wait for.
+  Dependencies frontier() const { return frontier_; }
+
+  absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) override;
+  absl::Status add_copy(const CopyParams& copy) override;
+  absl::Status add_fill(const FillParams& fill) override;
+  absl::StatusOr<CUcontext> context() const override;
+
+ private:
+  friend class Graph;
+  Cursor(internal::GraphState& state, Dependencies dependencies);
+  void advance(NodeRef node);
+
+  internal::GraphState* state_;
+  absl::InlinedVector<Dependency, 4> frontier_;
+  bool after_kernel_ = false;  // the frontier is one kernel, so it can be waited for programmatically
+};
+
+}  // namespace cgrt

@@ -1,0 +1,98 @@
+// Graph: the definition of a CUDA graph, built node by node. To run it, see exec/graph_exec.h; to
+// build it from a stream, graph/capture.h; from call sites, graph/cursor.h.
+//
+//   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+//   CGRT_ASSIGN_OR_RETURN(MemcpyNode load, graph.add_copy({}, x, host_x, bytes));
+//   CGRT_ASSIGN_OR_RETURN(KernelNode scaled, graph.add_kernel(after(load), config, scale, y, x, 2.0f, n));
+//
+// Arguments are copied when a node is added. Not thread-safe: calls on one graph from several
+// threads need a lock of the caller's. Moving a Graph keeps its nodes and cursors valid.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/graph/node.h"
+#include "cgrt/launch/launch.h"
+
+namespace cgrt {
+
+class Cursor;
+namespace internal {
+struct GraphState;
+}
+
+// Does not own.
+class GraphRef {
+ public:
+  GraphRef(CUgraph graph) : handle_(graph) {}  // implicit: callers hold cudaGraph_t
+  GraphRef(std::nullptr_t) = delete;
+  CUgraph get() const { return handle_; }
+
+ private:
+  CUgraph handle_;
+};
+
+class Graph {
+ public:
+  // Nodes added through this object run in `context`.
+  static absl::StatusOr<Graph> create(ContextRef context);
+  // Takes over a graph that the caller made or captured.
+  static absl::StatusOr<Graph> adopt(CUgraph graph, ContextRef context);
+
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
+
+  // Each waits for `dependencies`; none: a root. kInvalidArgument names the node's parameters.
+  template <class... Args>
+  absl::StatusOr<KernelNode> add_kernel(Dependencies dependencies, const LaunchConfig& config, Kernel<Args...> kernel,
+                                        std::type_identity_t<Args>... arguments) {
+    void* packed[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+    return add_kernel(dependencies, KernelLaunch{kernel.identity(), config.grid, config.block, config.shared_bytes, packed});
+  }
+  absl::StatusOr<KernelNode> add_kernel(Dependencies dependencies, const KernelLaunch& launch);
+  absl::StatusOr<MemcpyNode> add_copy(Dependencies dependencies, void* destination, const void* source,
+                                      std::size_t bytes);
+  absl::StatusOr<MemsetNode> add_fill(Dependencies dependencies, const FillParams& fill);
+  absl::StatusOr<EmptyNode> add_empty(Dependencies dependencies);
+
+  // A place to launch into: nodes made through it form a chain that starts without dependencies,
+  // or after `dependencies`.
+  Cursor cursor();
+  Cursor cursor(Dependencies dependencies);
+
+  // Keeps `resource` alive until this graph, every executable made from it, and their last launches
+  // in flight have ended. Costs nothing per launch. It is then let go by a later create, instantiate
+  // or collect_released call of this library, on the thread that makes it.
+  absl::Status keep(std::shared_ptr<const void> resource);
+  template <class Resource>
+  absl::Status keep(Resource&& resource)
+    requires(std::is_rvalue_reference_v<Resource&&> && !std::is_convertible_v<Resource, std::shared_ptr<const void>>)
+  {
+    return keep(std::shared_ptr<const void>(std::make_shared<Resource>(std::move(resource))));
+  }
+
+  absl::StatusOr<std::size_t> node_count() const;
+  GraphRef ref() const;
+
+  // For the rest of this library.
+  explicit Graph(std::shared_ptr<internal::GraphState> state);
+  const std::shared_ptr<internal::GraphState>& state() const { return state_; }
+
+ private:
+  std::shared_ptr<internal::GraphState> state_;
+};
+
+// Lets go of what graphs kept and no longer need (Graph::keep); returns how many resources.
+std::size_t collect_released();
+
+}  // namespace cgrt

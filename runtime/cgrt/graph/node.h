@@ -1,0 +1,60 @@
+// Nodes of a graph and what they wait for.
+//
+//   CGRT_ASSIGN_OR_RETURN(KernelNode a, graph.add_kernel({}, config, kernel, x, n));
+//   CGRT_ASSIGN_OR_RETURN(KernelNode b, graph.add_kernel(after(a), config, kernel, y, n));
+//   CGRT_ASSIGN_OR_RETURN(KernelNode c, graph.add_kernel({programmatic(b)}, config, kernel, y, n));
+//
+// Values; they own nothing and are valid as long as their graph.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+
+#include "absl/types/span.h"
+#include "cgrt/stream/launch_target.h"
+
+namespace cgrt {
+
+class NodeRef {
+ public:
+  explicit NodeRef(CUgraphNode node) : handle_(node) {}
+  CUgraphNode get() const { return handle_; }
+  bool operator==(const NodeRef&) const = default;
+
+ private:
+  CUgraphNode handle_;
+};
+
+class KernelNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+class MemcpyNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+class MemsetNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+class EmptyNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+
+struct Dependency {
+  Dependency(NodeRef node_) : node(node_) {}
+  Dependency(KernelNode node_, EdgeKind kind_) : node(node_), kind(kind_) {}
+
+  NodeRef node;
+  EdgeKind kind = EdgeKind::kFull;
+};
+
+using Dependencies = absl::Span<const Dependency>;
+
+template <class... Nodes>
+std::array<Dependency, sizeof...(Nodes)> after(Nodes... nodes) {
+  return {Dependency(nodes)...};
+}
+
+// The dependent kernel may start when `node` triggers: see EdgeKind.
+inline Dependency programmatic(KernelNode node) { return Dependency(node, EdgeKind::kProgrammatic); }
+
+}  // namespace cgrt

@@ -1,0 +1,62 @@
+// Scope: a name for the nodes that are made while it lives, on this thread, by any target.
+//
+//   {
+//     Scope scope("attention");
+//     CGRT_RETURN_IF_ERROR(step(target));   // its nodes: "layer0/attention" inside Scope("layer0")
+//   }
+//
+// snapshot() reports the names; the graph itself is unchanged. Eager work has no nodes and is not
+// named. Costs two thread-local writes, and one driver call per capture in progress on this thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cgrt {
+
+class Scope {
+ public:
+  // `name` must outlive the scope.
+  explicit Scope(std::string_view name);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  friend std::string current_scope_path();
+  std::string_view name_;
+  Scope* outer_;
+  std::uint64_t outer_id_;
+};
+
+namespace internal {
+
+struct GraphState;
+
+extern thread_local constinit std::uint64_t scope_id;
+// Differs whenever the names in force differ; 0 outside all scopes.
+inline std::uint64_t current_scope_id() { return scope_id; }
+
+// While one lives, scopes of this thread are noted in a graph that is being captured.
+class CaptureScopes {
+ public:
+  explicit CaptureScopes(GraphState& state);
+  ~CaptureScopes();
+  CaptureScopes(const CaptureScopes&) = delete;
+  CaptureScopes& operator=(const CaptureScopes&) = delete;
+
+  GraphState& state() { return state_; }
+  CaptureScopes* outer() { return outer_; }
+
+ private:
+  GraphState& state_;
+  CaptureScopes* outer_;
+};
+
+}  // namespace internal
+
+// "layer0/attention"; empty outside all scopes.
+std::string current_scope_path();
+
+}  // namespace cgrt

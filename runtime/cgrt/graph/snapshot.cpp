@@ -1,0 +1,311 @@
+#include "cgrt/graph/snapshot.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/graph/function_name.h"
+#include "cgrt/graph/graph_state.h"
+
+namespace cgrt {
+namespace {
+
+using ir::GraphIr;
+
+absl::StatusOr<std::vector<CUgraphNode>> nodes_of(GraphRef graph) {
+  std::size_t count = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph.get(), nullptr, &count), "cuGraphGetNodes"));
+  std::vector<CUgraphNode> nodes(count);
+  if (count == 0) return nodes;
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().GraphGetNodes(graph.get(), nodes.data(), &count), "cuGraphGetNodes"));
+  return nodes;
+}
+
+struct Edges {
+  std::vector<CUgraphNode> from, to;
+  std::vector<CUgraphEdgeData> data;
+};
+
+absl::StatusOr<Edges> edges_of(GraphRef graph) {
+  std::size_t count = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphGetEdges(graph.get(), nullptr, nullptr, nullptr, &count), "cuGraphGetEdges"));
+  Edges edges{std::vector<CUgraphNode>(count), std::vector<CUgraphNode>(count), std::vector<CUgraphEdgeData>(count)};
+  if (count == 0) return edges;
+  // Without the edge data the driver refuses to list a graph that has programmatic edges.
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphGetEdges(graph.get(), edges.from.data(), edges.to.data(), edges.data.data(), &count),
+      "cuGraphGetEdges"));
+  return edges;
+}
+
+ir::Dim3 dim(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
+
+// Names addresses as (allocation, offset), numbering allocations as they come.
+class Addresses {
+ public:
+  explicit Addresses(GraphIr& out) : out_(out) {}
+
+  // nullopt when the driver does not know the address.
+  absl::StatusOr<std::optional<ir::Pointer>> find(CUdeviceptr address) {
+    for (const Range& range : ranges_) {
+      if (address >= range.start && address - range.start < range.bytes) return at(range, address);
+    }
+    unsigned memory_type = 0, managed = 0;
+    int device = -1;
+    CUdeviceptr start = 0;
+    std::size_t bytes = 0;
+    CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                 CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void* values[] = {&memory_type, &managed, &device, &start, &bytes};
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().PointerGetAttributes(std::size(ids), ids, values, address),
+                                           "cuPointerGetAttributes"));
+    if (memory_type == 0 || start == 0) return std::optional<ir::Pointer>();
+    ir::Allocation allocation;
+    allocation.bytes = bytes;
+    if (managed != 0) {
+      allocation.kind = ir::MemoryKind::kManaged;
+    } else if (memory_type == CU_MEMORYTYPE_HOST) {
+      allocation.kind = ir::MemoryKind::kPinnedHost;
+    } else {
+      allocation.kind = ir::MemoryKind::kDevice;
+      allocation.device = device;
+    }
+    return at(add(start, bytes, allocation), address);
+  }
+
+  // For an operand that is an address for certain: unknown ones are pageable host memory.
+  absl::StatusOr<ir::Pointer> operand(CUdeviceptr address) {
+    CGRT_ASSIGN_OR_RETURN(std::optional<ir::Pointer> known, find(address));
+    if (known.has_value()) return *known;
+    return *at(add(address, 1, {ir::MemoryKind::kPageableHost, -1, 0}), address);
+  }
+
+ private:
+  struct Range {
+    CUdeviceptr start;
+    std::size_t bytes;
+    std::uint32_t allocation;
+  };
+
+  std::optional<ir::Pointer> at(const Range& range, CUdeviceptr address) {
+    return ir::Pointer{range.allocation, address - range.start};
+  }
+  const Range& add(CUdeviceptr start, std::size_t bytes, const ir::Allocation& allocation) {
+    const auto id = static_cast<std::uint32_t>(out_.allocations.size());
+    out_.allocations.push_back(allocation);
+    ranges_.push_back({start, bytes, id});
+    return ranges_.back();
+  }
+
+  GraphIr& out_;
+  std::vector<Range> ranges_;
+};
+
+struct FunctionInfo {
+  std::string name;
+  std::vector<std::pair<std::size_t, std::size_t>> parameters;  // offset, size
+  std::int32_t device = -1;
+};
+
+class Reader {
+ public:
+  explicit Reader(GraphIr& out) : addresses_(out) {}
+
+  absl::StatusOr<ir::Node> read(CUgraphNode handle) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(handle, &type), "cuGraphNodeGetType"));
+    ir::Node node;
+    node.kind = static_cast<ir::NodeKind>(type);
+    switch (type) {
+      case CU_GRAPH_NODE_TYPE_KERNEL: CGRT_RETURN_IF_ERROR(read_kernel(handle, node)); break;
+      case CU_GRAPH_NODE_TYPE_MEMCPY: CGRT_RETURN_IF_ERROR(read_memcpy(handle, node)); break;
+      case CU_GRAPH_NODE_TYPE_MEMSET: CGRT_RETURN_IF_ERROR(read_memset(handle, node)); break;
+      default: break;
+    }
+    return node;
+  }
+
+ private:
+  absl::StatusOr<const FunctionInfo*> function(CUfunction function, CUcontext context) {
+    const auto found = functions_.find(function);
+    if (found != functions_.end()) return found->second.get();
+    auto info = std::make_unique<FunctionInfo>();
+    CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
+    const char* symbol = nullptr;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().FuncGetName(&symbol, function), "cuFuncGetName"));
+    info->name = internal::function_name(symbol);
+    for (std::size_t i = 0;; ++i) {
+      std::size_t offset = 0, size = 0;
+      const CUresult result = driver::api().FuncGetParamInfo(function, i, &offset, &size);
+      if (result == CUDA_ERROR_INVALID_VALUE) break;  // past the last: there is no call that counts them
+      CGRT_RETURN_IF_ERROR(driver::to_status(result, "cuFuncGetParamInfo"));
+      info->parameters.emplace_back(offset, size);
+    }
+    CUdevice device = -1;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().CtxGetDevice(&device), "cuCtxGetDevice"));
+    info->device = device;
+    return functions_.emplace(function, std::move(info)).first->second.get();
+  }
+
+  absl::Status read_kernel(CUgraphNode handle, ir::Node& node) {
+    CUDA_KERNEL_NODE_PARAMS params{};
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().GraphKernelNodeGetParams(handle, &params), "cuGraphKernelNodeGetParams"));
+    CGRT_ASSIGN_OR_RETURN(const FunctionInfo* info, function(params.func, params.ctx));
+    node.device = info->device;
+    ir::KernelParams kernel;
+    kernel.function = info->name;
+    kernel.grid = dim(params.gridDimX, params.gridDimY, params.gridDimZ);
+    kernel.block = dim(params.blockDimX, params.blockDimY, params.blockDimZ);
+    kernel.shared_bytes = params.sharedMemBytes;
+    const std::uint8_t* packed = packed_arguments(params);
+    for (std::size_t i = 0; i < info->parameters.size(); ++i) {
+      const auto& [offset, size] = info->parameters[i];
+      const void* value = params.kernelParams != nullptr ? params.kernelParams[i]
+                          : packed != nullptr            ? packed + offset
+                                                         : nullptr;
+      CGRT_ASSIGN_OR_RETURN(ir::Argument argument, read_argument(value, offset, size));
+      kernel.arguments.push_back(std::move(argument));
+    }
+    node.params = std::move(kernel);
+    return absl::OkStatus();
+  }
+
+  // Libraries hand their arguments over as one buffer, in `extra`.
+  static const std::uint8_t* packed_arguments(const CUDA_KERNEL_NODE_PARAMS& params) {
+    for (void** entry = params.extra; entry != nullptr && *entry != CU_LAUNCH_PARAM_END; entry += 2) {
+      if (*entry == CU_LAUNCH_PARAM_BUFFER_POINTER) return static_cast<const std::uint8_t*>(entry[1]);
+    }
+    return nullptr;
+  }
+
+  absl::StatusOr<ir::Argument> read_argument(const void* value, std::size_t offset, std::size_t size) {
+    ir::Argument argument;
+    argument.offset = static_cast<std::uint32_t>(offset);
+    argument.size = static_cast<std::uint32_t>(size);
+    if (value == nullptr) return argument;
+    if (size == sizeof(CUdeviceptr)) {
+      CUdeviceptr address = 0;
+      std::memcpy(&address, value, sizeof(address));
+      constexpr CUdeviceptr kLowestAddress = 1 << 16;  // nothing is mapped below: a small number
+      if (address >= kLowestAddress) {
+        CGRT_ASSIGN_OR_RETURN(argument.pointer, addresses_.find(address));
+        if (argument.pointer.has_value()) return argument;
+      }
+    }
+    const auto* bytes = static_cast<const std::uint8_t*>(value);
+    argument.bytes.assign(bytes, bytes + size);
+    return argument;
+  }
+
+  absl::StatusOr<std::optional<ir::Pointer>> operand(CUmemorytype type, CUdeviceptr device, const void* host,
+                                                     std::size_t offset) {
+    switch (type) {
+      case CU_MEMORYTYPE_ARRAY: return std::optional<ir::Pointer>();
+      case CU_MEMORYTYPE_HOST: device = reinterpret_cast<CUdeviceptr>(host); break;
+      default: break;
+    }
+    CGRT_ASSIGN_OR_RETURN(ir::Pointer pointer, addresses_.operand(device + offset));
+    return std::optional<ir::Pointer>(pointer);
+  }
+
+  absl::Status read_memcpy(CUgraphNode handle, ir::Node& node) {
+    CUDA_MEMCPY3D params{};
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().GraphMemcpyNodeGetParams(handle, &params), "cuGraphMemcpyNodeGetParams"));
+    ir::MemcpyParams memcpy;
+    const auto offset_of = [](std::size_t x, std::size_t y, std::size_t z, std::size_t pitch, std::size_t height) {
+      return x + (z * height + y) * pitch;
+    };
+    CGRT_ASSIGN_OR_RETURN(memcpy.destination,
+                          operand(params.dstMemoryType, params.dstDevice, params.dstHost,
+                                  offset_of(params.dstXInBytes, params.dstY, params.dstZ, params.dstPitch, params.dstHeight)));
+    CGRT_ASSIGN_OR_RETURN(memcpy.source,
+                          operand(params.srcMemoryType, params.srcDevice, params.srcHost,
+                                  offset_of(params.srcXInBytes, params.srcY, params.srcZ, params.srcPitch, params.srcHeight)));
+    memcpy.width_bytes = params.WidthInBytes;
+    memcpy.height = params.Height;
+    memcpy.depth = params.Depth;
+    const bool one_row = params.Height <= 1 && params.Depth <= 1;
+    memcpy.destination_pitch = one_row ? 0 : params.dstPitch;
+    memcpy.source_pitch = one_row ? 0 : params.srcPitch;
+    node.params = memcpy;
+    return absl::OkStatus();
+  }
+
+  absl::Status read_memset(CUgraphNode handle, ir::Node& node) {
+    CUDA_MEMSET_NODE_PARAMS params{};
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().GraphMemsetNodeGetParams(handle, &params), "cuGraphMemsetNodeGetParams"));
+    ir::MemsetParams memset;
+    CGRT_ASSIGN_OR_RETURN(memset.destination, addresses_.operand(params.dst));
+    memset.value = params.value;
+    memset.element_bytes = params.elementSize;
+    memset.width = params.width;
+    memset.height = params.height;
+    memset.pitch = params.height <= 1 ? 0 : params.pitch;
+    node.params = memset;
+    return absl::OkStatus();
+  }
+
+  Addresses addresses_;
+  absl::flat_hash_map<CUfunction, std::unique_ptr<FunctionInfo>> functions_;
+};
+
+}  // namespace
+
+absl::StatusOr<GraphIr> snapshot(GraphRef graph) {
+  CGRT_ASSIGN_OR_RETURN(std::vector<CUgraphNode> nodes, nodes_of(graph));
+  CGRT_ASSIGN_OR_RETURN(Edges edges, edges_of(graph));
+  GraphIr out;
+  Reader reader(out);
+  absl::flat_hash_map<CUgraphNode, std::uint32_t> ids;
+  for (CUgraphNode node : nodes) {
+    ids.emplace(node, static_cast<std::uint32_t>(out.nodes.size()));
+    absl::StatusOr<ir::Node> read = reader.read(node);
+    if (!read.ok()) return driver::annotate(read.status(), absl::StrCat("Reading node ", out.nodes.size()));
+    out.nodes.push_back(*std::move(read));
+  }
+  for (std::size_t i = 0; i < edges.from.size(); ++i) {
+    const CUgraphEdgeData& data = edges.data[i];
+    out.edges.push_back({ids.at(edges.from[i]), ids.at(edges.to[i]), data.from_port, data.to_port,
+                         static_cast<ir::EdgeType>(data.type)});
+  }
+  std::sort(out.edges.begin(), out.edges.end());
+  return out;
+}
+
+absl::StatusOr<GraphIr> snapshot(const Graph& graph) {
+  CGRT_ASSIGN_OR_RETURN(GraphIr out, snapshot(graph.ref()));
+  const std::vector<internal::ScopeRun>& runs = graph.state()->scopes;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::size_t end = i + 1 < runs.size() ? runs[i + 1].first_node : out.nodes.size();
+    for (std::size_t node = runs[i].first_node; node < end && node < out.nodes.size(); ++node) {
+      out.nodes[node].scope = runs[i].scope;
+    }
+  }
+  return out;
+}
+
+std::string describe_node(CUgraphNode node) {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  if (driver::api().GraphNodeGetType(node, &type) != CUDA_SUCCESS) return "a node";
+  CUDA_KERNEL_NODE_PARAMS params{};
+  const char* symbol = nullptr;
+  if (type == CU_GRAPH_NODE_TYPE_KERNEL && driver::api().GraphKernelNodeGetParams(node, &params) == CUDA_SUCCESS &&
+      driver::api().FuncGetName(&symbol, params.func) == CUDA_SUCCESS) {
+    return absl::StrCat("kernel \"", internal::function_name(symbol), "\"");
+  }
+  return to_string(static_cast<ir::NodeKind>(type));
+}
+
+}  // namespace cgrt

@@ -1,0 +1,29 @@
+// snapshot: a graph of the driver's as plain data (ir/graph_ir.h): its nodes in the order of their
+// creation, their parameters and decoded arguments, its edges with ports and types.
+//
+//   CGRT_ASSIGN_OR_RETURN(ir::GraphIr ir, snapshot(graph));
+//   CGRT_RETURN_IF_ERROR(inspect::write_file("step.cgrt.json", ir));      // graphdump show step.cgrt.json
+//
+// Reads only; the graph must not be changed meanwhile. Costs about 4 us per kernel node: not for
+// the hot path. An argument of 8 bytes counts as a pointer when the driver knows the address.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cgrt/graph/graph.h"
+#include "cgrt/ir/graph_ir.h"
+
+namespace cgrt {
+
+// Any graph, also one that cgrt did not make.
+absl::StatusOr<ir::GraphIr> snapshot(GraphRef graph);
+
+// The same, with the scopes in which the nodes were made.
+absl::StatusOr<ir::GraphIr> snapshot(const Graph& graph);
+
+// For a message: "kernel \"scale\"", "memset". Never fails.
+std::string describe_node(CUgraphNode node);
+
+}  // namespace cgrt

@@ -1,0 +1,191 @@
+#include "cgrt/inspect/json.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/inspect/json_writer.h"
+
+namespace cgrt::inspect {
+namespace {
+
+// Keys that hold their default are left out where json_schema.md gives one.
+template <class Value>
+void member_unless(JsonWriter& json, std::string_view key, const Value& value, const Value& standard) {
+  if (value != standard) json.member(key, value);
+}
+
+void write(JsonWriter& json, const ir::Dim3& dim) {
+  json.begin_array();
+  json.value(dim.x);
+  json.value(dim.y);
+  json.value(dim.z);
+  json.end_array();
+}
+
+void write(JsonWriter& json, const ir::Pointer& pointer) {
+  json.begin_array();
+  json.value(pointer.allocation);
+  json.value(pointer.offset);
+  json.end_array();
+}
+
+void write(JsonWriter& json, const ir::Argument& argument) {
+  json.begin_object();
+  json.member("offset", argument.offset);
+  json.member("size", argument.size);
+  if (argument.pointer.has_value()) {
+    json.key("pointer");
+    write(json, *argument.pointer);
+  } else {
+    json.member("bytes", absl::BytesToHexString(std::string(argument.bytes.begin(), argument.bytes.end())));
+  }
+  json.end_object();
+}
+
+void write_params(JsonWriter&, const ir::NoParams&) {}
+
+void write_params(JsonWriter& json, const ir::KernelParams& params) {
+  json.member("function", params.function);
+  json.key("grid");
+  write(json, params.grid);
+  json.key("block");
+  write(json, params.block);
+  json.member("shared_bytes", params.shared_bytes);
+  json.key("arguments");
+  json.begin_array();
+  for (const ir::Argument& argument : params.arguments) write(json, argument);
+  json.end_array();
+}
+
+void write_params(JsonWriter& json, const ir::MemcpyParams& params) {
+  const ir::MemcpyParams standard;
+  if (params.destination.has_value()) {
+    json.key("destination");
+    write(json, *params.destination);
+  }
+  if (params.source.has_value()) {
+    json.key("source");
+    write(json, *params.source);
+  }
+  json.member("width_bytes", params.width_bytes);
+  member_unless(json, "height", params.height, standard.height);
+  member_unless(json, "depth", params.depth, standard.depth);
+  member_unless(json, "destination_pitch", params.destination_pitch, standard.destination_pitch);
+  member_unless(json, "source_pitch", params.source_pitch, standard.source_pitch);
+}
+
+void write_params(JsonWriter& json, const ir::MemsetParams& params) {
+  const ir::MemsetParams standard;
+  json.key("destination");
+  write(json, params.destination);
+  json.member("value", params.value);
+  json.member("element_bytes", params.element_bytes);
+  json.member("width", params.width);
+  member_unless(json, "height", params.height, standard.height);
+  member_unless(json, "pitch", params.pitch, standard.pitch);
+}
+
+void write(JsonWriter& json, const ir::Node& node, std::size_t id) {
+  json.begin_object(JsonLayout::kOneLine);
+  json.member("id", id);
+  json.member("kind", ir::to_string(node.kind));
+  member_unless(json, "device", node.device, -1);
+  member_unless(json, "scope", node.scope, std::string());
+  std::visit([&](const auto& params) { write_params(json, params); }, node.params);
+  json.end_object();
+}
+
+void write(JsonWriter& json, const ir::Edge& edge, std::size_t) {
+  json.begin_object(JsonLayout::kOneLine);
+  json.member("from", edge.from);
+  json.member("to", edge.to);
+  member_unless<std::uint8_t>(json, "from_port", edge.from_port, 0);
+  member_unless<std::uint8_t>(json, "to_port", edge.to_port, 0);
+  if (edge.type != ir::EdgeType::kFull) json.member("type", ir::to_string(edge.type));
+  json.end_object();
+}
+
+void write(JsonWriter& json, const ir::Allocation& allocation, std::size_t id) {
+  json.begin_object(JsonLayout::kOneLine);
+  json.member("id", id);
+  json.member("kind", ir::to_string(allocation.kind));
+  member_unless(json, "device", allocation.device, -1);
+  member_unless<std::uint64_t>(json, "bytes", allocation.bytes, 0);
+  json.end_object();
+}
+
+template <class Item>
+void write_list(JsonWriter& json, std::string_view key, const std::vector<Item>& items) {
+  json.key(key);
+  json.begin_array();
+  for (std::size_t i = 0; i < items.size(); ++i) write(json, items[i], i);
+  json.end_array();
+}
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+absl::Status file_error(int error, const std::string& path, const char* what) {
+  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
+}
+
+}  // namespace
+
+std::string to_json(const ir::GraphIr& graph) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("schema", kGraphSchema);
+  json.member("version", kGraphVersion);
+  write_list(json, "nodes", graph.nodes);
+  write_list(json, "edges", graph.edges);
+  write_list(json, "allocations", graph.allocations);
+  json.end_object();
+  return std::move(json).finish();
+}
+
+absl::Status write_file(const std::string& path, const ir::GraphIr& graph) {
+  const std::string text = to_json(graph);
+  File file(std::fopen(path.c_str(), "wb"));
+  if (file == nullptr) return file_error(errno, path, "cannot be opened for writing");
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
+  const int write_errno = errno;
+  // The last bytes may leave only now.
+  const bool is_closed = std::fclose(file.release()) == 0;
+  if (!is_written) return file_error(write_errno, path, "cannot be written");
+  return is_closed ? absl::OkStatus() : file_error(errno, path, "cannot be written");
+}
+
+absl::StatusOr<ir::GraphIr> read_file(const std::string& path) {
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) return file_error(errno, path, "cannot be opened");
+  return read_stream(file.get(), path);
+}
+
+absl::StatusOr<ir::GraphIr> read_stream(std::FILE* stream, const std::string& name) {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+  std::string text;
+  std::vector<char> buffer(1 << 16);
+  for (std::size_t count = buffer.size(); count != 0 && text.size() <= kMaxBytes;) {
+    count = std::fread(buffer.data(), 1, buffer.size(), stream);
+    text.append(buffer.data(), count);
+  }
+  if (std::ferror(stream) != 0) return file_error(errno, name, "cannot be read");
+  if (text.size() > kMaxBytes) return absl::InvalidArgumentError(absl::StrCat(name, ": longer than 1 GiB"));
+
+  absl::StatusOr<ir::GraphIr> graph = from_json(text);
+  if (graph.ok()) return graph;
+  return absl::Status(graph.status().code(), absl::StrCat(name, ": ", graph.status().message()));
+}
+
+}  // namespace cgrt::inspect

@@ -1,0 +1,43 @@
+// Graphs as files: NAME.cgrt.json, which graphdump reads. The format is described in
+// json_schema.md, in this folder.
+//
+//   CGRT_RETURN_IF_ERROR(inspect::write_file("step.cgrt.json", graph));
+//   CGRT_ASSIGN_OR_RETURN(ir::GraphIr again, inspect::read_file("step.cgrt.json"));
+//
+// Equal graphs give equal bytes; a graph read back equals the one written, but for text that is not
+// UTF-8. One node and one edge a line, so that line-based tools can compare files.
+// Thread-safe: functions of their arguments and the file.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/ir/graph_ir.h"
+
+namespace cgrt::inspect {
+
+inline constexpr char kGraphSchema[] = "cgrt-graph";
+inline constexpr int kGraphVersion = 1;
+
+// Does not need a valid graph; from_json does.
+std::string to_json(const ir::GraphIr& graph);
+
+// InvalidArgument for any text that is not a valid graph of this version, with line and column or
+// with the path of the offending value ("nodes[3].grid: expected 3 integers, found an array of 2").
+// Keys that this reader does not know are skipped. Safe on files of unknown origin.
+absl::StatusOr<ir::GraphIr> from_json(std::string_view text);
+
+// Overwrites. The error names the path; NotFound when the folder does not exist.
+absl::Status write_file(const std::string& path, const ir::GraphIr& graph);
+
+// Errors of the file system or of from_json, each with the path in front; InvalidArgument above
+// 1 GiB.
+absl::StatusOr<ir::GraphIr> read_file(const std::string& path);
+
+// The same from an open file, such as stdin, to its end; `name` stands in front of errors.
+absl::StatusOr<ir::GraphIr> read_stream(std::FILE* stream, const std::string& name);
+
+}  // namespace cgrt::inspect

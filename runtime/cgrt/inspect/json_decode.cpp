@@ -1,0 +1,194 @@
+// from_json: the tree of json_value.h, decoded with names, types and ranges.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/inspect/json.h"
+#include "cgrt/inspect/json_cursor.h"
+#include "cgrt/ir/validate.h"
+
+namespace cgrt::inspect {
+
+// The overloads of read() are not in an unnamed namespace: argument-dependent lookup from the
+// templates of json_cursor.h would not find them there.
+
+static absl::Status read(const JsonCursor& cursor, ir::Dim3& out) {
+  const absl::StatusOr<std::size_t> length = cursor.expect_array();
+  if (!length.ok() || *length != 3) return cursor.mismatch("3 integers");
+  CGRT_RETURN_IF_ERROR(read(cursor.element(0), out.x));
+  CGRT_RETURN_IF_ERROR(read(cursor.element(1), out.y));
+  return read(cursor.element(2), out.z);
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::Pointer& out) {
+  const absl::StatusOr<std::size_t> length = cursor.expect_array();
+  if (!length.ok() || *length != 2) return cursor.mismatch("an allocation and an offset");
+  CGRT_RETURN_IF_ERROR(read(cursor.element(0), out.allocation));
+  return read(cursor.element(1), out.offset);
+}
+
+static absl::Status read(const JsonCursor& cursor, std::optional<ir::Pointer>& out) {
+  return read(cursor, out.emplace());
+}
+
+template <class Enum>
+static absl::Status read_enum(const JsonCursor& cursor, std::optional<Enum> (*parse)(std::string_view),
+                              const char* what, Enum& out) {
+  std::string text;
+  CGRT_RETURN_IF_ERROR(read(cursor, text));
+  const std::optional<Enum> value = parse(text);
+  if (!value.has_value()) return cursor.mismatch(what);
+  out = *value;
+  return absl::OkStatus();
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::NodeKind& out) {
+  return read_enum(cursor, ir::parse_node_kind, "a kind of node", out);
+}
+static absl::Status read(const JsonCursor& cursor, ir::EdgeType& out) {
+  return read_enum(cursor, ir::parse_edge_type, "a type of edge", out);
+}
+static absl::Status read(const JsonCursor& cursor, ir::MemoryKind& out) {
+  return read_enum(cursor, ir::parse_memory_kind, "a kind of memory", out);
+}
+
+static absl::Status read(const JsonCursor& cursor, std::vector<std::uint8_t>& out) {
+  std::string hex;
+  CGRT_RETURN_IF_ERROR(read(cursor, hex));
+  const bool is_hex = hex.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+  if (!is_hex || hex.size() % 2 != 0) return cursor.mismatch("an even number of hexadecimal digits");
+  const std::string bytes = absl::HexStringToBytes(hex);
+  out.assign(bytes.begin(), bytes.end());
+  return absl::OkStatus();
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::Argument& out);
+
+template <class Item>
+static absl::Status read(const JsonCursor& cursor, std::vector<Item>& out) {
+  CGRT_ASSIGN_OR_RETURN(const std::size_t length, cursor.expect_array());
+  out.resize(length);
+  for (std::size_t i = 0; i < length; ++i) CGRT_RETURN_IF_ERROR(read(cursor.element(i), out[i]));
+  return absl::OkStatus();
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::Argument& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "offset", out.offset));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "size", out.size));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "pointer", out.pointer));
+  if (!out.pointer.has_value()) return read_required(cursor, "bytes", out.bytes);
+  return cursor.member("bytes") ? cursor.error("has both \"pointer\" and \"bytes\"") : absl::OkStatus();
+}
+
+static absl::Status read(const JsonCursor& node, ir::KernelParams& out) {
+  CGRT_RETURN_IF_ERROR(read_required(node, "function", out.function));
+  CGRT_RETURN_IF_ERROR(read_required(node, "grid", out.grid));
+  CGRT_RETURN_IF_ERROR(read_required(node, "block", out.block));
+  CGRT_RETURN_IF_ERROR(read_required(node, "shared_bytes", out.shared_bytes));
+  return read_required(node, "arguments", out.arguments);
+}
+
+static absl::Status read(const JsonCursor& node, ir::MemcpyParams& out) {
+  CGRT_RETURN_IF_ERROR(read_optional(node, "destination", out.destination));
+  CGRT_RETURN_IF_ERROR(read_optional(node, "source", out.source));
+  CGRT_RETURN_IF_ERROR(read_required(node, "width_bytes", out.width_bytes));
+  CGRT_RETURN_IF_ERROR(read_optional(node, "height", out.height));
+  CGRT_RETURN_IF_ERROR(read_optional(node, "depth", out.depth));
+  CGRT_RETURN_IF_ERROR(read_optional(node, "destination_pitch", out.destination_pitch));
+  return read_optional(node, "source_pitch", out.source_pitch);
+}
+
+static absl::Status read(const JsonCursor& node, ir::MemsetParams& out) {
+  CGRT_RETURN_IF_ERROR(read_required(node, "destination", out.destination));
+  CGRT_RETURN_IF_ERROR(read_required(node, "value", out.value));
+  CGRT_RETURN_IF_ERROR(read_required(node, "element_bytes", out.element_bytes));
+  CGRT_RETURN_IF_ERROR(read_required(node, "width", out.width));
+  CGRT_RETURN_IF_ERROR(read_optional(node, "height", out.height));
+  return read_optional(node, "pitch", out.pitch);
+}
+
+// Ids are in the file for people and line-based tools; they are positions, so they must agree.
+static absl::Status check_id(const JsonCursor& object, std::size_t position) {
+  std::uint32_t id = 0;
+  CGRT_RETURN_IF_ERROR(read_required(object, "id", id));
+  return id == position ? absl::OkStatus() : object.member("id")->mismatch(absl::StrCat(position, ", its position"));
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::Node& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(check_id(cursor, cursor.index()));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "kind", out.kind));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "device", out.device));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "scope", out.scope));
+  switch (out.kind) {
+    case ir::NodeKind::kKernel:
+      return read(cursor, out.params.emplace<ir::KernelParams>());
+    case ir::NodeKind::kMemcpy:
+      return read(cursor, out.params.emplace<ir::MemcpyParams>());
+    case ir::NodeKind::kMemset:
+      return read(cursor, out.params.emplace<ir::MemsetParams>());
+    default:
+      return absl::OkStatus();
+  }
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::Edge& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "from", out.from));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "to", out.to));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "from_port", out.from_port));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "to_port", out.to_port));
+  return read_optional(cursor, "type", out.type);
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::Allocation& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(check_id(cursor, cursor.index()));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "kind", out.kind));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "device", out.device));
+  return read_optional(cursor, "bytes", out.bytes);
+}
+
+static absl::Status check_schema(const JsonCursor& root) {
+  std::string schema;
+  CGRT_RETURN_IF_ERROR(root.expect_object());
+  CGRT_RETURN_IF_ERROR(read_required(root, "schema", schema));
+  if (schema == kGraphSchema) return absl::OkStatus();
+  return root.member("schema")->mismatch(absl::StrCat("\"", kGraphSchema, "\""));
+}
+
+static absl::Status check_header(const JsonCursor& root) {
+  if (const absl::Status status = check_schema(root); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("not a cgrt graph: ", status.message()));
+  }
+  std::uint64_t version = 0;
+  CGRT_RETURN_IF_ERROR(read_required(root, "version", version));
+  if (version == kGraphVersion) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("version ", version, "; this reader knows ", kGraphVersion));
+}
+
+absl::StatusOr<ir::GraphIr> from_json(std::string_view text) {
+  CGRT_ASSIGN_OR_RETURN(const JsonValue tree, parse_json(text));
+  try {
+    const JsonCursor root(tree);
+    CGRT_RETURN_IF_ERROR(check_header(root));
+    ir::GraphIr graph;
+    CGRT_RETURN_IF_ERROR(read_required(root, "nodes", graph.nodes));
+    CGRT_RETURN_IF_ERROR(read_required(root, "edges", graph.edges));
+    CGRT_RETURN_IF_ERROR(read_required(root, "allocations", graph.allocations));
+    CGRT_RETURN_IF_ERROR(ir::validate(graph));
+    return graph;
+  } catch (const std::exception&) {  // memory: the tree itself did fit
+    return absl::ResourceExhaustedError("not enough memory for this graph");
+  }
+}
+
+}  // namespace cgrt::inspect

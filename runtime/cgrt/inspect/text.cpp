@@ -1,0 +1,196 @@
+#include "cgrt/inspect/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cgrt/ir/analysis.h"
+#include "cgrt/ir/describe.h"
+#include "cgrt/ir/validate.h"
+
+namespace cgrt::inspect {
+namespace {
+
+enum class Align { kLeft, kRight };
+
+// Characters, not bytes: UTF-8's continuation bytes do not advance the terminal.
+std::size_t width_of(std::string_view text) {
+  const auto starts = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts));
+}
+
+// Rows of cells, in columns two spaces apart. A column as wide as the widest of its cells, where
+// cells above kMaxColumn do not count: one long template name must not push all rows off the screen.
+template <std::size_t kColumns>
+class Table {
+ public:
+  using Row = std::array<std::string, kColumns>;
+
+  void add(Row row) { rows_.push_back(std::move(row)); }
+
+  void append_to(std::string& out, Align first_column) const {
+    constexpr std::size_t kMaxColumn = 60;
+    std::array<std::size_t, kColumns> widths{};
+    for (const Row& row : rows_) {
+      for (std::size_t c = 0; c < kColumns; ++c) {
+        const std::size_t width = width_of(row[c]);
+        if (width <= kMaxColumn) widths[c] = std::max(widths[c], width);
+      }
+    }
+    for (const Row& row : rows_) {
+      std::string line;
+      for (std::size_t c = 0; c < kColumns; ++c) {
+        const std::size_t width = width_of(row[c]);
+        if (widths[c] == 0 && width == 0) continue;  // a column that no row uses
+        const std::string padding(widths[c] - std::min(widths[c], width), ' ');
+        const bool is_right = c == 0 && first_column == Align::kRight;
+        absl::StrAppend(&line, is_right ? padding : "", row[c], is_right ? "" : padding, "  ");
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      absl::StrAppend(&out, line, "\n");
+    }
+  }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+std::string count_of(std::size_t count, const char* singular, const char* plural) {
+  return absl::StrCat(count, " ", count == 1 ? singular : plural);
+}
+
+std::string header(const ir::GraphIr& graph) {
+  const ir::Shape shape = ir::shape_of(graph);
+  return absl::StrCat("graph: ", count_of(graph.nodes.size(), "node", "nodes"), ", ",
+                      count_of(graph.edges.size(), "edge", "edges"), ", depth ", shape.depth, ", width ", shape.width,
+                      ", ", count_of(shape.roots, "root", "roots"), ", ", count_of(shape.leaves, "leaf", "leaves"),
+                      "\n");
+}
+
+// The three cells of a node that depend on its kind: what, how large, with what.
+struct Cells {
+  std::string subject, size, arguments;
+};
+
+Cells cells_of(const ir::GraphIr&, const ir::NoParams&) { return {}; }
+
+Cells cells_of(const ir::GraphIr& graph, const ir::KernelParams& params) {
+  const auto append = [&](std::string* out, const ir::Argument& argument) { *out += describe(graph, argument); };
+  return {.subject = ir::printable(params.function),
+          .size = absl::StrCat("grid ", describe(params.grid), " block ", describe(params.block), " shared ",
+                               params.shared_bytes),
+          .arguments = absl::StrCat("(", absl::StrJoin(params.arguments, ", ", append), ")")};
+}
+
+Cells cells_of(const ir::GraphIr& graph, const ir::MemcpyParams& params) {
+  const auto end = [&](const std::optional<ir::Pointer>& pointer) {
+    return pointer.has_value() ? describe(graph, *pointer) : std::string("array");
+  };
+  Cells cells;
+  cells.subject = absl::StrCat(end(params.destination), " <- ", end(params.source));
+  if (params.depth != 1) absl::StrAppend(&cells.size, params.depth, " x ");
+  if (params.height != 1 || params.depth != 1) absl::StrAppend(&cells.size, params.height, " x ");
+  absl::StrAppend(&cells.size, count_of(params.width_bytes, "byte", "bytes"));
+  if (params.destination_pitch != 0 || params.source_pitch != 0) {
+    cells.arguments = absl::StrCat("pitch ", params.destination_pitch, " <- ", params.source_pitch);
+  }
+  return cells;
+}
+
+Cells cells_of(const ir::GraphIr& graph, const ir::MemsetParams& params) {
+  Cells cells;
+  cells.subject = describe(graph, params.destination);
+  if (params.height != 1) absl::StrAppend(&cells.size, params.height, " x ");
+  absl::StrAppend(&cells.size, params.width, " x ", count_of(params.element_bytes, "byte", "bytes"), " = 0x",
+                  absl::Hex(params.value));
+  if (params.pitch != 0) cells.arguments = absl::StrCat("pitch ", params.pitch);
+  return cells;
+}
+
+// "2", "2 (programmatic)", and with ports that are not the usual ones of the type.
+std::string dependency(const ir::Edge& edge) {
+  const bool is_programmatic = edge.type == ir::EdgeType::kProgrammatic;
+  const std::uint8_t usual_port = is_programmatic ? 1 : 0;  // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+  std::vector<std::string> notes;
+  if (is_programmatic) notes.emplace_back(to_string(edge.type));
+  if (edge.from_port != usual_port) notes.push_back(absl::StrCat("from port ", edge.from_port));
+  if (edge.to_port != 0) notes.push_back(absl::StrCat("to port ", edge.to_port));
+  if (notes.empty()) return absl::StrCat(edge.from);
+  return absl::StrCat(edge.from, " (", absl::StrJoin(notes, ", "), ")");
+}
+
+// Per node, "after 0, 1"; empty for a root.
+std::vector<std::string> dependencies(const ir::GraphIr& graph) {
+  std::vector<std::string> out(graph.nodes.size());
+  for (const ir::Edge& edge : graph.edges) {
+    absl::StrAppend(&out[edge.to], out[edge.to].empty() ? "after " : ", ", dependency(edge));
+  }
+  return out;
+}
+
+// A device is worth a word only where nodes run on different ones.
+bool uses_several_devices(const ir::GraphIr& graph) {
+  std::int32_t seen = -1;
+  for (const ir::Node& node : graph.nodes) {
+    if (node.device == -1) continue;
+    if (seen != -1 && seen != node.device) return true;
+    seen = node.device;
+  }
+  return false;
+}
+
+void append_nodes(const ir::GraphIr& graph, std::string& out) {
+  const bool shows_device = uses_several_devices(graph);
+  std::vector<std::string> after = dependencies(graph);
+  Table<8> table;
+  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
+    const ir::Node& node = graph.nodes[id];
+    Cells cells = std::visit([&](const auto& params) { return cells_of(graph, params); }, node.params);
+    table.add({absl::StrCat(id), to_string(node.kind),
+               shows_device && node.device != -1 ? absl::StrCat("on ", node.device) : "", std::move(cells.subject),
+               std::move(cells.size), std::move(cells.arguments),
+               node.scope.empty() ? "" : absl::StrCat("[", ir::printable(node.scope), "]"), std::move(after[id])});
+  }
+  table.append_to(out, Align::kRight);
+}
+
+void append_allocations(const ir::GraphIr& graph, std::string& out) {
+  Table<3> table;
+  for (std::size_t id = 0; id < graph.allocations.size(); ++id) {
+    const ir::Allocation& allocation = graph.allocations[id];
+    const std::string kind = to_string(allocation.kind);
+    table.add({describe(graph, ir::Pointer{.allocation = static_cast<std::uint32_t>(id), .offset = 0}),
+               allocation.bytes != 0 ? count_of(allocation.bytes, "byte", "bytes") : "size unknown",
+               allocation.device == -1 ? kind : absl::StrCat(kind, " ", allocation.device)});
+  }
+  table.append_to(out, Align::kLeft);
+}
+
+}  // namespace
+
+std::string to_text(const ir::GraphIr& graph) {
+  if (const absl::Status status = ir::validate(graph); !status.ok()) {
+    return absl::StrCat("not a valid graph: ", status.message(), "\n");
+  }
+  std::string out = header(graph);
+  if (!graph.nodes.empty()) {
+    out += '\n';
+    append_nodes(graph, out);
+  }
+  if (!graph.allocations.empty()) {
+    out += "\nallocations\n";
+    append_allocations(graph, out);
+  }
+  return out;
+}
+
+}  // namespace cgrt::inspect

@@ -1,0 +1,26 @@
+// A graph as text for people: what `graphdump show` prints.
+//
+//   std::fputs(inspect::to_text(graph).c_str(), stdout);
+//
+//   graph: 2 nodes, 1 edge, depth 2, width 1, 1 root, 1 leaf
+//
+//   0  memset  device#0  1024 x 4 bytes = 0x0
+//   1  kernel  scale     grid (4,1,1) block (256,1,1) shared 0  (device#0, 2.0f, 1024)  after 0
+//
+//   allocations
+//   device#0  4096 bytes  device 0
+//
+// One line per node in the order of ids; the same bytes on every run. Scalar arguments are guesses
+// (see ir/describe.h). Of a graph that is not valid it says why instead.
+// Thread-safe: a pure function.
+#pragma once
+
+#include <string>
+
+#include "cgrt/ir/graph_ir.h"
+
+namespace cgrt::inspect {
+
+std::string to_text(const ir::GraphIr& graph);
+
+}  // namespace cgrt::inspect

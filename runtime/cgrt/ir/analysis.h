@@ -1,0 +1,32 @@
+// What the edges of a graph say: an order to run in, and how long and how wide the graph is.
+//
+//   ir::Shape shape = ir::shape_of(graph);   // shape.depth nodes follow one another
+//
+// Edge ends must be in range (see validate.h). Thread-safe: pure functions, linear in the graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cgrt/ir/graph_ir.h"
+
+namespace cgrt::ir {
+
+// Each node after all that it waits for, lowest ids first among equals of one level;
+// nullopt when the graph has a cycle.
+std::optional<std::vector<std::uint32_t>> topological_order(const GraphIr& graph);
+
+// A node's level is the number of nodes on the longest path that ends just before it.
+struct Shape {
+  std::size_t depth = 0;   // nodes on the longest path: the critical path when all nodes take equally long
+  std::size_t width = 0;   // most nodes in one level
+  std::size_t roots = 0;   // nodes that wait for none
+  std::size_t leaves = 0;  // nodes that none waits for
+};
+
+// All zero for a graph with a cycle.
+Shape shape_of(const GraphIr& graph);
+
+}  // namespace cgrt::ir

@@ -1,0 +1,31 @@
+// The parts of a graph in words, the same wherever a person reads them: text output, differences
+// and error messages.
+//
+//   ir::node_label(graph, 3)                        // node 3 "scale", or: node 3 (memcpy)
+//   ir::describe(graph, Pointer{0, 256})            // device#0+0x100
+//
+// None of these needs a valid graph. Thread-safe: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cgrt/ir/graph_ir.h"
+
+namespace cgrt::ir {
+
+// `text` with control characters as \xNN, so that a name read from a file cannot steer a terminal.
+std::string printable(std::string_view text);
+
+std::string node_label(const GraphIr& graph, std::uint32_t id);
+
+std::string describe(const Dim3& dim);                             // (4,1,1)
+std::string describe(const GraphIr& graph, const Pointer& value);  // memory kind, allocation, offset
+
+// Arguments carry no types, so a scalar is a guess that keeps every bit: a small integer in
+// decimal, a plausible float as 2.0f and double as 2.0, and hexadecimal otherwise. More than eight
+// bytes are written as {0011..} in memory order, at most 16 of them.
+std::string describe(const GraphIr& graph, const Argument& argument);
+
+}  // namespace cgrt::ir

@@ -1,0 +1,173 @@
+#include "cgrt/ir/diff.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/ir/describe.h"
+
+namespace cgrt::ir {
+namespace {
+
+std::string quoted(const std::string& text) { return absl::StrCat("\"", printable(text), "\""); }
+
+// Compares field after field and stops at the first that differs.
+class Comparison {
+ public:
+  Comparison(const GraphIr& a, const GraphIr& b) : a_(a), b_(b) {}
+
+  std::optional<Difference> run() {
+    const std::size_t common = std::min(a_.nodes.size(), b_.nodes.size());
+    for (std::size_t n = 0; n < common && !found_; ++n) compare_node(static_cast<std::uint32_t>(n));
+    if (!found_) check("number of nodes", a_.nodes.size(), b_.nodes.size());
+    if (!found_) compare_edges();
+    if (!found_) compare_allocations();
+    if (found_) {
+      found_->only_in_a = list_nodes(a_, common);
+      found_->only_in_b = list_nodes(b_, common);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void compare_node(std::uint32_t id) {
+    const Node& a = a_.nodes[id];
+    const Node& b = b_.nodes[id];
+    if (a.kind == b.kind && a.device == b.device && a.params == b.params) return;  // labels cost time
+
+    place_ = absl::StrCat("node ", id);
+    if (a.kind != b.kind) return report("kind", to_string(a.kind), to_string(b.kind));
+    if (a.params.index() != b.params.index())
+      return report("parameters", kParams[a.params.index()], kParams[b.params.index()]);
+    place_ = node_label(a_, id);
+    if (check("device", a.device, b.device)) return;
+    std::visit([&](const auto& params) { compare(params, std::get<std::decay_t<decltype(params)>>(b.params)); },
+               a.params);
+  }
+
+  // Two nodes of one kind have different ones only in graphs that are not valid.
+  static constexpr const char* kParams[] = {"none", "of a kernel", "of a memcpy", "of a memset"};
+
+  void compare(const NoParams&, const NoParams&) {}
+
+  void compare(const KernelParams& a, const KernelParams& b) {
+    if (a.function != b.function) return report("function", quoted(a.function), quoted(b.function));
+    if (a.grid != b.grid) return report("grid", describe(a.grid), describe(b.grid));
+    if (a.block != b.block) return report("block", describe(a.block), describe(b.block));
+    if (check("shared bytes", a.shared_bytes, b.shared_bytes)) return;
+    if (check("number of arguments", a.arguments.size(), b.arguments.size())) return;
+    for (std::size_t i = 0; i < a.arguments.size() && !found_; ++i) {
+      compare_argument(absl::StrCat("argument ", i), a.arguments[i], b.arguments[i]);
+    }
+  }
+
+  void compare_argument(const std::string& name, const Argument& a, const Argument& b) {
+    if (a == b) return;
+    if (check(name + " offset", a.offset, b.offset)) return;
+    if (check(name + " size", a.size, b.size)) return;
+    const bool are_long = !a.pointer && !b.pointer && a.bytes.size() == b.bytes.size() && a.bytes.size() > 8;
+    if (!are_long) return report(name, describe(a_, a), describe(b_, b));
+    // A long value is not shown whole, so the text could look the same.
+    const auto [at_a, at_b] = std::mismatch(a.bytes.begin(), a.bytes.end(), b.bytes.begin());
+    const auto hex = [](std::uint8_t byte) { return absl::StrCat("0x", absl::Hex(byte, absl::kZeroPad2)); };
+    report(absl::StrCat(name, " byte ", at_a - a.bytes.begin()), hex(*at_a), hex(*at_b));
+  }
+
+  void compare(const MemcpyParams& a, const MemcpyParams& b) {
+    if (check_pointer("destination", a.destination, b.destination)) return;
+    if (check_pointer("source", a.source, b.source)) return;
+    if (check("width bytes", a.width_bytes, b.width_bytes)) return;
+    if (check("height", a.height, b.height)) return;
+    if (check("depth", a.depth, b.depth)) return;
+    if (check("destination pitch", a.destination_pitch, b.destination_pitch)) return;
+    check("source pitch", a.source_pitch, b.source_pitch);
+  }
+
+  void compare(const MemsetParams& a, const MemsetParams& b) {
+    if (check_pointer("destination", a.destination, b.destination)) return;
+    if (check("value", a.value, b.value)) return;
+    if (check("element bytes", a.element_bytes, b.element_bytes)) return;
+    if (check("width", a.width, b.width)) return;
+    if (check("height", a.height, b.height)) return;
+    check("pitch", a.pitch, b.pitch);
+  }
+
+  void compare_edges() {
+    place_.clear();
+    if (a_.edges == b_.edges) return;
+    const auto [a, b] = std::mismatch(a_.edges.begin(), a_.edges.end(), b_.edges.begin(), b_.edges.end());
+    const std::string none = "no further edge";
+    report(absl::StrCat("edge ", a - a_.edges.begin()), a == a_.edges.end() ? none : describe_edge(*a),
+           b == b_.edges.end() ? none : describe_edge(*b));
+  }
+
+  static std::string describe_edge(const Edge& edge) {
+    std::string text = absl::StrCat(edge.from, " -> ", edge.to);
+    if (edge.type != EdgeType::kFull) absl::StrAppend(&text, ", ", to_string(edge.type));
+    if (edge.from_port != 0 || edge.to_port != 0) {
+      absl::StrAppend(&text, ", port ", edge.from_port, " to port ", edge.to_port);
+    }
+    return text;
+  }
+
+  void compare_allocations() {
+    const std::size_t common = std::min(a_.allocations.size(), b_.allocations.size());
+    for (std::size_t i = 0; i < common; ++i) {
+      const Allocation& a = a_.allocations[i];
+      const Allocation& b = b_.allocations[i];
+      place_ = absl::StrCat("allocation ", i);
+      if (a.kind != b.kind) return report("kind", to_string(a.kind), to_string(b.kind));
+      if (check("device", a.device, b.device) || check("bytes", a.bytes, b.bytes)) return;
+    }
+    place_.clear();
+    check("number of allocations", a_.allocations.size(), b_.allocations.size());
+  }
+
+  static std::string list_nodes(const GraphIr& graph, std::size_t first) {
+    constexpr std::size_t kShown = 8;
+    std::string text;
+    const std::size_t end = std::min(graph.nodes.size(), first + kShown);
+    for (std::size_t n = first; n < end; ++n) {
+      absl::StrAppend(&text, n == first ? "" : ", ", node_label(graph, static_cast<std::uint32_t>(n)));
+    }
+    if (end < graph.nodes.size()) absl::StrAppend(&text, " and ", graph.nodes.size() - end, " more");
+    return text;
+  }
+
+  template <class Number>
+  bool check(const std::string& field, Number a, Number b) {
+    if (a == b) return false;
+    report(field, absl::StrCat(a), absl::StrCat(b));
+    return true;
+  }
+
+  bool check_pointer(const std::string& field, const std::optional<Pointer>& a, const std::optional<Pointer>& b) {
+    if (a == b) return false;
+    report(field, a ? describe(a_, *a) : "array", b ? describe(b_, *b) : "array");
+    return true;
+  }
+
+  void report(const std::string& field, std::string a, std::string b) {
+    found_ = Difference{.where = place_.empty() ? field : absl::StrCat(place_, ": ", field),
+                        .a = std::move(a),
+                        .b = std::move(b),
+                        .only_in_a = {},
+                        .only_in_b = {}};
+  }
+
+  const GraphIr& a_;
+  const GraphIr& b_;
+  std::string place_;
+  std::optional<Difference> found_;
+};
+
+}  // namespace
+
+std::optional<Difference> first_difference(const GraphIr& a, const GraphIr& b) { return Comparison(a, b).run(); }
+
+}  // namespace cgrt::ir

@@ -1,0 +1,40 @@
+#include "cgrt/ir/graph_ir.h"
+
+#include <array>
+#include <cstddef>
+
+namespace cgrt::ir {
+namespace {
+
+// Indexed by the enumerators' values.
+constexpr std::array kNodeKinds = {
+    "kernel",       "memcpy",           "memset",         "host",      "child graph", "empty",        "event wait",
+    "event record", "semaphore signal", "semaphore wait", "mem alloc", "mem free",    "batch mem op", "conditional"};
+constexpr std::array kEdgeTypes = {"full", "programmatic"};
+constexpr std::array kMemoryKinds = {"unknown", "device", "pinned host", "managed", "pageable host", "array"};
+
+template <class Names, class Enum>
+const char* name_of(const Names& names, Enum value) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+template <class Enum, class Names>
+std::optional<Enum> value_of(const Names& names, std::string_view text) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (text == names[i]) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const char* to_string(NodeKind kind) { return name_of(kNodeKinds, kind); }
+const char* to_string(EdgeType type) { return name_of(kEdgeTypes, type); }
+const char* to_string(MemoryKind kind) { return name_of(kMemoryKinds, kind); }
+
+std::optional<NodeKind> parse_node_kind(std::string_view text) { return value_of<NodeKind>(kNodeKinds, text); }
+std::optional<EdgeType> parse_edge_type(std::string_view text) { return value_of<EdgeType>(kEdgeTypes, text); }
+std::optional<MemoryKind> parse_memory_kind(std::string_view text) { return value_of<MemoryKind>(kMemoryKinds, text); }
+
+}  // namespace cgrt::ir

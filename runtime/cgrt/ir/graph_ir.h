@@ -1,0 +1,135 @@
+// GraphIr: a CUDA graph as plain data. Everything that looks at graphs (text, JSON, diff, golden
+// tests) reads this value, so it runs on machines with no driver.
+//
+//   ir::GraphIr graph;
+//   graph.nodes.push_back({.kind = ir::NodeKind::kEmpty});
+//
+// Ids are dense and are positions: node 3 is `nodes[3]`, in the order in which the nodes were
+// created. Device and host addresses are written as (allocation, offset), where allocations are
+// numbered in the order in which the nodes mention them: the same program gives the same value on
+// every run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace cgrt::ir {
+
+// Same values as CUgraphNodeType.
+enum class NodeKind : std::uint8_t {
+  kKernel = 0,
+  kMemcpy = 1,
+  kMemset = 2,
+  kHost = 3,
+  kChildGraph = 4,
+  kEmpty = 5,
+  kEventWait = 6,
+  kEventRecord = 7,
+  kSemaphoreSignal = 8,
+  kSemaphoreWait = 9,
+  kMemAlloc = 10,
+  kMemFree = 11,
+  kBatchMemOp = 12,
+  kConditional = 13,
+};
+
+// Same values as CUgraphDependencyType.
+enum class EdgeType : std::uint8_t { kFull = 0, kProgrammatic = 1 };
+
+enum class MemoryKind : std::uint8_t { kUnknown, kDevice, kPinnedHost, kManaged, kPageableHost, kArray };
+
+struct Dim3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+  bool operator==(const Dim3&) const = default;
+};
+
+// `bytes` is 0 when the size is unknown (pageable host memory).
+struct Allocation {
+  MemoryKind kind = MemoryKind::kUnknown;
+  std::int32_t device = -1;  // ordinal; -1 for host memory
+  std::uint64_t bytes = 0;
+  bool operator==(const Allocation&) const = default;
+};
+
+struct Pointer {
+  std::uint32_t allocation = 0;  // index into GraphIr::allocations
+  std::uint64_t offset = 0;      // bytes
+  bool operator==(const Pointer&) const = default;
+};
+
+// One kernel parameter. `bytes` holds its value unless `pointer` is set: then the value is that
+// address, and `bytes` is empty.
+struct Argument {
+  std::uint32_t offset = 0, size = 0;  // bytes, in the parameter buffer
+  std::vector<std::uint8_t> bytes;
+  std::optional<Pointer> pointer;
+  bool operator==(const Argument&) const = default;
+};
+
+struct KernelParams {
+  std::string function;  // as in the source: "scale", "ns::add<float>"
+  Dim3 grid, block;
+  std::uint32_t shared_bytes = 0;  // dynamic shared memory
+  std::vector<Argument> arguments;
+  bool operator==(const KernelParams&) const = default;
+};
+
+// A copy of `height` rows of `width_bytes`, `depth` times. Pitches are in bytes, 0 for one row.
+struct MemcpyParams {
+  std::optional<Pointer> destination, source;  // nullopt: an array, not decoded
+  std::uint64_t width_bytes = 0, height = 1, depth = 1;
+  std::uint64_t destination_pitch = 0, source_pitch = 0;
+  bool operator==(const MemcpyParams&) const = default;
+};
+
+// `width` elements of `element_bytes` each, in `height` rows.
+struct MemsetParams {
+  Pointer destination;
+  std::uint32_t value = 0, element_bytes = 1;
+  std::uint64_t width = 0, height = 1, pitch = 0;
+  bool operator==(const MemsetParams&) const = default;
+};
+
+// Kinds without parameters, and kinds that are listed but not decoded.
+struct NoParams {
+  bool operator==(const NoParams&) const = default;
+};
+
+struct Node {
+  NodeKind kind = NodeKind::kEmpty;
+  std::int32_t device = -1;  // ordinal of the node's context; -1 when the kind has none
+  std::string scope;         // names given while recording, outermost first: "layer0/attention"
+  std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams> params;
+  bool operator==(const Node&) const = default;
+};
+
+// `to` waits for `from`. Ports are 0 except on programmatic edges out of kernels.
+struct Edge {
+  std::uint32_t from = 0, to = 0;
+  std::uint8_t from_port = 0, to_port = 0;
+  EdgeType type = EdgeType::kFull;
+  auto operator<=>(const Edge&) const = default;
+};
+
+struct GraphIr {
+  std::vector<Node> nodes;
+  std::vector<Edge> edges;  // ascending
+  std::vector<Allocation> allocations;
+  bool operator==(const GraphIr&) const = default;
+};
+
+const char* to_string(NodeKind kind);    // "kernel", "memcpy", "child graph", ...
+const char* to_string(EdgeType type);    // "full", "programmatic"
+const char* to_string(MemoryKind kind);  // "device", "pinned host", ...
+
+// The inverse of to_string; nullopt for any other text.
+std::optional<NodeKind> parse_node_kind(std::string_view text);
+std::optional<EdgeType> parse_edge_type(std::string_view text);
+std::optional<MemoryKind> parse_memory_kind(std::string_view text);
+
+}  // namespace cgrt::ir

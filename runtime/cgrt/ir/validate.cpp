@@ -1,0 +1,177 @@
+#include "cgrt/ir/validate.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/ir/analysis.h"
+#include "cgrt/ir/describe.h"
+
+namespace cgrt::ir {
+namespace {
+
+// Checks one node; its label is built only when there is something to say.
+class NodeChecker {
+ public:
+  NodeChecker(const GraphIr& graph, std::uint32_t id) : graph_(graph), id_(id) {}
+
+  absl::Status check() const {
+    const Node& node = graph_.nodes[id_];
+    if (node.kind > NodeKind::kConditional) {
+      return offence(absl::StrCat("has the unknown kind ", static_cast<unsigned>(node.kind)));
+    }
+    if (node.device < -1) return offence(absl::StrCat("names device ", node.device));
+    return std::visit([&](const auto& params) { return check(params, node.kind); }, node.params);
+  }
+
+ private:
+  absl::Status check(const NoParams&, NodeKind kind) const {
+    const bool needs_some = kind == NodeKind::kKernel || kind == NodeKind::kMemcpy || kind == NodeKind::kMemset;
+    return needs_some ? offence("has no parameters") : absl::OkStatus();
+  }
+
+  absl::Status check(const KernelParams& params, NodeKind kind) const {
+    if (kind != NodeKind::kKernel) return wrong_params(kind, "a kernel");
+    for (std::size_t i = 0; i < params.arguments.size(); ++i) {
+      const Argument& argument = params.arguments[i];
+      const std::string name = absl::StrCat("argument ", i);
+      if (argument.pointer.has_value()) {
+        if (argument.size != 8 || !argument.bytes.empty()) {
+          return offence(absl::StrCat(name, " is a pointer of ", argument.size, " bytes with ", argument.bytes.size(),
+                                      " bytes of value; a pointer has 8 and 0"));
+        }
+        CGRT_RETURN_IF_ERROR(check_pointer(name, *argument.pointer));
+      } else if (argument.bytes.size() != argument.size) {
+        return offence(
+            absl::StrCat(name, " has the size ", argument.size, " and ", argument.bytes.size(), " bytes of value"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status check(const MemcpyParams& params, NodeKind kind) const {
+    if (kind != NodeKind::kMemcpy) return wrong_params(kind, "a memcpy");
+    if (params.destination.has_value()) CGRT_RETURN_IF_ERROR(check_pointer("destination", *params.destination));
+    if (params.source.has_value()) CGRT_RETURN_IF_ERROR(check_pointer("source", *params.source));
+    return absl::OkStatus();
+  }
+
+  absl::Status check(const MemsetParams& params, NodeKind kind) const {
+    if (kind != NodeKind::kMemset) return wrong_params(kind, "a memset");
+    return check_pointer("destination", params.destination);
+  }
+
+  absl::Status check_pointer(const std::string& name, const Pointer& pointer) const {
+    if (pointer.allocation < graph_.allocations.size()) return absl::OkStatus();
+    return offence(absl::StrCat(name, " points into allocation ", pointer.allocation, "; the graph has ",
+                                graph_.allocations.size()));
+  }
+
+  absl::Status wrong_params(NodeKind kind, const char* whose) const {
+    return offence(absl::StrCat("is of the kind \"", to_string(kind), "\" and has the parameters of ", whose));
+  }
+
+  absl::Status offence(const std::string& what) const {
+    return absl::InvalidArgumentError(absl::StrCat(node_label(graph_, id_), ": ", what, "."));
+  }
+
+  const GraphIr& graph_;
+  std::uint32_t id_;
+};
+
+absl::Status check_edges(const GraphIr& graph) {
+  for (std::size_t i = 0; i < graph.edges.size(); ++i) {
+    const Edge& edge = graph.edges[i];
+    const auto offence = [&](const std::string& what) {
+      return absl::InvalidArgumentError(absl::StrCat("edge ", i, " (", edge.from, " -> ", edge.to, "): ", what, "."));
+    };
+    const std::uint32_t highest = std::max(edge.from, edge.to);
+    if (highest >= graph.nodes.size()) {
+      return offence(absl::StrCat("names node ", highest, "; the graph has ", graph.nodes.size(), " nodes"));
+    }
+    if (edge.from == edge.to) return offence("a node cannot wait for itself");
+    if (edge.type > EdgeType::kProgrammatic) {
+      return offence(absl::StrCat("has the unknown type ", static_cast<unsigned>(edge.type)));
+    }
+    if (i == 0) continue;
+    if (edge == graph.edges[i - 1]) return offence("is there twice");
+    if (edge < graph.edges[i - 1]) {
+      const Edge& before = graph.edges[i - 1];
+      return offence(absl::StrCat("comes after (", before.from, " -> ", before.to, "); edges are ascending"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string describe_cycle(std::uint32_t first, const std::vector<std::uint32_t>& next) {
+  constexpr int kShown = 16;
+  std::string text = absl::StrCat(first);
+  int shown = 0;
+  for (std::uint32_t n = next[first]; n != first; n = next[n]) {
+    if (++shown == kShown) return text + " -> ...";
+    absl::StrAppend(&text, " -> ", n);
+  }
+  return absl::StrCat(text, " -> ", first);
+}
+
+// "1 -> 2 -> 1", for a graph that has no topological order.
+std::string find_cycle(const GraphIr& graph) {
+  // Take away, until nothing changes, each node that none waits for. Every node left has a successor
+  // that is left, so a walk along those runs into a cycle.
+  std::vector<std::size_t> waiting(graph.nodes.size());
+  std::vector<std::vector<std::uint32_t>> predecessors(graph.nodes.size());
+  for (const Edge& edge : graph.edges) {
+    ++waiting[edge.from];
+    predecessors[edge.to].push_back(edge.from);
+  }
+  std::vector<std::uint32_t> free;
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    if (waiting[n] == 0) free.push_back(n);
+  }
+  while (!free.empty()) {
+    const std::uint32_t node = free.back();
+    free.pop_back();
+    for (const std::uint32_t before : predecessors[node]) {
+      if (--waiting[before] == 0) free.push_back(before);
+    }
+  }
+
+  std::vector<std::uint32_t> next(graph.nodes.size());
+  for (const Edge& edge : graph.edges) {
+    if (waiting[edge.to] != 0) next[edge.from] = edge.to;
+  }
+  const auto left = std::find_if(waiting.begin(), waiting.end(), [](std::size_t count) { return count != 0; });
+  auto node = static_cast<std::uint32_t>(left - waiting.begin());
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) node = next[node];  // now on the cycle
+  std::uint32_t lowest = node;
+  for (std::uint32_t n = next[node]; n != node; n = next[n]) lowest = std::min(lowest, n);
+  return describe_cycle(lowest, next);
+}
+
+}  // namespace
+
+absl::Status validate(const GraphIr& graph) {
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    CGRT_RETURN_IF_ERROR(NodeChecker(graph, static_cast<std::uint32_t>(n)).check());
+  }
+  for (std::size_t i = 0; i < graph.allocations.size(); ++i) {
+    const Allocation& allocation = graph.allocations[i];
+    if (allocation.kind > MemoryKind::kArray || allocation.device < -1) {
+      return absl::InvalidArgumentError(absl::StrCat("allocation ", i, ": has the kind ",
+                                                     static_cast<unsigned>(allocation.kind), " and device ",
+                                                     allocation.device, "."));
+    }
+  }
+  CGRT_RETURN_IF_ERROR(check_edges(graph));
+  if (!topological_order(graph).has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("nodes wait for each other in a cycle: ", find_cycle(graph), "."));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cgrt::ir

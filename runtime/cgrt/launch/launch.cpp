@@ -1,0 +1,83 @@
+#include "cgrt/launch/launch.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+
+namespace cgrt {
+namespace {
+
+std::string to_text(const Dim3& dim) { return absl::StrCat("(", dim.x, ", ", dim.y, ", ", dim.z, ")"); }
+
+// Limits that hold on every device that CUDA 13 supports, and those of this kernel.
+std::string broken_limit(const KernelLaunch& launch) {
+  const auto& [kernel, grid, block, shared_bytes, arguments] = launch;
+  if (grid.count() == 0) return " A grid dimension is 0.";
+  if (block.count() == 0) return " A block dimension is 0.";
+  if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) return " The grid exceeds (2147483647, 65535, 65535).";
+  if (block.x > 1024 || block.y > 1024 || block.z > 64) return " The block exceeds (1024, 1024, 64).";
+  if (block.count() > 1024) return absl::StrCat(" The block has ", block.count(), " threads; the limit is 1024.");
+  CUkernel handle = nullptr;
+  CUdevice device = 0;
+  if (driver::resolve(*kernel, &handle) != CUDA_SUCCESS) return "";
+  // Limits of the first device: a message, not a decision.
+  if (driver::api().DeviceGet(&device, 0) != CUDA_SUCCESS) return "";
+  int limit = 0;
+  if (driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle, device) == CUDA_SUCCESS &&
+      block.count() > static_cast<std::uint64_t>(limit)) {
+    return absl::StrCat(" The block has ", block.count(), " threads; this kernel can have ", limit, ".");
+  }
+  if (driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, handle, device) ==
+          CUDA_SUCCESS &&
+      shared_bytes > static_cast<std::uint32_t>(limit)) {
+    return absl::StrCat(" Dynamic shared memory of ", shared_bytes, " bytes exceeds the kernel's limit of ", limit,
+                        "; raise it with set_max_shared_bytes.");
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::Status explain_launch(const absl::Status& status, const KernelLaunch& launch) {
+  return driver::annotate(status, absl::StrCat("Kernel \"", launch.kernel->name, "\" with grid ", to_text(launch.grid),
+                                               ", block ", to_text(launch.block), ", ", launch.shared_bytes,
+                                               " bytes of dynamic shared memory.", broken_limit(launch)));
+}
+
+absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
+  if (target.sink() != nullptr) return target.sink()->add_kernel(launch, target.edge());
+  CUkernel kernel = nullptr;
+  CUresult result = driver::resolve(*launch.kernel, &kernel);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return explain_launch(driver::to_status(result, "cudaGetKernel"), launch);
+  }
+  CUlaunchAttribute programmatic;
+  CUlaunchConfig config;
+  config.gridDimX = launch.grid.x;
+  config.gridDimY = launch.grid.y;
+  config.gridDimZ = launch.grid.z;
+  config.blockDimX = launch.block.x;
+  config.blockDimY = launch.block.y;
+  config.blockDimZ = launch.block.z;
+  config.sharedMemBytes = launch.shared_bytes;
+  config.hStream = target.stream().get();
+  config.attrs = nullptr;
+  config.numAttrs = 0;
+  if (target.edge() == EdgeKind::kProgrammatic) {
+    programmatic.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    programmatic.value.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &programmatic;
+    config.numAttrs = 1;
+  }
+  // The driver takes a CUkernel here and finds the stream's context itself: no context is pushed.
+  result = driver::api().LaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel), launch.arguments, nullptr);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return explain_launch(driver::to_status(result, "cuLaunchKernelEx"), launch);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cgrt

@@ -1,0 +1,40 @@
+// launch: one call site for every target.
+//
+//   const LaunchConfig config{.grid = 64, .block = 256};
+//   CGRT_RETURN_IF_ERROR(launch(stream.ref(), config, kernel, out, in, 2.0f, n));   // eager, or captured
+//   CGRT_RETURN_IF_ERROR(launch(cursor, config, kernel, out, in, 2.0f, n));         // explicit node
+//
+// Arguments are converted to the kernel's parameter types here and copied before the call returns.
+// Asynchronous. Thread-safe in streams; a cursor is used by one thread at a time.
+// Errors name the kernel, the grid, the block and the shared memory: see driver/status.h.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "cgrt/launch/kernel.h"
+#include "cgrt/stream/launch_target.h"
+
+namespace cgrt {
+
+struct LaunchConfig {
+  Dim3 grid, block;
+  std::uint32_t shared_bytes = 0;  // dynamic shared memory per block
+};
+
+// The launch behind the template, for arguments that are packed already.
+absl::Status launch(LaunchTarget target, const KernelLaunch& launch);
+
+template <class... Args>
+absl::Status launch(LaunchTarget target, const LaunchConfig& config, Kernel<Args...> kernel,
+                    std::type_identity_t<Args>... arguments) {
+  void* packed[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+  return launch(target, KernelLaunch{kernel.identity(), config.grid, config.block, config.shared_bytes, packed});
+}
+
+// `status` of a failed launch or node, with the kernel and its configuration in front. When the
+// device cannot run that configuration, says which limit it breaks.
+absl::Status explain_launch(const absl::Status& status, const KernelLaunch& launch);
+
+}  // namespace cgrt

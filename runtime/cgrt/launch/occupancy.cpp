@@ -1,0 +1,158 @@
+#include "cgrt/launch/occupancy.h"
+
+#include <algorithm>
+#include <mutex>
+#include <tuple>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+
+namespace cgrt {
+namespace {
+
+absl::StatusOr<CUkernel> resolve(KernelRef kernel) {
+  CUkernel handle = nullptr;
+  const CUresult result = driver::resolve(*kernel.identity(), &handle);
+  if (result != CUDA_SUCCESS) {
+    return driver::annotate(driver::to_status(result, "cudaGetKernel"), absl::StrCat("Kernel \"", kernel.name(), "\""));
+  }
+  return handle;
+}
+
+absl::StatusOr<int> attribute(CUkernel kernel, CUfunction_attribute id, CUdevice device) {
+  int value = 0;
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().KernelGetAttribute(&value, id, kernel, device), "cuKernelGetAttribute"));
+  return value;
+}
+
+absl::StatusOr<int> suggested_block(KernelRef kernel, CUcontext context) {
+  static std::mutex mutex;
+  static auto& known = *new absl::flat_hash_map<std::tuple<CUkernel, CUcontext, std::uint32_t>, int>();
+  CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
+  const std::tuple key(handle, context, driver::api().generation);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+  }
+  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
+  int grid = 0, block = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().OccupancyMaxPotentialBlockSize(
+                                             &grid, &block, reinterpret_cast<CUfunction>(handle), nullptr, 0, 0),
+                                         "cuOccupancyMaxPotentialBlockSize"));
+  const std::lock_guard lock(mutex);
+  known.emplace(key, block);
+  return block;
+}
+
+}  // namespace
+
+const char* to_string(OccupancyLimiter limiter) {
+  switch (limiter) {
+    case OccupancyLimiter::kThreads: return "threads";
+    case OccupancyLimiter::kBlocks: return "blocks";
+    case OccupancyLimiter::kRegisters: return "registers";
+    case OccupancyLimiter::kSharedMemory: return "shared memory";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 block, std::uint32_t shared_bytes) {
+  const std::uint64_t threads = block.count();
+  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(CUdevice ordinal, device.get());
+  CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
+  CGRT_ASSIGN_OR_RETURN(int max_threads, attribute(handle, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal));
+  if (threads == 0 || threads > static_cast<std::uint64_t>(max_threads)) {
+    return absl::InvalidArgumentError(absl::StrCat("A block of ", threads, " threads is outside 1 to ", max_threads,
+                                                   ", the range of kernel \"", kernel.name(), "\" on device ",
+                                                   device.ordinal(), "."));
+  }
+  CGRT_ASSIGN_OR_RETURN(int static_shared, attribute(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal));
+  CGRT_ASSIGN_OR_RETURN(int optin, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  if (std::uint64_t{shared_bytes} + static_cast<std::uint64_t>(static_shared) > static_cast<std::uint64_t>(optin)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Dynamic shared memory (", shared_bytes, " bytes) exceeds what is left (", optin - static_shared,
+        " bytes) to a block of kernel \"", kernel.name(), "\" on device ", device.ordinal(), "."));
+  }
+
+  CGRT_ASSIGN_OR_RETURN(CUcontext current_context, context.get());
+  int blocks = 0;
+  {
+    CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(current_context));
+    CGRT_RETURN_IF_ERROR(driver::to_status(
+        driver::api().OccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<CUfunction>(handle),
+                                                                static_cast<int>(threads), shared_bytes),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
+  }
+  if (blocks == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("Not one block of ", threads, " threads and ", shared_bytes,
+                                                   " bytes of dynamic shared memory of kernel \"", kernel.name(),
+                                                   "\" fits a multiprocessor of device ", device.ordinal(), "."));
+  }
+
+  // The limiter is the resource with the smallest quotient; the driver's count includes allocation
+  // granularity, so only which one is smallest is taken from here.
+  CGRT_ASSIGN_OR_RETURN(int sm_threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  CGRT_ASSIGN_OR_RETURN(int sm_blocks, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR));
+  CGRT_ASSIGN_OR_RETURN(int sm_registers, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR));
+  CGRT_ASSIGN_OR_RETURN(int sm_shared, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+  CGRT_ASSIGN_OR_RETURN(int reserved, device.attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
+  CGRT_ASSIGN_OR_RETURN(int registers, attribute(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, ordinal));
+  constexpr int kWarp = 32;
+  const int warps = static_cast<int>((threads + kWarp - 1) / kWarp);
+  const double by_threads = static_cast<double>(sm_threads / kWarp / warps);
+  const double by_registers = static_cast<double>(sm_registers) / std::max(1.0, double(registers) * warps * kWarp);
+  const double by_shared = static_cast<double>(sm_shared) / std::max(1.0, double(static_shared) + shared_bytes + reserved);
+  Occupancy result;
+  result.blocks_per_sm = blocks;
+  result.active_warps = blocks * warps;
+  result.max_warps = sm_threads / kWarp;
+  result.ratio = static_cast<double>(result.active_warps) / result.max_warps;
+  double least = by_threads;
+  const auto consider = [&](double quotient, OccupancyLimiter limiter) {
+    if (quotient < least) {
+      least = quotient;
+      result.limiter = limiter;
+    }
+  };
+  consider(sm_blocks, OccupancyLimiter::kBlocks);
+  consider(by_registers, OccupancyLimiter::kRegisters);
+  consider(by_shared, OccupancyLimiter::kSharedMemory);
+  return result;
+}
+
+absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context, std::uint64_t count) {
+  CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  CGRT_ASSIGN_OR_RETURN(int block, suggested_block(kernel, handle));
+  const std::uint64_t threads = static_cast<std::uint64_t>(block);
+  const std::uint64_t blocks = count / threads + (count % threads != 0 ? 1 : 0);
+  if (blocks == 0 || blocks > 2147483647u) {
+    return absl::InvalidArgumentError(absl::StrCat("No grid of blocks of ", block, " threads covers ", count,
+                                                   " elements for kernel \"", kernel.name(),
+                                                   "\": it would have ", blocks, " blocks, outside 1 to 2147483647."));
+  }
+  return LaunchConfig{Dim3(static_cast<std::uint32_t>(blocks)), Dim3(static_cast<std::uint32_t>(block))};
+}
+
+absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget target, std::uint64_t count) {
+  CGRT_ASSIGN_OR_RETURN(CUcontext context, target.context());
+  return suggest_config(kernel, ContextRef(context), count);
+}
+
+absl::Status set_max_shared_bytes(KernelRef kernel, DeviceRef device, std::uint32_t shared_bytes) {
+  CGRT_ASSIGN_OR_RETURN(CUdevice ordinal, device.get());
+  CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
+  const CUresult result = driver::api().KernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                           static_cast<int>(shared_bytes), handle, ordinal);
+  if (result == CUDA_SUCCESS) return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(int optin, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  return driver::annotate(driver::to_status(result, "cuKernelSetAttribute"),
+                          absl::StrCat("Dynamic shared memory of ", shared_bytes, " bytes for kernel \"", kernel.name(),
+                                       "\" on device ", device.ordinal(), ", whose blocks have at most ", optin));
+}
+
+}  // namespace cgrt

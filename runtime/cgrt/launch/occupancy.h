@@ -1,0 +1,49 @@
+// Occupancy: how much of a multiprocessor a launch can fill, what limits it, and the launch
+// configuration that follows.
+//
+//   CGRT_ASSIGN_OR_RETURN(LaunchConfig config, suggest_config(kernel, DeviceRef(0), count));
+//   CGRT_ASSIGN_OR_RETURN(Occupancy o, occupancy(kernel, DeviceRef(0), config.block, 0));
+//   // o.ratio, o.limiter
+//
+// The answers are the driver's, for this kernel on this device; suggested block sizes are kept per
+// kernel and device after the first question. Thread-safe. Never launches.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/kernel.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt/stream/launch_target.h"
+
+namespace cgrt {
+
+// What ends first when one more block is put on a multiprocessor.
+enum class OccupancyLimiter { kThreads, kBlocks, kRegisters, kSharedMemory };
+const char* to_string(OccupancyLimiter limiter);  // "threads", "blocks", "registers", "shared memory"
+
+struct Occupancy {
+  int blocks_per_sm = 0;
+  int active_warps = 0;  // blocks_per_sm times the warps of a block
+  int max_warps = 0;     // of a multiprocessor
+  double ratio = 0;      // active_warps / max_warps
+  OccupancyLimiter limiter = OccupancyLimiter::kThreads;
+};
+
+// kInvalidArgument, with the limit, when not even one block of that shape fits.
+absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 block, std::uint32_t shared_bytes);
+
+// One thread per element, in blocks of the size that fills a multiprocessor best. A grid for
+// `count` elements; kInvalidArgument for 0 or more than 2^31 - 1 blocks' worth of them.
+absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context, std::uint64_t count);
+
+// The same for the context in which the target's work runs.
+absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget target, std::uint64_t count);
+
+// Allows launches of `kernel` on `device` to ask for that much dynamic shared memory (the default
+// limit is 48 KiB). kInvalidArgument, with the device's limit, when it has less.
+absl::Status set_max_shared_bytes(KernelRef kernel, DeviceRef device, std::uint32_t shared_bytes);
+
+}  // namespace cgrt

@@ -1,0 +1,35 @@
+#include "cgrt/memory/buffer.h"
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+
+namespace cgrt {
+namespace {
+
+absl::Status allocation_failed(CUresult result, const char* call, const char* kind, std::size_t size_bytes) {
+  return driver::annotate(driver::to_status(result, call), absl::StrCat("Allocating ", size_bytes, " bytes of ", kind));
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceBuffer> DeviceBuffer::create(ContextRef context, std::size_t size_bytes) {
+  CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
+  CUdeviceptr address = 0;
+  const CUresult result = driver::api().MemAlloc(&address, size_bytes);
+  if (result != CUDA_SUCCESS) return allocation_failed(result, "cuMemAlloc", "device memory", size_bytes);
+  return DeviceBuffer(address, size_bytes);
+}
+
+absl::StatusOr<PinnedBuffer> PinnedBuffer::create(ContextRef context, std::size_t size_bytes) {
+  CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
+  void* address = nullptr;
+  const CUresult result = driver::api().MemHostAlloc(&address, size_bytes, CU_MEMHOSTALLOC_PORTABLE);
+  if (result != CUDA_SUCCESS) return allocation_failed(result, "cuMemHostAlloc", "pinned host memory", size_bytes);
+  return PinnedBuffer(address, size_bytes);
+}
+
+}  // namespace cgrt

@@ -1,0 +1,151 @@
+// Devices, contexts and the names of errors.
+#include <cstring>
+
+#include "cgrt/simulator/state.h"
+#include "cgrt/simulator/table.h"
+
+namespace cgrt::simulator {
+namespace {
+
+// Read from an H200 (driver 580, CUDA 13.0): attribute and value. The rest is 0.
+constexpr std::pair<int, int> kAttributes[] = {
+    {1, 1024},     {2, 1024},     {3, 1024},      {4, 64},     {5, 2147483647}, {6, 65535},     {7, 65535},
+    {8, 49152},    {9, 65536},    {10, 32},       {11, 2147483647}, {12, 65536}, {13, 1980000}, {14, 512},
+    {15, 1},       {16, 132},     {19, 1},        {31, 1},     {32, 1},         {34, 6},        {36, 3201000},
+    {37, 6016},    {38, 62914560}, {39, 2048},    {40, 3},     {41, 1},         {75, 9},        {76, 0},
+    {78, 1},       {79, 1},       {80, 1},        {81, 233472}, {82, 65536},    {83, 1},        {87, 2},
+    {89, 1},       {90, 1},       {91, 1},        {95, 1},     {96, 1},         {97, 232448},   {106, 32},
+    {108, 39321600}, {109, 134217728}, {111, 1024}, {115, 1},
+};
+
+struct ErrorName {
+  CUresult result;
+  const char* name;
+  const char* text;
+};
+#define CGRT_ERROR(name, text) {name, #name, text}
+constexpr ErrorName kErrors[] = {
+    CGRT_ERROR(CUDA_SUCCESS, "no error"),
+    CGRT_ERROR(CUDA_ERROR_INVALID_VALUE, "a parameter is outside what the call takes"),
+    CGRT_ERROR(CUDA_ERROR_OUT_OF_MEMORY, "the simulated device has too little memory left"),
+    CGRT_ERROR(CUDA_ERROR_NOT_INITIALIZED, "the driver was not initialized"),
+    CGRT_ERROR(CUDA_ERROR_NO_DEVICE, "there is no device"),
+    CGRT_ERROR(CUDA_ERROR_INVALID_DEVICE, "the ordinal names no device"),
+    CGRT_ERROR(CUDA_ERROR_INVALID_CONTEXT, "no valid context is current or given"),
+    CGRT_ERROR(CUDA_ERROR_INVALID_HANDLE, "the handle names nothing of its kind"),
+    CGRT_ERROR(CUDA_ERROR_ILLEGAL_STATE, "the object is in a state in which the call is not allowed"),
+    CGRT_ERROR(CUDA_ERROR_NOT_READY, "work is still pending"),
+    CGRT_ERROR(CUDA_ERROR_LAUNCH_TIMEOUT, "the stream is held by the test, so waiting for it never ends"),
+    CGRT_ERROR(CUDA_ERROR_NOT_SUPPORTED, "the simulator does not have this"),
+    CGRT_ERROR(CUDA_ERROR_LOSSY_QUERY, "the query would lose the edges' data"),
+    CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "the call is not allowed while a stream captures"),
+    CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "an earlier error has invalidated the capture"),
+    CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_MERGE, "two captures would be merged"),
+    CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "the capture did not begin in this stream"),
+    CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "the capture has work that was not joined to its origin"),
+    CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "the capture would depend on work outside it"),
+    CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "the legacy stream would depend on a capture"),
+    CGRT_ERROR(CUDA_ERROR_CAPTURED_EVENT, "the event was last recorded in a capture"),
+    CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "the capture was begun by another thread"),
+    CGRT_ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the executable cannot take over that graph"),
+};
+#undef CGRT_ERROR
+
+const ErrorName* find_error(CUresult result) {
+  for (const ErrorName& error : kErrors) {
+    if (error.result == result) return &error;
+  }
+  return nullptr;
+}
+
+bool is_device(CUdevice device) { return device >= 0 && device < state->options.device_count; }
+
+}  // namespace
+
+CUcontext current_context() {
+  const auto found = state->current.find(std::this_thread::get_id());
+  return found == state->current.end() || found->second.empty() ? nullptr : found->second.back();
+}
+
+bool is_context(CUcontext context) {
+  for (const auto& known : state->contexts) {
+    if (known.get() == context) return true;
+  }
+  return false;
+}
+
+CUresult DriverGetVersion(int* version) {
+  *version = 13000;
+  return CUDA_SUCCESS;
+}
+
+CUresult GetErrorName(CUresult result, const char** text) {
+  const ErrorName* error = find_error(result);
+  *text = error != nullptr ? error->name : nullptr;
+  return error != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult GetErrorString(CUresult result, const char** text) {
+  const ErrorName* error = find_error(result);
+  *text = error != nullptr ? error->text : nullptr;
+  return error != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult DeviceGetCount(int* count) {
+  *count = state->options.device_count;
+  return CUDA_SUCCESS;
+}
+
+CUresult DeviceGet(CUdevice* device, int ordinal) {
+  if (!is_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+CUresult DeviceGetName(char* name, int length, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  std::strncpy(name, "simulated NVIDIA H200", static_cast<std::size_t>(length));
+  if (length > 0) name[length - 1] = '\0';
+  return CUDA_SUCCESS;
+}
+
+CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *value = 0;
+  for (const auto& [id, recorded] : kAttributes) {
+    if (id == static_cast<int>(attribute)) *value = recorded;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *context = state->contexts[static_cast<std::size_t>(device)].get();
+  return CUDA_SUCCESS;
+}
+
+CUresult CtxPushCurrent(CUcontext context) {
+  const Lock lock(state->mutex);
+  if (!is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+  state->current[std::this_thread::get_id()].push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult CtxPopCurrent(CUcontext* context) {
+  const Lock lock(state->mutex);
+  std::vector<CUcontext>& stack = state->current[std::this_thread::get_id()];
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != nullptr) *context = stack.back();
+  stack.pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult CtxGetDevice(CUdevice* device) {
+  const Lock lock(state->mutex);
+  const CUcontext context = current_context();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = context->device;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace cgrt::simulator

@@ -1,0 +1,273 @@
+// Graphs: nodes, edges, parameters, and the resources that a graph keeps.
+#include <algorithm>
+#include <cstring>
+
+#include "cgrt/simulator/state.h"
+#include "cgrt/simulator/table.h"
+
+namespace cgrt::simulator {
+namespace {
+
+CUgraph_st* find_graph(CUgraph handle) {
+  const auto found = state->graphs.find(handle);
+  if (found != state->graphs.end()) return found->second.get();
+  for (Capture& capture : state->captures) {
+    if (capture.graph.get() == handle) return handle;
+  }
+  return nullptr;
+}
+
+CUgraphNode find_node(CUgraphNode node, CUgraphNodeType type) {
+  return state->nodes.contains(node) && node->data->type == type ? node : nullptr;
+}
+
+CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges, std::size_t count,
+                            std::vector<Dependency>* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!state->nodes.contains(nodes[i]) || nodes[i]->graph != graph) return CUDA_ERROR_INVALID_VALUE;
+    for (const Dependency& other : *out) {
+      if (other.node == nodes[i]) return CUDA_ERROR_INVALID_VALUE;
+    }
+    const CUgraphEdgeData edge = edges != nullptr ? edges[i] : CUgraphEdgeData{};
+    const bool special = edge.type != CU_GRAPH_DEPENDENCY_TYPE_DEFAULT || edge.from_port != 0;
+    if (special && nodes[i]->data->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
+    out->push_back({nodes[i], edge});
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data) {
+  switch (params.type) {
+    case CU_GRAPH_NODE_TYPE_EMPTY: *data = std::make_shared<NodeData>(); return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      const auto& p = params.kernel;
+      const bool by_function = p.func != nullptr;
+      const driver::KernelIdentity* kernel = find_kernel(by_function ? p.func : reinterpret_cast<CUfunction>(p.kern));
+      if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+      const auto function = state->function_handles.find(p.func);
+      CUcontext context = function != state->function_handles.end() ? function->second->context
+                          : p.ctx != nullptr                        ? p.ctx
+                                                                    : current_context();
+      if (!is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+      const Dim3 grid(p.gridDimX, p.gridDimY, p.gridDimZ), block(p.blockDimX, p.blockDimY, p.blockDimZ);
+      const CUresult bad = check_launch(kernel, grid, block, p.sharedMemBytes);
+      if (bad != CUDA_SUCCESS) return bad;
+      *data = kernel_data(kernel, context, grid, block, p.sharedMemBytes, p.kernelParams);
+      return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY: {
+      const CUcontext context = params.memcpy.copyCtx != nullptr ? params.memcpy.copyCtx : current_context();
+      if (!is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+      const CUresult bad = check_copy(params.memcpy.copyParams);
+      if (bad != CUDA_SUCCESS) return bad;
+      *data = std::make_shared<NodeData>();
+      (*data)->context = context;
+      (*data)->copy = params.memcpy.copyParams;
+      break;
+    }
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      const auto& p = params.memset;
+      const CUcontext context = p.ctx != nullptr ? p.ctx : current_context();
+      if (!is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+      const CUDA_MEMSET_NODE_PARAMS fill{p.dst, p.pitch, p.value, p.elementSize, p.width, p.height};
+      const CUresult bad = check_fill(fill);
+      if (bad != CUDA_SUCCESS) return bad;
+      *data = std::make_shared<NodeData>();
+      (*data)->context = context;
+      (*data)->fill = fill;
+      break;
+    }
+    default: return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  (*data)->type = params.type;
+  return CUDA_SUCCESS;
+}
+
+CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Dependency> dependencies) {
+  auto node = std::make_unique<CUgraphNode_st>();
+  node->graph = &graph;
+  node->data = std::move(data);
+  node->dependencies = std::move(dependencies);
+  state->nodes.insert(node.get());
+  graph.nodes.push_back(std::move(node));
+  return graph.nodes.back().get();
+}
+
+void forget_nodes(const CUgraph_st& graph) {
+  for (const auto& node : graph.nodes) state->nodes.erase(node.get());
+}
+
+void run_node(const NodeData& node) {
+  switch (node.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      node.kernel->host_body({node.grid, node.block, node.shared_bytes}, node.arguments.data());
+      break;
+    case CU_GRAPH_NODE_TYPE_MEMCPY: run_copy(node.copy); break;
+    case CU_GRAPH_NODE_TYPE_MEMSET: run_fill(node.fill); break;
+    default: break;
+  }
+}
+
+CUresult GraphCreate(CUgraph* out, unsigned flags) {
+  const Lock lock(state->mutex);
+  if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  auto graph = std::make_unique<CUgraph_st>();
+  *out = graph.get();
+  state->graphs.emplace(*out, std::move(graph));
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphDestroy(CUgraph graph) {
+  const Lock lock(state->mutex);
+  const auto found = state->graphs.find(graph);
+  if (found == state->graphs.end()) return CUDA_ERROR_INVALID_VALUE;
+  forget_nodes(*found->second);
+  state->graphs.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes, const CUgraphEdgeData* edges,
+                      std::size_t count, CUgraphNodeParams* params) {
+  const Lock lock(state->mutex);
+  CUgraph_st* graph = find_graph(handle);
+  if (graph == nullptr || out == nullptr || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<Dependency> dependencies;
+  if (const CUresult bad = check_dependencies(graph, nodes, edges, count, &dependencies); bad != CUDA_SUCCESS) return bad;
+  NodeDataRef data;
+  if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
+  *out = append_node(*graph, std::move(data), std::move(dependencies));
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+  const Lock lock(state->mutex);
+  const CUgraph_st* graph = find_graph(handle);
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (nodes != nullptr) {
+    for (std::size_t i = 0; i < *count; ++i) nodes[i] = i < graph->nodes.size() ? graph->nodes[i].get() : nullptr;
+  }
+  *count = nodes == nullptr ? graph->nodes.size() : std::min(*count, graph->nodes.size());
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphGetEdges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, std::size_t* count) {
+  const Lock lock(state->mutex);
+  const CUgraph_st* graph = find_graph(handle);
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::size_t listed = 0;
+  for (const auto& node : graph->nodes) {
+    for (const Dependency& dependency : node->dependencies) {
+      if (from != nullptr && listed < *count) {
+        const bool special = dependency.edge.type != 0 || dependency.edge.from_port != 0;
+        if (data == nullptr && special) return CUDA_ERROR_LOSSY_QUERY;
+        from[listed] = dependency.node;
+        to[listed] = node.get();
+        if (data != nullptr) data[listed] = dependency.edge;
+      }
+      ++listed;
+    }
+  }
+  *count = from == nullptr ? listed : std::min(*count, listed);
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* dependents, CUgraphEdgeData* edges, std::size_t* count) {
+  const Lock lock(state->mutex);
+  if (!state->nodes.contains(node)) return CUDA_ERROR_INVALID_VALUE;
+  std::size_t listed = 0;
+  for (const auto& other : node->graph->nodes) {
+    for (const Dependency& dependency : other->dependencies) {
+      if (dependency.node != node) continue;
+      if (dependents != nullptr && listed < *count) {
+        dependents[listed] = other.get();
+        if (edges != nullptr) edges[listed] = dependency.edge;
+      }
+      ++listed;
+    }
+  }
+  *count = dependents == nullptr ? listed : std::min(*count, listed);
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+  const Lock lock(state->mutex);
+  if (!state->nodes.contains(node)) return CUDA_ERROR_INVALID_VALUE;
+  *type = node->data->type;
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2* params) {
+  const Lock lock(state->mutex);
+  const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_KERNEL);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  NodeData& data = *node->data;
+  *params = {};
+  params->func = function_of(data.kernel, data.context);
+  params->kern = reinterpret_cast<CUkernel>(const_cast<driver::KernelIdentity*>(data.kernel));
+  params->ctx = data.context;
+  params->gridDimX = data.grid.x;
+  params->gridDimY = data.grid.y;
+  params->gridDimZ = data.grid.z;
+  params->blockDimX = data.block.x;
+  params->blockDimY = data.block.y;
+  params->blockDimZ = data.block.z;
+  params->sharedMemBytes = data.shared_bytes;
+  params->kernelParams = data.arguments.data();
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D* params) {
+  const Lock lock(state->mutex);
+  const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_MEMCPY);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *params = node->data->copy;
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS_v1* params) {
+  const Lock lock(state->mutex);
+  const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_MEMSET);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *params = node->data->fill;
+  return CUDA_SUCCESS;
+}
+
+CUresult UserObjectCreate(CUuserObject* out, void* pointer, CUhostFn destroy, unsigned references, unsigned flags) {
+  const Lock lock(state->mutex);
+  if (out == nullptr || destroy == nullptr || references == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto object = std::make_unique<CUuserObject_st>(CUuserObject_st{pointer, destroy, references});
+  *out = object.get();
+  state->user_objects.emplace(*out, std::move(object));
+  return CUDA_SUCCESS;
+}
+
+CUresult UserObjectRelease(CUuserObject object, unsigned count) {
+  const Lock lock(state->mutex);
+  const auto found = state->user_objects.find(object);
+  if (found == state->user_objects.end() || count == 0 || count > object->references) return CUDA_ERROR_INVALID_VALUE;
+  object->references -= count;
+  if (object->references == 0) {
+    const std::unique_ptr<CUuserObject_st> last = std::move(found->second);
+    state->user_objects.erase(found);
+    last->destroy(last->pointer);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphRetainUserObject(CUgraph handle, CUuserObject object, unsigned count, unsigned flags) {
+  const Lock lock(state->mutex);
+  CUgraph_st* graph = find_graph(handle);
+  if (graph == nullptr || !state->user_objects.contains(object) || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->references += count;
+  // Copied into executables and from there into launches in flight: the last copy releases.
+  graph->kept.push_back(std::shared_ptr<void>(object, [count](void* last) {
+    UserObjectRelease(static_cast<CUuserObject>(last), count);
+  }));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace cgrt::simulator

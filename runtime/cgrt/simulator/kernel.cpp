@@ -1,0 +1,217 @@
+// Kernels: identity, attributes, launches, occupancy. Kernels run their host bodies.
+#include <cstddef>  // cuda_occupancy.h needs it before itself
+
+#include <cuda_occupancy.h>
+
+#include <cstring>
+#include <string>
+
+#include "cgrt/base/log.h"
+#include "cgrt/simulator/state.h"
+#include "cgrt/simulator/table.h"
+
+namespace cgrt::simulator {
+namespace {
+
+constexpr int kDefaultShared = 49152;  // bytes of shared memory per block before opting in
+constexpr int kOptInShared = 232448;   // of an H200
+
+int max_dynamic_shared(const driver::KernelIdentity* kernel) {
+  const auto found = state->max_dynamic_shared.find(kernel);
+  return found != state->max_dynamic_shared.end() ? found->second : kDefaultShared - kernel->resources.static_shared_bytes;
+}
+
+const driver::KernelIdentity* identity_of(CUkernel kernel) {
+  const auto* identity = reinterpret_cast<const driver::KernelIdentity*>(kernel);
+  return state->kernels.contains(identity) ? identity : nullptr;
+}
+
+cudaOccDeviceProp occupancy_device() {
+  cudaOccDeviceProp device;
+  device.computeMajor = 9;
+  device.computeMinor = 0;
+  device.maxThreadsPerBlock = 1024;
+  device.maxThreadsPerMultiprocessor = 2048;
+  device.regsPerBlock = 65536;
+  device.regsPerMultiprocessor = 65536;
+  device.warpSize = 32;
+  device.sharedMemPerBlock = kDefaultShared;
+  device.sharedMemPerMultiprocessor = 233472;
+  device.numSms = 132;
+  device.sharedMemPerBlockOptin = kOptInShared;
+  device.reservedSharedMemPerBlock = 1024;
+  return device;
+}
+
+cudaOccFuncAttributes occupancy_function(const driver::KernelIdentity* kernel) {
+  cudaOccFuncAttributes function;
+  function.maxThreadsPerBlock = kernel->resources.max_threads;
+  function.numRegs = kernel->resources.registers;
+  function.sharedSizeBytes = static_cast<std::size_t>(kernel->resources.static_shared_bytes);
+  function.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+  function.maxDynamicSharedSizeBytes = static_cast<std::size_t>(kOptInShared - kernel->resources.static_shared_bytes);
+  return function;
+}
+
+}  // namespace
+
+const driver::KernelIdentity* find_kernel(CUfunction function) {
+  const auto found = state->function_handles.find(function);
+  if (found != state->function_handles.end()) return found->second->kernel;
+  return identity_of(reinterpret_cast<CUkernel>(function));  // a CUkernel is taken wherever a function is
+}
+
+CUfunction function_of(const driver::KernelIdentity* kernel, CUcontext context) {
+  std::unique_ptr<CUfunc_st>& function = state->functions[{kernel, context}];
+  if (function == nullptr) {
+    function = std::make_unique<CUfunc_st>(CUfunc_st{kernel, context});
+    state->function_handles.emplace(function.get(), function.get());
+  }
+  return function.get();
+}
+
+CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 block, unsigned shared_bytes) {
+  const bool grid_fits = grid.count() != 0 && grid.x <= 2147483647u && grid.y <= 65535 && grid.z <= 65535;
+  const bool block_fits = block.count() != 0 && block.x <= 1024 && block.y <= 1024 && block.z <= 64 &&
+                          block.count() <= static_cast<std::uint64_t>(kernel->resources.max_threads);
+  if (!grid_fits || !block_fits) return CUDA_ERROR_INVALID_VALUE;
+  return shared_bytes <= static_cast<unsigned>(max_dynamic_shared(kernel)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+NodeDataRef kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
+                        unsigned shared_bytes, void** arguments) {
+  auto data = std::make_shared<NodeData>();
+  data->type = CU_GRAPH_NODE_TYPE_KERNEL;
+  data->context = context;
+  data->kernel = kernel;
+  data->grid = grid;
+  data->block = block;
+  data->shared_bytes = shared_bytes;
+  data->values.resize(kernel->parameter_count);
+  for (std::size_t i = 0; i < kernel->parameter_count; ++i) {
+    const auto* value = static_cast<const unsigned char*>(arguments[i]);
+    data->values[i].assign(value, value + kernel->parameter_sizes[i]);
+  }
+  for (auto& value : data->values) data->arguments.push_back(value.data());
+  return data;
+}
+
+CUresult check_body(const NodeData& node) {
+  if (node.type != CU_GRAPH_NODE_TYPE_KERNEL || node.kernel->host_body != nullptr) return CUDA_SUCCESS;
+  log_warning("Simulator: kernel \"" + std::string(node.kernel->name) +
+              "\" has no host body, so it cannot run here. Give it one with cgrt::host_body (cgrt/launch/kernel.h).");
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult ResolveKernel(CUkernel* kernel, const driver::KernelIdentity* identity) {
+  const Lock lock(state->mutex);
+  state->kernels.insert(identity);
+  *kernel = reinterpret_cast<CUkernel>(const_cast<driver::KernelIdentity*>(identity));
+  return CUDA_SUCCESS;
+}
+
+CUresult KernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle, CUdevice) {
+  const Lock lock(state->mutex);
+  const driver::KernelIdentity* kernel = identity_of(handle);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = kernel->resources.max_threads; break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = kernel->resources.static_shared_bytes; break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = kernel->resources.registers; break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 90; break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = max_dynamic_shared(kernel); break;
+    default: *value = 0; break;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult KernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, CUdevice) {
+  const Lock lock(state->mutex);
+  const driver::KernelIdentity* kernel = identity_of(handle);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_ERROR_NOT_SUPPORTED;
+  if (value < 0 || value > kOptInShared - kernel->resources.static_shared_bytes) return CUDA_ERROR_INVALID_VALUE;
+  state->max_dynamic_shared[kernel] = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult FuncGetName(const char** name, CUfunction function) {
+  const Lock lock(state->mutex);
+  const driver::KernelIdentity* kernel = find_kernel(function);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *name = kernel->name;
+  return CUDA_SUCCESS;
+}
+
+CUresult FuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* size) {
+  const Lock lock(state->mutex);
+  const driver::KernelIdentity* kernel = find_kernel(function);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (index >= kernel->parameter_count) return CUDA_ERROR_INVALID_VALUE;
+  *offset = kernel->parameter_offsets[index];
+  if (size != nullptr) *size = kernel->parameter_sizes[index];
+  return CUDA_SUCCESS;
+}
+
+CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void**) {
+  const Lock lock(state->mutex);
+  const driver::KernelIdentity* kernel = find_kernel(function);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = CUDA_SUCCESS;
+  CUstream stream = find_stream(config->hStream, &result);
+  if (stream == nullptr) return result;
+  const bool capturing = is_capturing(stream, &result);
+  if (result != CUDA_SUCCESS) return result;
+  const Dim3 grid(config->gridDimX, config->gridDimY, config->gridDimZ);
+  const Dim3 block(config->blockDimX, config->blockDimY, config->blockDimZ);
+  result = check_launch(kernel, grid, block, config->sharedMemBytes);
+  if (result != CUDA_SUCCESS) return result;
+  bool programmatic = false;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) return CUDA_ERROR_NOT_SUPPORTED;
+    programmatic = config->attrs[i].value.programmaticStreamSerializationAllowed != 0;
+  }
+  NodeDataRef data = kernel_data(kernel, stream->context, grid, block, config->sharedMemBytes, arguments);
+  if (capturing) {
+    capture_node(stream, std::move(data), programmatic);
+    return CUDA_SUCCESS;
+  }
+  if (result = check_body(*data); result != CUDA_SUCCESS) return result;
+  enqueue(stream, [data] { run_node(*data); });
+  return CUDA_SUCCESS;
+}
+
+CUresult OccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size, std::size_t shared_bytes) {
+  const Lock lock(state->mutex);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const driver::KernelIdentity* kernel = find_kernel(function);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const cudaOccDeviceProp device = occupancy_device();
+  const cudaOccFuncAttributes attributes = occupancy_function(kernel);
+  const cudaOccDeviceState device_state;
+  cudaOccResult occupancy;
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&occupancy, &device, &attributes, &device_state, block_size, shared_bytes) !=
+      CUDA_OCC_SUCCESS) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *blocks = occupancy.activeBlocksPerMultiprocessor;
+  return CUDA_SUCCESS;
+}
+
+CUresult OccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function, CUoccupancyB2DSize shared_of_block,
+                                        std::size_t shared_bytes, int) {
+  const Lock lock(state->mutex);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const driver::KernelIdentity* kernel = find_kernel(function);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const cudaOccDeviceProp device = occupancy_device();
+  const cudaOccFuncAttributes attributes = occupancy_function(kernel);
+  const cudaOccDeviceState device_state;
+  return cudaOccMaxPotentialOccupancyBlockSize(grid, block, &device, &attributes, &device_state, shared_of_block,
+                                               shared_bytes) == CUDA_OCC_SUCCESS
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace cgrt::simulator

@@ -1,0 +1,237 @@
+// Memory of the simulated devices, copies and memsets. Device memory is host memory that only the
+// simulator touches; it begins as 0xA5, so that reading what nobody wrote shows.
+#include <cstdlib>
+#include <cstring>
+
+#include "cgrt/simulator/state.h"
+#include "cgrt/simulator/table.h"
+
+namespace cgrt::simulator {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+CUresult allocate(CUdeviceptr* out, std::size_t bytes, bool on_device) {
+  if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
+  const CUcontext context = current_context();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::size_t& used = state->used_bytes[static_cast<std::size_t>(context->device)];
+  if (on_device && (bytes > state->options.memory_bytes || used > state->options.memory_bytes - bytes)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  void* address = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  if (address == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::memset(address, 0xA5, bytes);
+  if (on_device) used += bytes;
+  static std::uint64_t next_buffer_id = 1;
+  *out = reinterpret_cast<CUdeviceptr>(address);
+  state->memory.emplace(*out, Allocation{bytes, on_device, context, next_buffer_id++});
+  return CUDA_SUCCESS;
+}
+
+CUresult free_memory(CUdeviceptr address, bool on_device) {
+  if (address == 0) return CUDA_SUCCESS;
+  if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
+  const auto found = state->memory.find(address);
+  if (found == state->memory.end() || found->second.on_device != on_device) return CUDA_ERROR_INVALID_VALUE;
+  run_all();  // a free waits for the device
+  if (on_device) state->used_bytes[static_cast<std::size_t>(found->second.context->device)] -= found->second.bytes;
+  std::free(reinterpret_cast<void*>(address));
+  state->memory.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUdeviceptr operand(CUmemorytype type, CUdeviceptr device, const void* host, std::size_t x, std::size_t y, std::size_t z,
+                    std::size_t pitch, std::size_t height) {
+  const CUdeviceptr base = type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
+  return base + x + (z * height + y) * pitch;
+}
+
+CUdeviceptr source_of(const CUDA_MEMCPY3D& copy) {
+  return operand(copy.srcMemoryType, copy.srcDevice, copy.srcHost, copy.srcXInBytes, copy.srcY, copy.srcZ, copy.srcPitch,
+                 copy.srcHeight);
+}
+CUdeviceptr destination_of(const CUDA_MEMCPY3D& copy) {
+  return operand(copy.dstMemoryType, copy.dstDevice, copy.dstHost, copy.dstXInBytes, copy.dstY, copy.dstZ, copy.dstPitch,
+                 copy.dstHeight);
+}
+
+// Bytes from the first to the last that is touched.
+std::size_t extent(std::size_t width, std::size_t height, std::size_t depth, std::size_t pitch, std::size_t rows) {
+  return (depth - 1) * rows * pitch + (height - 1) * pitch + width;
+}
+
+CUDA_MEMCPY3D linear(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes) {
+  CUDA_MEMCPY3D copy{};
+  copy.dstMemoryType = copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.dstDevice = destination;
+  copy.srcDevice = source;
+  copy.WidthInBytes = bytes;
+  copy.Height = copy.Depth = 1;
+  return copy;
+}
+
+CUresult fill_async(CUdeviceptr address, unsigned value, unsigned element_bytes, std::size_t count, CUstream handle) {
+  const Lock lock(state->mutex);
+  CUresult result = CUDA_SUCCESS;
+  CUstream stream = find_stream(handle, &result);
+  if (stream == nullptr) return result;
+  const bool capturing = is_capturing(stream, &result);
+  if (result != CUDA_SUCCESS) return result;
+  if (count == 0) return CUDA_SUCCESS;
+  auto data = std::make_shared<NodeData>();
+  data->type = CU_GRAPH_NODE_TYPE_MEMSET;
+  data->context = stream->context;
+  data->fill = {address, 0, value, element_bytes, count, 1};
+  if (const CUresult bad = check_fill(data->fill); bad != CUDA_SUCCESS) return bad;
+  if (capturing) {
+    capture_node(stream, std::move(data), false);
+  } else {
+    enqueue(stream, [data] { run_fill(data->fill); });
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+const std::pair<const CUdeviceptr, Allocation>* find_allocation(CUdeviceptr address) {
+  auto after = state->memory.upper_bound(address);
+  if (after == state->memory.begin()) return nullptr;
+  --after;
+  return address - after->first < after->second.bytes ? &*after : nullptr;
+}
+
+bool is_accessible(CUdeviceptr address, std::size_t bytes) {
+  const auto* allocation = find_allocation(address);
+  return allocation == nullptr || bytes <= allocation->second.bytes - (address - allocation->first);
+}
+
+CUresult check_copy(const CUDA_MEMCPY3D& copy) {
+  if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
+  if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (copy.Height > 1 && (copy.srcPitch < copy.WidthInBytes || copy.dstPitch < copy.WidthInBytes)) return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t read = extent(copy.WidthInBytes, copy.Height, copy.Depth, copy.srcPitch, copy.srcHeight);
+  const std::size_t written = extent(copy.WidthInBytes, copy.Height, copy.Depth, copy.dstPitch, copy.dstHeight);
+  if (source_of(copy) == 0 || destination_of(copy) == 0) return CUDA_ERROR_INVALID_VALUE;
+  return is_accessible(source_of(copy), read) && is_accessible(destination_of(copy), written) ? CUDA_SUCCESS
+                                                                                              : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS& fill) {
+  if (fill.elementSize != 1 && fill.elementSize != 2 && fill.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
+  if (fill.width == 0 || fill.height == 0 || fill.dst % fill.elementSize != 0) return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t bytes = extent(fill.width * fill.elementSize, fill.height, 1, fill.pitch, fill.height);
+  return find_allocation(fill.dst) != nullptr && is_accessible(fill.dst, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void run_copy(const CUDA_MEMCPY3D& copy) {
+  for (std::size_t z = 0; z < copy.Depth; ++z) {
+    for (std::size_t y = 0; y < copy.Height; ++y) {
+      std::memmove(reinterpret_cast<void*>(destination_of(copy) + (z * copy.dstHeight + y) * copy.dstPitch),
+                   reinterpret_cast<const void*>(source_of(copy) + (z * copy.srcHeight + y) * copy.srcPitch),
+                   copy.WidthInBytes);
+    }
+  }
+}
+
+void run_fill(const CUDA_MEMSET_NODE_PARAMS& fill) {
+  for (std::size_t y = 0; y < fill.height; ++y) {
+    auto* row = reinterpret_cast<unsigned char*>(fill.dst + y * fill.pitch);
+    for (std::size_t x = 0; x < fill.width; ++x) std::memcpy(row + x * fill.elementSize, &fill.value, fill.elementSize);
+  }
+}
+
+CUresult MemAlloc(CUdeviceptr* address, std::size_t bytes) {
+  const Lock lock(state->mutex);
+  return allocate(address, bytes, true);
+}
+
+CUresult MemFree(CUdeviceptr address) {
+  const Lock lock(state->mutex);
+  return free_memory(address, true);
+}
+
+CUresult MemHostAlloc(void** address, std::size_t bytes, unsigned) {
+  const Lock lock(state->mutex);
+  CUdeviceptr allocated = 0;
+  const CUresult result = allocate(&allocated, bytes, false);
+  if (result == CUDA_SUCCESS) *address = reinterpret_cast<void*>(allocated);
+  return result;
+}
+
+CUresult MemFreeHost(void* address) {
+  const Lock lock(state->mutex);
+  return free_memory(reinterpret_cast<CUdeviceptr>(address), false);
+}
+
+CUresult MemcpyAsync(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream handle) {
+  const Lock lock(state->mutex);
+  CUresult result = CUDA_SUCCESS;
+  CUstream stream = find_stream(handle, &result);
+  if (stream == nullptr) return result;
+  const bool capturing = is_capturing(stream, &result);
+  if (result != CUDA_SUCCESS) return result;
+  if (bytes == 0) return CUDA_SUCCESS;
+  auto data = std::make_shared<NodeData>();
+  data->type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  data->context = stream->context;
+  data->copy = linear(destination, source, bytes);
+  if (const CUresult bad = check_copy(data->copy); bad != CUDA_SUCCESS) return bad;
+  if (capturing) {
+    capture_node(stream, std::move(data), false);
+    return CUDA_SUCCESS;
+  }
+  // The driver stages pageable memory before it returns; the caller may change it at once.
+  if (find_allocation(source) == nullptr) {
+    const auto* from = reinterpret_cast<const unsigned char*>(source);
+    auto staged = std::make_shared<std::vector<unsigned char>>(from, from + bytes);
+    enqueue(stream, [data, staged] {
+      data->copy.srcDevice = reinterpret_cast<CUdeviceptr>(staged->data());
+      run_copy(data->copy);
+    });
+  } else {
+    enqueue(stream, [data] { run_copy(data->copy); });
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult MemsetD8Async(CUdeviceptr address, unsigned char value, std::size_t count, CUstream stream) {
+  return fill_async(address, value, 1, count, stream);
+}
+CUresult MemsetD16Async(CUdeviceptr address, unsigned short value, std::size_t count, CUstream stream) {
+  return fill_async(address, value, 2, count, stream);
+}
+CUresult MemsetD32Async(CUdeviceptr address, unsigned value, std::size_t count, CUstream stream) {
+  return fill_async(address, value, 4, count, stream);
+}
+
+CUresult PointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values, CUdeviceptr address) {
+  const Lock lock(state->mutex);
+  const auto* found = find_allocation(address);
+  for (unsigned i = 0; i < count; ++i) {
+    // Of an address that the driver does not know, every attribute is 0.
+    const auto put = [&](auto value) {
+      if (found == nullptr) value = decltype(value){};
+      std::memcpy(values[i], &value, sizeof(value));
+    };
+    const Allocation allocation = found != nullptr ? found->second : Allocation{};
+    switch (attributes[i]) {
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        put(static_cast<unsigned>(allocation.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST));
+        break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(allocation.context != nullptr ? allocation.context->device : 0); break;
+      case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put(found != nullptr ? found->first : CUdeviceptr{0}); break;
+      case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put(allocation.bytes); break;
+      case CU_POINTER_ATTRIBUTE_BUFFER_ID: put(static_cast<unsigned long long>(allocation.buffer_id)); break;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED: put(0u); break;
+      case CU_POINTER_ATTRIBUTE_CONTEXT: put(allocation.context); break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      case CU_POINTER_ATTRIBUTE_HOST_POINTER: put(address); break;
+      default: return CUDA_ERROR_NOT_SUPPORTED;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace cgrt::simulator

@@ -1,0 +1,95 @@
+#include "cgrt/simulator/simulator.h"
+
+#include <cstdlib>
+
+#include "cgrt/base/log.h"
+#include "cgrt/simulator/state.h"
+#include "cgrt/simulator/table.h"
+
+namespace cgrt {
+namespace simulator {
+
+State* state = nullptr;
+
+State::State(SimulatorOptions options_)
+    : options(options_), random(options_.seed), used_bytes(static_cast<std::size_t>(options_.device_count)) {
+  for (int device = 0; device < options.device_count; ++device) {
+    contexts.push_back(std::make_unique<CUctx_st>(CUctx_st{device}));
+  }
+  CUstream_st& legacy = streams.emplace_back();
+  legacy.context = contexts.empty() ? nullptr : contexts[0].get();
+  legacy.blocking = true;
+}
+
+State::~State() {
+  for (const auto& [address, allocation] : memory) std::free(reinterpret_cast<void*>(address));
+}
+
+}  // namespace simulator
+
+struct Simulator::Impl {
+  explicit Impl(SimulatorOptions options) : state(options) {}
+  simulator::State state;
+  driver::Api table;
+  const driver::Api* previous = nullptr;
+};
+
+Simulator::Simulator(SimulatorOptions options) : impl_(std::make_unique<Impl>(options)) {
+  if (simulator::state != nullptr) {
+    log_error("Simulator: one is in force already.");
+    std::abort();
+  }
+  simulator::state = &impl_->state;
+#define CGRT_ENTRY(name, version, need) impl_->table.name = &simulator::name;
+#include "cgrt/driver/entry_points.def"
+#undef CGRT_ENTRY
+  impl_->table.ResolveKernel = &simulator::ResolveKernel;
+  impl_->table.simulated = true;
+  impl_->previous = &driver::install(impl_->table);
+}
+
+Simulator::~Simulator() {
+  {
+    const simulator::Lock lock(impl_->state.mutex);
+    for (CUstream_st& stream : impl_->state.streams) stream.held = false;
+    simulator::run_all();
+  }
+  driver::restore(*impl_->previous);
+  simulator::state = nullptr;
+}
+
+std::size_t Simulator::live_handles() const {
+  const simulator::State& s = impl_->state;
+  return s.live_streams.size() + s.events.size() + s.graphs.size() + s.execs.size() + s.memory.size() +
+         s.user_objects.size();
+}
+
+std::string Simulator::live_handles_text() const {
+  const simulator::State& s = impl_->state;
+  std::string text;
+  const auto add = [&](std::size_t count, const char* kind) {
+    if (count == 0) return;
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + kind + (count == 1 ? "" : "s");
+  };
+  add(s.live_streams.size(), "stream");
+  add(s.events.size(), "event");
+  add(s.graphs.size(), "graph");
+  add(s.execs.size(), "executable");
+  add(s.memory.size(), "allocation");
+  add(s.user_objects.size(), "user object");
+  return text;
+}
+
+void Simulator::hold(CUstream stream) {
+  const simulator::Lock lock(impl_->state.mutex);
+  CUresult result = CUDA_SUCCESS;
+  if (CUstream found = simulator::find_stream(stream, &result)) found->held = true;
+}
+
+void Simulator::release(CUstream stream) {
+  const simulator::Lock lock(impl_->state.mutex);
+  CUresult result = CUDA_SUCCESS;
+  if (CUstream found = simulator::find_stream(stream, &result)) found->held = false;
+}
+
+}  // namespace cgrt

@@ -1,0 +1,55 @@
+// A CUDA driver in software, behind the same table as the real one (driver/api.h). For tests, and
+// for machines without a GPU. It never claims a GPU time: elapsed time is an error here.
+//
+//   Simulator simulator({.seed = 7});
+//   absl::Status status = build_and_launch();   // any program that uses cgrt
+//   CHECK(simulator.live_handles() == 0);
+//
+// While a Simulator lives its table is in force; its destructor puts the table before it back.
+// Work that is put into a stream runs when somebody waits for it or asks for it: among the streams
+// and graph nodes that may run next, one is picked at random from `seed`, so that a missing edge or
+// a missing wait shows. Kernels run their host bodies (launch/kernel.h).
+//
+// One at a time in a process. Calls through the table are serialized by one lock.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace cgrt {
+
+struct SimulatorOptions {
+  std::uint64_t seed = 0;
+  int device_count = 1;
+  std::size_t memory_bytes = std::size_t{8} << 30;  // per device; an allocation beyond it fails
+};
+
+class Simulator {
+ public:
+  explicit Simulator(SimulatorOptions options = {});
+  ~Simulator();
+  Simulator(const Simulator&) = delete;
+  Simulator& operator=(const Simulator&) = delete;
+
+  // Streams, events, graphs, executables, allocations and user objects that were created and not
+  // given back. Graphs and executables inside others, and primary contexts, do not count.
+  std::size_t live_handles() const;
+  // The same by kind, for a test's message: "2 events, 1 graph".
+  std::string live_handles_text() const;
+
+  // Nothing that is or will be put into `stream` starts before release(): work is then pending for
+  // certain. Synchronizing with a held stream is a deadlock on a device; here it fails with
+  // CUDA_ERROR_LAUNCH_TIMEOUT, once, and loses nothing.
+  void hold(CUstream stream);
+  void release(CUstream stream);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cgrt

@@ -1,0 +1,221 @@
+// What a simulated driver knows: contexts, streams and their queues, events, captures, memory,
+// graphs, executables. Internal to simulator/.
+//
+// One lock around every call; nothing here locks by itself.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "cgrt/driver/kernel_identity.h"
+#include "cgrt/simulator/simulator.h"
+
+namespace cgrt::simulator {
+
+struct Capture;
+
+// Set when a piece of work has been done; shared by all that wait for it.
+struct Marker {
+  bool done = false;
+};
+using MarkerRef = std::shared_ptr<Marker>;
+
+struct Work {
+  std::function<void()> run;
+  std::vector<MarkerRef> gates;  // what must be done before
+  MarkerRef done = std::make_shared<Marker>();
+};
+
+// A node's parameters, with all that they point to.
+struct NodeData {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  CUcontext context = nullptr;
+
+  const driver::KernelIdentity* kernel = nullptr;
+  Dim3 grid, block;
+  unsigned shared_bytes = 0;
+  std::vector<std::vector<unsigned char>> values;
+  std::vector<void*> arguments;  // into values
+
+  CUDA_MEMCPY3D copy{};
+  CUDA_MEMSET_NODE_PARAMS fill{};
+};
+using NodeDataRef = std::shared_ptr<NodeData>;
+
+struct Dependency {
+  CUgraphNode node = nullptr;
+  CUgraphEdgeData edge{};
+};
+
+}  // namespace cgrt::simulator
+
+// The driver's handles.
+struct CUctx_st {
+  int device = 0;
+};
+struct CUfunc_st {
+  const cgrt::driver::KernelIdentity* kernel = nullptr;
+  CUcontext context = nullptr;
+};
+struct CUstream_st {
+  CUcontext context = nullptr;
+  bool blocking = false;
+  bool held = false;
+  bool destroyed = false;  // no handle any more, but work is left
+  std::deque<cgrt::simulator::Work> queue;
+  cgrt::simulator::MarkerRef last;  // of the newest work
+  cgrt::simulator::Capture* capture = nullptr;
+  std::vector<cgrt::simulator::Dependency> frontier;  // while capturing
+};
+struct CUevent_st {
+  bool timing = false;
+  cgrt::simulator::MarkerRef record;   // null: never recorded
+  std::uint64_t capture_id = 0;        // not 0: last recorded in that capture
+  std::vector<cgrt::simulator::Dependency> frontier;
+};
+struct CUgraphNode_st {
+  CUgraph graph = nullptr;
+  cgrt::simulator::NodeDataRef data;
+  std::vector<cgrt::simulator::Dependency> dependencies;
+};
+struct CUuserObject_st {
+  void* pointer = nullptr;
+  CUhostFn destroy = nullptr;
+  unsigned references = 0;
+};
+struct CUgraph_st {
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // in the order of creation
+  std::vector<std::shared_ptr<void>> kept;             // user objects
+};
+struct CUgraphExec_st {
+  std::vector<cgrt::simulator::NodeDataRef> nodes;
+  std::vector<std::vector<std::pair<std::size_t, CUgraphEdgeData>>> dependencies;  // by position
+  std::unordered_map<CUgraphNode, std::size_t> positions;                          // of the template's nodes
+  std::vector<std::shared_ptr<void>> kept;
+  cgrt::simulator::MarkerRef last_launch;
+};
+
+namespace cgrt::simulator {
+
+struct Capture {
+  std::uint64_t id = 0;
+  CUstream origin = nullptr;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::thread::id thread;
+  std::unique_ptr<CUgraph_st> graph;
+  std::set<CUstream> streams;
+  bool invalid = false;
+};
+
+struct Allocation {
+  std::size_t bytes = 0;
+  bool on_device = false;
+  CUcontext context = nullptr;
+  std::uint64_t buffer_id = 0;
+};
+
+struct State {
+  explicit State(SimulatorOptions options_);
+  ~State();
+
+  SimulatorOptions options;
+  std::recursive_mutex mutex;
+  std::mt19937_64 random;
+
+  std::vector<std::unique_ptr<CUctx_st>> contexts;  // primary, by device
+  std::unordered_map<std::thread::id, std::vector<CUcontext>> current;
+  std::unordered_map<std::thread::id, CUstreamCaptureMode> thread_mode;
+
+  std::list<CUstream_st> streams;  // the first is the legacy default stream
+  std::map<std::thread::id, CUstream> per_thread;
+  std::unordered_set<CUstream> live_streams;
+  std::unordered_map<CUevent, std::unique_ptr<CUevent_st>> events;
+  std::list<Capture> captures;
+  std::uint64_t next_capture = 1;
+
+  std::map<CUdeviceptr, Allocation> memory;
+  std::vector<std::size_t> used_bytes;  // by device
+
+  std::unordered_set<const driver::KernelIdentity*> kernels;
+  std::map<std::pair<const driver::KernelIdentity*, CUcontext>, std::unique_ptr<CUfunc_st>> functions;
+  std::unordered_map<CUfunction, CUfunc_st*> function_handles;
+  std::unordered_map<const driver::KernelIdentity*, int> max_dynamic_shared;
+
+  std::unordered_map<CUgraph, std::unique_ptr<CUgraph_st>> graphs;
+  std::unordered_set<CUgraphNode> nodes;  // of live graphs and of captures
+  std::unordered_map<CUgraphExec, std::unique_ptr<CUgraphExec_st>> execs;
+  std::unordered_map<CUuserObject, std::unique_ptr<CUuserObject_st>> user_objects;
+};
+
+// The one simulator in force; never null while a call can reach it.
+extern State* state;
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+// device.cpp
+CUcontext current_context();
+bool is_context(CUcontext context);
+
+// stream.cpp
+CUstream find_stream(CUstream handle, CUresult* result);  // default streams need a current context
+void enqueue(CUstream stream, std::function<void()> run, std::vector<MarkerRef> gates = {}, MarkerRef done = nullptr);
+bool run_one();  // false: nothing can run
+CUresult run_until(const std::function<bool()>& done);
+void run_all();
+
+// capture.cpp
+// 900 and the end of the captures concerned, when this thread may not make unsafe calls now.
+CUresult check_unsafe_call();
+Capture* find_capture(std::uint64_t id);
+void invalidate(Capture& capture);
+// The capture that `stream` is in, ready for a node; sets the result when it cannot take one.
+bool is_capturing(CUstream stream, CUresult* result);
+void capture_node(CUstream stream, NodeDataRef data, bool programmatic);
+// What a captured stream's event record and wait do.
+CUresult capture_record(CUstream stream, CUevent event);
+CUresult capture_wait(CUstream stream, CUevent event);
+// Work in the legacy stream while a blocking stream captures: 906.
+CUresult check_implicit_dependency(CUstream stream);
+
+// memory.cpp
+// False when the bytes leave an allocation that they begin in.
+bool is_accessible(CUdeviceptr address, std::size_t bytes);
+const std::pair<const CUdeviceptr, Allocation>* find_allocation(CUdeviceptr address);
+CUresult check_copy(const CUDA_MEMCPY3D& copy);
+CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS& fill);
+void run_copy(const CUDA_MEMCPY3D& copy);
+void run_fill(const CUDA_MEMSET_NODE_PARAMS& fill);
+
+// kernel.cpp
+const driver::KernelIdentity* find_kernel(CUfunction function);
+CUfunction function_of(const driver::KernelIdentity* kernel, CUcontext context);
+CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 block, unsigned shared_bytes);
+NodeDataRef kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
+                        unsigned shared_bytes, void** arguments);
+// 801, said once in the log, when the kernel has no host body.
+CUresult check_body(const NodeData& node);
+
+// graph.cpp
+CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data);
+CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Dependency> dependencies);
+void forget_nodes(const CUgraph_st& graph);
+void run_node(const NodeData& node);
+
+
+}  // namespace cgrt::simulator

@@ -1,0 +1,14 @@
+// The answers to "is it done?". The fourth is an error: absl::StatusOr<Completion>.
+#pragma once
+
+namespace cgrt {
+
+enum class Completion {
+  kDone,
+  kPending,
+  // The stream is being captured, or the event was last recorded in a capture: there is no work to
+  // be done before the graph is launched.
+  kCaptured,
+};
+
+}  // namespace cgrt

@@ -1,0 +1,70 @@
+// Event: a point in a stream's order of work.
+//
+//   CGRT_ASSIGN_OR_RETURN(Event done, Event::create(DeviceRef(0)));
+//   CGRT_RETURN_IF_ERROR(stream.record(done.ref()));
+//   CGRT_ASSIGN_OR_RETURN(bool finished, done.ref().is_complete());
+//
+// EventRef is thread-safe; an Event must not be moved or destroyed beside other calls on it.
+// Errors: driver/status.h.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "cgrt/base/unique_handle.h"
+#include "cgrt/device/context.h"
+#include "cgrt/driver/destroy.h"
+#include "cgrt/stream/completion.h"
+
+namespace cgrt {
+
+enum class EventTiming { kDisabled, kEnabled };
+
+// Does not own. Must not outlive the event; a literal null cannot be passed.
+class EventRef {
+ public:
+  EventRef(CUevent event) : handle_(event) {}  // implicit: callers hold cudaEvent_t
+  EventRef(std::nullptr_t) = delete;
+  EventRef(int) = delete;
+
+  // kDone also if never recorded. Never blocks. A sticky fault of the context is an error.
+  // Asking does not disturb captures of other streams and threads, except for an event that was
+  // last recorded inside a capture still under way: the answer is kCaptured, and CUDA invalidates
+  // that capture.
+  absl::StatusOr<Completion> completion() const;
+
+  // completion() == kDone; kFailedPrecondition when captured.
+  absl::StatusOr<bool> is_complete() const;
+
+  // Blocks until the work before the last record is done.
+  absl::Status synchronize() const;
+
+  CUevent get() const { return handle_; }
+
+ private:
+  CUevent handle_;
+};
+
+// Owns. Destroying it while work is pending is allowed; CUDA frees it later.
+class Event {
+ public:
+  static absl::StatusOr<Event> create(ContextRef context, EventTiming timing = EventTiming::kDisabled);
+  static Event adopt(CUevent event) { return Event(event); }
+  CUevent release() && { return handle_.release(); }
+  EventRef ref() const { return EventRef(handle_.get()); }
+
+ private:
+  explicit Event(CUevent event) : handle_(event) {}
+  UniqueHandle<CUevent, driver::destroy_event> handle_;
+};
+
+// Device time between two recorded events, both with EventTiming::kEnabled. Never blocks:
+// kFailedPrecondition while either is pending or was never recorded. kUnimplemented on the
+// simulator, which has no GPU time to tell.
+absl::StatusOr<absl::Duration> elapsed_time(EventRef start, EventRef end);
+
+}  // namespace cgrt

@@ -1,0 +1,99 @@
+// LaunchTarget: where a launch, a copy or a memset goes. Every launcher takes one, so that one call
+// site runs eagerly, is captured, or becomes a node of a graph being built.
+//
+//   absl::Status step(LaunchTarget target) { return launch(target, config, kernel, out, in, n); }
+//
+//   step(stream.ref());                                        // eager, or captured while stream is
+//   step(graph.cursor());                                      // explicit node
+//   step(LaunchTarget(stream.ref()).programmatic());           // may start before its predecessor ends
+//
+// A small value. It names the stream or the sink and owns neither.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/driver/kernel_identity.h"
+#include "cgrt/stream/stream.h"
+
+namespace cgrt {
+
+// kProgrammatic: the work may start when its predecessor, a kernel, triggers
+// (cudaTriggerProgrammaticLaunchCompletion, or its end), and must itself wait on the device
+// (cudaGridDependencySynchronize) before it touches the predecessor's results.
+enum class EdgeKind : std::uint8_t { kFull, kProgrammatic };
+
+// A launch as the driver takes it. `arguments` are pointers to the values, in order.
+struct KernelLaunch {
+  const driver::KernelIdentity* kernel;
+  Dim3 grid, block;
+  std::uint32_t shared_bytes = 0;  // dynamic shared memory
+  void** arguments;
+};
+
+// `bytes` from `source` to `destination`; either may be device or host memory.
+struct CopyParams {
+  void* destination;
+  const void* source;
+  std::size_t bytes;
+};
+
+// `count` elements of `element_bytes` (1, 2 or 4), each set to the low bytes of `value`.
+struct FillParams {
+  void* destination;
+  std::uint32_t value;
+  std::uint32_t element_bytes;
+  std::size_t count;
+};
+
+// What a target that is not a stream does with the work: graph/ and later exec/ make these.
+class LaunchSink {
+ public:
+  virtual absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) = 0;
+  virtual absl::Status add_copy(const CopyParams& copy) = 0;
+  virtual absl::Status add_fill(const FillParams& fill) = 0;
+  virtual absl::StatusOr<CUcontext> context() const = 0;
+
+ protected:
+  ~LaunchSink() = default;
+};
+
+class LaunchTarget {
+ public:
+  LaunchTarget(StreamRef stream) : stream_(stream) {}
+  [[gnu::always_inline]] LaunchTarget(CUstream stream) : stream_(stream) {}
+  LaunchTarget(std::nullptr_t) = delete;
+  LaunchTarget(int) = delete;
+  // The sink must outlive the target.
+  static LaunchTarget into(LaunchSink& sink) {
+    LaunchTarget target(StreamRef::legacy_default());
+    target.sink_ = &sink;
+    return target;
+  }
+
+  // The same place, where the next kernel's dependency on a kernel before it is programmatic.
+  LaunchTarget programmatic() const {
+    LaunchTarget target = *this;
+    target.edge_ = EdgeKind::kProgrammatic;
+    return target;
+  }
+
+  LaunchSink* sink() const { return sink_; }  // null: a stream
+  StreamRef stream() const { return stream_; }
+  EdgeKind edge() const { return edge_; }
+
+  // The context in which the work will run.
+  absl::StatusOr<CUcontext> context() const { return sink_ != nullptr ? sink_->context() : stream_.context(); }
+
+ private:
+  StreamRef stream_;
+  LaunchSink* sink_ = nullptr;
+  EdgeKind edge_ = EdgeKind::kFull;
+};
+
+}  // namespace cgrt

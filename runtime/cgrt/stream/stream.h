@@ -1,0 +1,99 @@
+// Stream: an order of work on a device.
+//
+//   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+//   CGRT_RETURN_IF_ERROR(copy(stream.ref(), out, in, bytes));
+//   CGRT_ASSIGN_OR_RETURN(bool done, stream.ref().is_complete());
+//
+// StreamRef is thread-safe; a Stream must not be moved or destroyed beside other calls on it.
+// Errors: driver/status.h.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/base/unique_handle.h"
+#include "cgrt/device/context.h"
+#include "cgrt/driver/destroy.h"
+#include "cgrt/stream/completion.h"
+#include "cgrt/stream/event.h"
+
+namespace cgrt {
+
+namespace internal {
+
+// What handle 0 means is chosen by how the caller's file was compiled, so the choice must be made
+// in that file: internal linkage here, and no out-of-line copy of the constructor that uses it.
+static inline CUstream named_stream(CUstream stream) {
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+  return stream == nullptr ? CU_STREAM_PER_THREAD : stream;
+#else
+  return stream == nullptr ? CU_STREAM_LEGACY : stream;
+#endif
+}
+
+}  // namespace internal
+
+// Does not own. Must not outlive the stream. A literal null cannot be passed; a handle that is 0 at
+// run time means the default stream of the file that passes it (legacy, or per-thread when compiled
+// with --default-stream per-thread).
+class StreamRef {
+ public:
+  [[gnu::always_inline]] StreamRef(CUstream stream) : handle_(internal::named_stream(stream)) {}
+  StreamRef(std::nullptr_t) = delete;
+  StreamRef(int) = delete;
+  static StreamRef legacy_default() { return StreamRef(CU_STREAM_LEGACY); }
+  static StreamRef per_thread_default() { return StreamRef(CU_STREAM_PER_THREAD); }
+
+  // Never blocks. Asking does not disturb a capture, neither of this stream nor of another thread.
+  // A capture that begins on this stream in another thread between the two calls made here is the
+  // race that remains: it is invalidated.
+  absl::StatusOr<Completion> completion() const;
+
+  // completion() == kDone; kFailedPrecondition while the stream is being captured.
+  absl::StatusOr<bool> is_complete() const;
+
+  absl::StatusOr<bool> is_capturing() const;
+
+  // Blocks until all work in the stream is done.
+  absl::Status synchronize() const;
+
+  absl::Status record(EventRef event) const;
+
+  // Later work in this stream waits for the work before the event's last record. Inside a capture
+  // this forks or joins. Never blocks the caller.
+  absl::Status wait(EventRef event) const;
+
+  absl::StatusOr<CUcontext> context() const;
+
+  CUstream get() const { return handle_; }
+  bool operator==(const StreamRef&) const = default;
+
+ private:
+  CUstream handle_;
+};
+
+// A blocking stream waits for, and is waited for by, the legacy default stream.
+enum class StreamKind { kNonBlocking, kBlocking };
+
+struct StreamOptions {
+  StreamKind kind = StreamKind::kNonBlocking;
+  int priority = 0;  // lower runs first; clamped to what the device has
+};
+
+// Owns. Destroying it while work is pending is allowed; CUDA frees it later.
+class Stream {
+ public:
+  static absl::StatusOr<Stream> create(ContextRef context, StreamOptions options = {});
+  static Stream adopt(CUstream stream) { return Stream(stream); }
+  CUstream release() && { return handle_.release(); }
+  StreamRef ref() const { return StreamRef(handle_.get()); }
+
+ private:
+  explicit Stream(CUstream stream) : handle_(stream) {}
+  UniqueHandle<CUstream, driver::destroy_stream> handle_;
+};
+
+}  // namespace cgrt

@@ -1,0 +1,132 @@
+#include "report.h"
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cgrt/base/status_macros.h"
+
+namespace {
+
+constexpr double kWorthwhile = 1.10;
+constexpr std::int64_t kJudgedNodes = 1000;
+constexpr char kSimulated[] = "simulated";
+
+std::string time_text(double microseconds) {
+  if (cgrt::is_simulated()) return kSimulated;
+  return absl::StrFormat("%.*f", microseconds < 10 ? 3 : 1, microseconds);
+}
+
+cgrt::inspect::RecordRow row_of(const char* what, const Point& point, Mode mode, const Spread& spread) {
+  cgrt::inspect::RecordRow row;
+  row.name = absl::StrCat(what, "_", to_string(mode));
+  row.params = {{"nodes", point.nodes}, {"bytes", point.bytes}};
+  row.unit = "us";
+  row.median = spread.median;
+  row.p95 = spread.p95;
+  row.samples = spread.count;
+  return row;
+}
+
+// The version of the kernel driver, which CUDA itself does not tell.
+std::string kernel_driver() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string version;
+  return file >> version ? version : "unknown";
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16] = {};
+  std::strftime(text, sizeof(text), "%Y-%m-%d", &utc);
+  return text;
+}
+
+}  // namespace
+
+std::string to_table(const std::vector<Point>& points) {
+  constexpr char kLine[] = "%6s %6s  %-12s %10s %10s %10s %10s %10s %9s %9s %6s\n";
+  std::string table = absl::StrFormat(kLine, "nodes", "KiB", "mode", "chain us", "p95", "per node", "host us",
+                                      "cold us", "vs eager", "spread", "count");
+  for (const Point& point : points) {
+    const std::string nodes = absl::StrCat(point.nodes), kib = absl::StrCat(point.bytes / 1024);
+    if (!point.skipped.empty()) absl::StrAppendFormat(&table, "%6s %6s  skipped: %s\n", nodes, kib, point.skipped);
+    for (const ModeResult& mode : point.modes) {
+      const bool graph = mode.mode != Mode::kEager;
+      const auto ratio = [&](double value) {
+        return !graph ? "-" : cgrt::is_simulated() ? kSimulated : absl::StrFormat("%.2f", value);
+      };
+      absl::StrAppendFormat(&table, kLine, nodes, kib, to_string(mode.mode), time_text(mode.chain.median),
+                            time_text(mode.chain.p95), time_text(mode.chain.median / static_cast<double>(point.nodes)),
+                            time_text(mode.launch.median), graph ? time_text(mode.cold.median) : "-",
+                            ratio(mode.speedup), ratio(mode.ratio_spread), absl::StrCat(mode.chain.count));
+    }
+  }
+  return table;
+}
+
+std::string break_even(const std::vector<Point>& points) {
+  if (cgrt::is_simulated()) {
+    return "From which kernel size on graph mode no longer pays is a matter of time: simulated.\n";
+  }
+  std::int64_t nodes = 0;
+  for (const Point& point : points) {
+    if (point.nodes <= kJudgedNodes) nodes = std::max(nodes, point.nodes);
+  }
+  std::int64_t largest = 0, pays_no_more = 0;  // bytes; points come in ascending order of them
+  for (const Point& point : points) {
+    if (point.nodes != nodes || !point.skipped.empty()) continue;
+    largest = point.bytes;
+    const bool pays = std::any_of(point.modes.begin(), point.modes.end(), [](const ModeResult& mode) {
+      return mode.mode == Mode::kCaptured && mode.speedup >= kWorthwhile;
+    });
+    if (pays) pays_no_more = 0;
+    if (!pays && pays_no_more == 0) pays_no_more = point.bytes;
+  }
+  if (pays_no_more == 0) {
+    return absl::StrFormat(
+        "At %d kernels graph mode pays at every size measured, up to %d KiB per kernel (at least 10 %% faster than "
+        "eager).\n",
+        nodes, largest / 1024);
+  }
+  return absl::StrFormat(
+      "From about %d KiB per kernel on, graph mode no longer pays (less than 10 %% faster than eager; chains of %d "
+      "kernels).\n",
+      pays_no_more / 1024, nodes);
+}
+
+absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points, cgrt::DeviceRef device,
+                                                std::string command, std::string commit) {
+  cgrt::inspect::Record record;
+  record.program = "launch_overhead";
+  record.command = std::move(command);
+  record.commit = std::move(commit);
+  record.measures = {"runtime/cgrt/exec", "runtime/cgrt/launch", "kernels/cgrt_kernels/elementwise",
+                     "samples/launch_overhead/chain.cpp", "samples/launch_overhead/measure.cpp"};
+  record.date = today();
+  CGRT_ASSIGN_OR_RETURN(record.device, device.name());
+  record.driver = cgrt::is_simulated() ? kSimulated : kernel_driver();
+  CGRT_ASSIGN_OR_RETURN(const int version, cgrt::driver_version());
+  record.cuda = absl::StrCat(version / 1000, ".", version % 1000 / 10);
+  record.simulated = cgrt::is_simulated();
+  for (const Point& point : points) {
+    for (const ModeResult& mode : point.modes) {
+      const bool graph = mode.mode != Mode::kEager;
+      cgrt::inspect::RecordRow chain = row_of("chain", point, mode.mode, mode.chain);
+      if (graph) {
+        chain.peer = "eager";
+        chain.peer_median = mode.eager_median;
+        chain.speedup = mode.speedup;
+        chain.spread = mode.ratio_spread;
+      }
+      record.rows.push_back(std::move(chain));
+      record.rows.push_back(row_of("launch", point, mode.mode, mode.launch));
+      if (graph) record.rows.push_back(row_of("cold", point, mode.mode, mode.cold));
+    }
+  }
+  return record;
+}

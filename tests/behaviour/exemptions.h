@@ -1,0 +1,24 @@
+// Rows whose notes are not compared between the simulator and a device, each with its reason.
+#pragma once
+
+#include <cstring>
+
+namespace cgrt::testing {
+
+struct Exemption {
+  const char* row;
+  const char* reason;
+};
+inline constexpr Exemption kExemptions[] = {
+    {"elapsed time is device time", "the simulator has no GPU time to tell and answers kUnimplemented"},
+};
+
+// The reason; null when the row is compared.
+inline const char* exemption(const char* row) {
+  for (const Exemption& exemption : kExemptions) {
+    if (std::strcmp(exemption.row, row) == 0) return exemption.reason;
+  }
+  return nullptr;
+}
+
+}  // namespace cgrt::testing

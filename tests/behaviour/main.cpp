@@ -1,0 +1,128 @@
+// behaviour_tests simulator|gpu [--transcript FILE] [--write FILE] [--only TEXT] [--list]
+//
+// Runs every row. With --transcript, a row whose notes differ from the file's, or that the file does
+// not have, fails. Exit 0: all passed; 1: some failed; 77: no device (skipped), unless
+// CGRT_REQUIRE_GPU=1 makes that a failure.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "behaviour/behaviour.h"
+#include "behaviour/exemptions.h"
+#include "cgrt/inspect/json_writer.h"
+
+namespace {
+
+using cgrt::testing::Notes;
+using Transcript = std::map<std::string, std::vector<std::string>>;
+
+std::optional<Transcript> read_transcript(const std::string& path) {
+  std::ifstream file(path);
+  const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
+  if (json.is_discarded() || !json.contains("rows")) return std::nullopt;
+  return json["rows"].get<Transcript>();
+}
+
+void write_transcript(const std::string& path, const std::string& device, const Transcript& transcript) {
+  cgrt::inspect::JsonWriter json;
+  json.begin_object();
+  json.member("schema", "cgrt-transcript-1");
+  json.member("device", device);
+  json.key("rows");
+  json.begin_object();
+  for (const auto& [name, lines] : transcript) {
+    json.key(name);
+    json.begin_array();
+    for (const std::string& line : lines) json.value(line);
+    json.end_array();
+  }
+  json.end_object();
+  json.end_object();
+  std::ofstream(path) << std::move(json).finish();
+}
+
+// What differs, as text; empty when nothing does.
+std::string difference(const std::vector<std::string>& ours, const std::vector<std::string>& theirs) {
+  std::ostringstream text;
+  for (std::size_t i = 0; i < ours.size() || i < theirs.size(); ++i) {
+    const std::string here = i < ours.size() ? ours[i] : "(nothing)";
+    const std::string there = i < theirs.size() ? theirs[i] : "(nothing)";
+    if (here != there) text << "      here:       " << here << "\n      transcript: " << there << "\n";
+  }
+  return text.str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string backend = argc > 1 ? argv[1] : "", transcript_path, write_path, only;
+  for (int i = 2; i < argc; ++i) {
+    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
+    if (std::strcmp(argv[i], "--transcript") == 0) transcript_path = value();
+    else if (std::strcmp(argv[i], "--write") == 0) write_path = value();
+    else if (std::strcmp(argv[i], "--only") == 0) only = value();
+    else if (std::strcmp(argv[i], "--list") == 0) backend = "list";
+  }
+  if (backend == "list") {
+    for (const auto& row : cgrt::testing::behaviours()) std::puts(row.name);
+    return 0;
+  }
+  if (backend != "simulator" && backend != "gpu") {
+    std::fputs("usage: behaviour_tests simulator|gpu [--transcript FILE] [--write FILE] [--only TEXT]\n", stderr);
+    return 2;
+  }
+  const bool simulated = backend == "simulator";
+  if (!simulated) {
+    const absl::StatusOr<int> devices = cgrt::device_count();
+    if (!devices.ok() || *devices == 0) {
+      std::printf("skipped: no CUDA device (%s)\n", std::string(devices.status().message()).c_str());
+      return std::getenv("CGRT_REQUIRE_GPU") != nullptr ? 1 : 77;
+    }
+  }
+  std::optional<Transcript> expected;
+  if (!transcript_path.empty()) {
+    expected = read_transcript(transcript_path);
+    if (!expected.has_value()) {
+      std::printf("FAILED: %s is not a transcript\n", transcript_path.c_str());
+      return 1;
+    }
+  }
+
+  Transcript seen;
+  int passed = 0, failed = 0, exempt = 0;
+  std::string device;
+  for (const auto& row : cgrt::testing::behaviours()) {
+    if (!only.empty() && std::string(row.name).find(only) == std::string::npos) continue;
+    std::unique_ptr<cgrt::Simulator> simulator;
+    if (simulated) simulator = std::make_unique<cgrt::Simulator>();
+    Notes notes;
+    std::string trouble;
+    {
+      cgrt::testing::World world(simulator.get());
+      device = cgrt::DeviceRef(0).name().value_or("?");
+      const absl::Status status = row.run(world, notes);
+      if (!status.ok()) trouble += "      returned: " + status.ToString() + "\n";
+    }
+    for (const std::string& failure : notes.failures()) trouble += "      expected: " + failure + "\n";
+    if (simulated && simulator->live_handles() != 0) trouble += "      left behind: " + simulator->live_handles_text() + "\n";
+    const char* exemption = cgrt::testing::exemption(row.name);
+    if (expected.has_value() && exemption == nullptr) {
+      const auto found = expected->find(row.name);
+      trouble += found == expected->end() ? "      the transcript does not have this row\n"
+                                          : difference(notes.lines(), found->second);
+    }
+    seen[row.name] = notes.lines();
+    exempt += exemption != nullptr;
+    std::printf("  %s %s\n%s", trouble.empty() ? "ok    " : "FAILED", row.name, trouble.c_str());
+    std::fflush(stdout);
+    ++(trouble.empty() ? passed : failed);
+  }
+  if (!write_path.empty()) write_transcript(write_path, device, seen);
+  std::printf("behaviour on %s: %d passed, %d failed, %d not compared\n", device.c_str(), passed, failed, exempt);
+  return failed == 0 && passed > 0 ? 0 : 1;
+}

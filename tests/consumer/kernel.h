@@ -1,0 +1,3 @@
+#pragma once
+#include <cgrt/launch/kernel.h>
+cgrt::Kernel<float*, float, int> fill_kernel();

@@ -1,0 +1,114 @@
+#!/bin/bash
+# graphdump from the outside: exit status, output and messages.
+#   graphdump_test.sh PATH_OF_GRAPHDUMP TESTS_DIRECTORY
+set -u
+graphdump=$1
+golden=$2/golden
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+
+# expect NAME STATUS COMMAND...: runs the command, keeps what it printed for says and complains.
+expect() {
+  name=$1
+  local want=$2
+  shift 2
+  "$@" >"$scratch/out" 2>"$scratch/err" </dev/null
+  local got=$?
+  [ "$got" = "$want" ] || fail "exit status $got, not $want"
+}
+fail() {
+  echo "FAILED: $name: $1"
+  sed 's/^/  out: /' "$scratch/out"
+  sed 's/^/  err: /' "$scratch/err"
+  failures=$((failures + 1))
+}
+says() { grep -qF -- "$1" "$scratch/out" || fail "standard output lacks: $1"; }
+complains() { grep -qF -- "$1" "$scratch/err" || fail "standard error lacks: $1"; }
+is_silent() { [ ! -s "$scratch/err" ] || fail "standard error is not empty"; }
+prints() { cmp -s "$1" "$scratch/out" || fail "standard output is not $1"; }
+
+for graph in empty chain fork_join; do
+  expect "show $graph as text" 0 "$graphdump" show "$golden/$graph.cgrt.json"
+  prints "$golden/$graph.txt"
+  is_silent
+  expect "show $graph as JSON" 0 "$graphdump" show "$golden/$graph.cgrt.json" --format json
+  prints "$golden/$graph.cgrt.json"
+  expect "show $graph from standard input" 0 bash -c '"$1" show - <"$2"' - "$graphdump" "$golden/$graph.cgrt.json"
+  prints "$golden/$graph.txt"
+done
+
+expect "a graph is the same as itself" 0 "$graphdump" diff "$golden/chain.cgrt.json" "$golden/chain.cgrt.json"
+says "same graph: 4 nodes, 3 edges"
+is_silent
+
+sed 's/"grid": \[4, 1, 1\]/"grid": [8, 1, 1]/' "$golden/chain.cgrt.json" >"$scratch/changed.cgrt.json"
+expect "another grid is a difference" 1 "$graphdump" diff "$golden/chain.cgrt.json" "$scratch/changed.cgrt.json"
+says 'node 1 "scale": grid'
+says "chain.cgrt.json: (4,1,1)"
+says "changed.cgrt.json: (8,1,1)"
+is_silent
+
+expect "standard input is compared with a file" 1 \
+  bash -c '"$1" diff "$2" - <"$3"' - "$graphdump" "$golden/empty.cgrt.json" "$golden/chain.cgrt.json"
+says "number of nodes"
+says 'only in -: node 0 "fill"'
+
+expect "standard input twice is refused" 2 "$graphdump" diff - -
+complains "only one of the two graphs can be standard input"
+
+expect "a missing file is an error" 2 "$graphdump" show "$scratch/missing.cgrt.json"
+complains "graphdump: $scratch/missing.cgrt.json: cannot be opened"
+expect "a missing file is an error of diff, not a difference" 2 \
+  "$graphdump" diff "$golden/chain.cgrt.json" "$scratch/missing.cgrt.json"
+complains "missing.cgrt.json: cannot be opened"
+expect "a directory is an error" 2 "$graphdump" show "$scratch"
+complains "cannot be read"
+expect "a shell script is not a graph" 2 "$graphdump" show "$0"
+complains "not JSON: line 1, column 1"
+echo '{"schema": "cgrt-record-1"}' >"$scratch/record.json"
+expect "a record is not a graph" 2 "$graphdump" show "$scratch/record.json"
+complains "not a cgrt graph"
+echo '{"schema": "cgrt-graph", "version": 7}' >"$scratch/newer.json"
+expect "a newer version is refused by name" 2 "$graphdump" show "$scratch/newer.json"
+complains "version 7; this reader knows 1"
+expect "empty standard input is an error" 2 "$graphdump" show -
+complains "standard input: not JSON"
+
+expect "--version names the program and the format" 0 "$graphdump" --version
+says "graphdump "
+says "cgrt-graph version 1"
+expect "--help lists the commands" 0 "$graphdump" --help
+says "show"
+says "diff"
+expect "--help of a command lists its options" 0 "$graphdump" show --help
+says "--format"
+expect "no command is an error" 2 "$graphdump"
+complains "subcommand"
+expect "an unknown command is an error" 2 "$graphdump" frobnicate
+expect "an unknown format is an error" 2 "$graphdump" show "$golden/chain.cgrt.json" --format xml
+complains "xml"
+expect "one graph is too few for diff" 2 "$graphdump" diff "$golden/chain.cgrt.json"
+complains "B is required"
+
+# A reader that leaves at once: the status is graphdump's own, and not that of a signal. The graph
+# is larger than a pipe's buffer, so that the write meets the closed end.
+{
+  echo '{"schema": "cgrt-graph", "version": 1, "edges": [], "allocations": [], "nodes": ['
+  for ((i = 0; i < 20000; ++i)); do echo "{\"id\": $i, \"kind\": \"empty\"},"; done
+  echo '{"id": 20000, "kind": "empty"}]}'
+} >"$scratch/large.cgrt.json"
+expect "a closed pipe ends quietly" 0 \
+  bash -c '"$1" show "$2" | head -n 1; exit "${PIPESTATUS[0]}"' - "$graphdump" "$scratch/large.cgrt.json"
+says "graph: 20001 nodes"
+is_silent
+if [ -w /dev/full ]; then
+  expect "a full disk is an error" 2 bash -c '"$1" show "$2" >/dev/full' - "$graphdump" "$golden/chain.cgrt.json"
+  complains "standard output cannot be written"
+fi
+
+if [ "$failures" != 0 ]; then
+  echo "$failures checks failed"
+  exit 1
+fi
+echo "all checks passed"

@@ -1,0 +1,49 @@
+#include "support/test_kernels.h"
+
+#include "support/shift_template.cuh"
+
+namespace cgrt::testing {
+namespace {
+
+__global__ void scale(float* out, const float* in, float factor, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) out[i] = in[i] * factor;
+}
+void scale_on_host(HostGrid, float* out, const float* in, float factor, int count) {
+  for (int i = 0; i < count; ++i) out[i] = in[i] * factor;
+}
+
+__global__ void add(float* out, const float* a, const float* b, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) out[i] = a[i] + b[i];
+}
+void add_on_host(HostGrid, float* out, const float* a, const float* b, int count) {
+  for (int i = 0; i < count; ++i) out[i] = a[i] + b[i];
+}
+
+__global__ void bodiless(float* out) { *out = 1.0f; }
+
+__global__ void wait(volatile int* flag) {
+  while (*flag == 0) {
+  }
+}
+
+}  // namespace
+}  // namespace cgrt::testing
+
+template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::scale> =
+    cgrt::HostBody(cgrt::testing::scale_on_host, {.registers = 10});
+template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::add> =
+    cgrt::HostBody(cgrt::testing::add_on_host, {.registers = 12});
+
+namespace cgrt::testing {
+
+Kernel<float*, const float*, float, int> scale_kernel() { return make_kernel<scale>(); }
+Kernel<float*, const float*, const float*, int> add_kernel() { return make_kernel<add>(); }
+Kernel<float*, const float*, float, int> shift_kernel() { return make_kernel<shift<float>>(); }
+Kernel<float*> bodiless_kernel() { return make_kernel<bodiless>(); }
+Kernel<volatile int*> wait_kernel() { return make_kernel<wait>(); }
+
+}  // namespace cgrt::testing

@@ -1,0 +1,21 @@
+// Kernels that tests launch. Plain.
+#pragma once
+
+#include "cgrt/launch/kernel.h"
+
+namespace cgrt::testing {
+
+// out[i] = in[i] * factor, i < count
+Kernel<float*, const float*, float, int> scale_kernel();
+// out[i] = a[i] + b[i]
+Kernel<float*, const float*, const float*, int> add_kernel();
+// Same signature as scale: out[i] = in[i] + offset. An instance of a template.
+Kernel<float*, const float*, float, int> shift_kernel();
+// Has no host body.
+Kernel<float*> bodiless_kernel();
+// Runs until *flag is not 0. For devices; on the simulator, see Gate.
+Kernel<volatile int*> wait_kernel();
+// The identity of the same template instance as shift_kernel, from another translation unit.
+Kernel<float*, const float*, float, int> shift_kernel_of_another_file();
+
+}  // namespace cgrt::testing

@@ -1,0 +1,83 @@
+// Driver calls per operation: the one guard of speed that needs no GPU. A number that grows is a
+// regression; change it only with a reason.
+#include <optional>
+
+#include "cgrt/cgrt.h"
+#include "cgrt/driver/instrument.h"
+#include "cgrt/simulator/simulator.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+#include "support/test_kernels.h"
+
+namespace cgrt::testing {
+namespace {
+
+constexpr LaunchConfig kConfig{.grid = 1, .block = 64};
+
+template <class Operation>
+std::uint64_t calls(driver::Instrument& instrument, Operation operation) {
+  REQUIRE_OK(operation());  // first: what is looked up once is looked up
+  instrument.reset_counts();
+  REQUIRE_OK(operation());
+  return instrument.total();
+}
+
+TEST_CASE("each operation makes a fixed number of driver calls", "[driver][calls]") {
+  Simulator simulator;
+  driver::Instrument instrument;
+  const DeviceRef device(0);
+  Stream stream = *Stream::create(device);
+  Stream side = *Stream::create(device);
+  Event event = *Event::create(device);
+  DeviceBuffer buffer = *DeviceBuffer::create(device, 256);
+  float* x = buffer.as<float>();
+  Graph graph = *Graph::create(device);
+  KernelNode kernel = *graph.add_kernel({}, kConfig, scale_kernel(), x, x, 1.0f, 64);
+  MemcpyNode copied = *graph.add_copy(after(kernel), x, x + 32, 64);
+  MemsetNode filled = *graph.add_fill(after(kernel), {x, 0, 4, 8});
+  GraphExec exec = *instantiate(graph);
+  Cursor cursor = graph.cursor();
+  const auto count = [&](auto operation) { return calls(instrument, operation); };
+  const auto step = [&](LaunchTarget target) { return launch(target, kConfig, scale_kernel(), x, x, 1.0f, 64); };
+
+  CHECK(count([&] { return step(stream.ref()); }) == 1);
+  CHECK(count([&] { return step(LaunchTarget(stream.ref()).programmatic()); }) == 1);
+  CHECK(count([&] { return step(cursor); }) == 1);
+  CHECK(count([&] { return step(cursor.programmatic()); }) == 1);
+  CHECK(count([&] { return copy(cursor, x, x + 32, 64); }) == 1);
+  CHECK(count([&] { return fill32(cursor, x, 0, 8); }) == 1);
+  CHECK(count([&] { return graph.add_kernel(after(kernel, copied), kConfig, scale_kernel(), x, x, 1.0f, 64).status(); }) == 1);
+  CHECK(count([&] { return graph.add_empty({}).status(); }) == 1);
+  CHECK(count([&] { return copy(stream.ref(), x, x + 32, 64); }) == 1);
+  CHECK(count([&] { return fill32(stream.ref(), x, 0, 8); }) == 1);
+
+  CHECK(count([&] { return exec.launch(stream.ref()); }) == 1);
+  CHECK(count([&] { return exec.upload(stream.ref()); }) == 1);
+  CHECK(count([&] { return exec.set_params(kernel, kConfig, scale_kernel(), x, x, 2.0f, 64); }) == 1);
+  CHECK(count([&] { return exec.set_params(copied, CopyParams{x, x + 32, 64}); }) == 1);
+  CHECK(count([&] { return exec.set_params(filled, FillParams{x, 1, 4, 8}); }) == 1);
+  Graph same = *Graph::create(device);
+  KernelNode first = *same.add_kernel({}, kConfig, scale_kernel(), x, x, 1.0f, 64);
+  REQUIRE_OK(same.add_copy(after(first), x, x + 32, 64));
+  REQUIRE_OK(same.add_fill(after(first), {x, 0, 4, 8}));
+  CHECK(count([&] { return exec.update(same).status(); }) == 1);
+
+  CHECK(count([&] { return stream.ref().record(event.ref()); }) == 1);
+  CHECK(count([&] { return side.ref().wait(event.ref()); }) == 1);
+  CHECK(count([&] { return stream.ref().synchronize(); }) == 1);
+  CHECK(count([&] { return event.ref().synchronize(); }) == 1);
+  CHECK(count([&] { return stream.ref().is_capturing().status(); }) == 1);
+  CHECK(count([&] { return event.ref().completion().status(); }) == 3);   // the query inside a relaxed capture mode
+  CHECK(count([&] { return stream.ref().completion().status(); }) == 4);  // and "is it capturing?", else the query kills that capture
+  CHECK(count([&] { return suggest_config(scale_kernel(), device, 64).status(); }) == 0);
+  CHECK(count([&] { return suggest_config(scale_kernel(), stream.ref(), 64).status(); }) == 1);
+
+  CHECK(count([&] { return Graph::create(device).status(); }) == 2);              // with its destruction
+  CHECK(count([&] { return instantiate(same).status(); }) == 4);                  // push, pop, destroy
+  CHECK(count([&] { return Stream::create(device).status(); }) == 4);             // push, pop, destroy
+  CHECK(count([&] { return DeviceBuffer::create(device, 64).status(); }) == 4);   // push, pop, free
+  CHECK(count([&] { return capture(stream.ref(), step).status(); }) == 6);        // context, begin, info, launch, end, destroy
+}
+
+}  // namespace
+}  // namespace cgrt::testing

@@ -1,0 +1,213 @@
+#include "cgrt/inspect/json.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "cgrt/inspect/json_value.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+#include "unit/ir/graphs.h"
+
+namespace cgrt::inspect {
+namespace {
+
+using cgrt::testing::kernel_of;
+using cgrt::testing::small_graph;
+using cgrt::testing::StatusIs;
+
+// The JSON of small_graph() with the first `from` replaced by `to`.
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = to_json(small_graph());
+  const std::size_t at = text.find(from);
+  INFO(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+void check_refused(const std::string& text, const std::string& message) {
+  CHECK_THAT(from_json(text).status(), StatusIs(absl::StatusCode::kInvalidArgument, message));
+}
+
+std::string scratch(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / ("cgrt_json_test_" + name)).string();
+}
+
+TEST_CASE("a graph read back equals the one written", "[inspect][json]") {
+  ir::GraphIr graph = small_graph();
+  graph.nodes[1].scope = "layer0/\"quoted\"\\\x01 \xc3\xa9";
+  graph.nodes.push_back({.kind = ir::NodeKind::kChildGraph, .device = -1, .scope = {}, .params = {}});
+  graph.edges[0] = {.from = 0, .to = 1, .from_port = 255, .to_port = 2, .type = ir::EdgeType::kProgrammatic};
+  graph.allocations.push_back({.kind = ir::MemoryKind::kArray, .device = 3, .bytes = ~std::uint64_t{0}});
+  kernel_of(graph, 1).grid = {0xffffffff, 0, 1};
+  kernel_of(graph, 1).arguments.push_back(testing::value_argument(20, {}));
+  std::get<ir::MemcpyParams>(graph.nodes[2].params).source = std::nullopt;
+  std::get<ir::MemcpyParams>(graph.nodes[2].params).depth = 7;
+  std::get<ir::MemsetParams>(graph.nodes[0].params).pitch = 512;
+
+  const absl::StatusOr<ir::GraphIr> again = from_json(to_json(graph));
+
+  REQUIRE_OK(again);
+  CHECK(*again == graph);
+}
+
+TEST_CASE("text that is not UTF-8 is written as something that can be read", "[inspect][json]") {
+  ir::GraphIr graph = small_graph();
+  kernel_of(graph, 1).function = "a\xff";
+
+  absl::StatusOr<ir::GraphIr> again = from_json(to_json(graph));
+
+  REQUIRE_OK(again);
+  CHECK(kernel_of(*again, 1).function == "a\xef\xbf\xbd");
+}
+
+TEST_CASE("keys that the reader does not know are skipped, with all within", "[inspect][json]") {
+  const absl::StatusOr<ir::GraphIr> graph =
+      from_json(changed("\"id\": 1, ", "\"id\": 1, \"priority\": {\"x\": [1, {}, null, 2.5, true]}, "));
+
+  REQUIRE_OK(graph);
+  CHECK(*graph == small_graph());
+}
+
+TEST_CASE("another schema or version is refused by name", "[inspect][json]") {
+  check_refused(changed("\"version\": 1", "\"version\": 7"), "version 7; this reader knows 1");
+  check_refused(changed("\"version\": 1", "\"version\": 0"), "version 0; this reader knows 1");
+  check_refused(changed("\"version\": 1", "\"version\": \"1\""), "version: expected an integer from 0 to");
+  check_refused(changed("cgrt-graph", "cgrt-record-1"),
+                "not a cgrt graph: schema: expected \"cgrt-graph\", found the string \"cgrt-record-1\"");
+  check_refused("{}", "not a cgrt graph: the key \"schema\" is missing");
+  check_refused("[1]", "not a cgrt graph: expected an object, found an array of 1");
+  check_refused("3", "not a cgrt graph: expected an object, found 3");
+}
+
+TEST_CASE("every key that is required is missed by name", "[inspect][json]") {
+  // Renaming a key removes it: the reader skips the new name.
+  const auto check_missing = [](const std::string& key, const std::string& place) {
+    check_refused(changed("\"" + key + "\"", "\"_\""), place + "the key \"" + key + "\" is missing");
+  };
+
+  for (const char* key : {"schema", "version", "nodes", "edges", "allocations"}) check_missing(key, "");
+  for (const char* key : {"id", "kind", "value", "element_bytes", "width", "destination"}) {
+    check_missing(key, "nodes[0]: ");
+  }
+  for (const char* key : {"function", "grid", "block", "shared_bytes", "arguments"}) check_missing(key, "nodes[1]: ");
+  for (const char* key : {"offset", "size"}) check_missing(key, "nodes[1].arguments[0]: ");
+  check_refused(changed("\"pointer\"", "\"_\""), "nodes[1].arguments[0]: the key \"bytes\" is missing");
+  check_missing("width_bytes", "nodes[2]: ");
+  for (const char* key : {"from", "to"}) check_missing(key, "edges[0]: ");
+}
+
+TEST_CASE("values of a wrong type or size are refused with their path", "[inspect][json]") {
+  check_refused(changed("\"grid\": [4, 1, 1]", "\"grid\": [4, 1]"),
+                "nodes[1].grid: expected 3 integers, found an array of 2");
+  check_refused(changed("\"grid\": [4, 1, 1]", "\"grid\": 4"), "nodes[1].grid: expected 3 integers, found 4");
+  check_refused(changed("\"grid\": [4,", "\"grid\": [-4,"),
+                "nodes[1].grid[0]: expected an integer from 0 to 4294967295, found -4");
+  check_refused(changed("\"grid\": [4,", "\"grid\": [4294967296,"), "nodes[1].grid[0]: expected an integer");
+  check_refused(changed("\"grid\": [4,", "\"grid\": [4.0,"), "found the number 4");
+  check_refused(changed("\"grid\": [4,", "\"grid\": [123456789012345678901234567890,"), "found the number 1.23457e+29");
+  check_refused(changed("\"grid\": [4,", "\"grid\": [1e999,"), "not JSON: number overflow");
+  check_refused(changed("\"id\": 1", "\"id\": 2"), "nodes[1].id: expected 1, its position, found 2");
+  check_refused(changed("\"kernel\"", "\"kernal\""),
+                "nodes[1].kind: expected a kind of node, found the string \"kernal\"");
+  check_refused(changed("\"kernel\"", "null"), "nodes[1].kind: expected a string, found null");
+  check_refused(changed("\"device\": 0", "\"device\": -2147483649"), "nodes[0].device: expected an integer from -2147");
+  check_refused(changed("\"device\": 0", "\"device\": -2"), "node 0 (memset): names device -2.");
+  check_refused(changed("[0, 256]", "[0]"), "nodes[1].arguments[0].pointer: expected an allocation and an offset");
+  check_refused(changed("[0, 256]", "[9, 0]"), "argument 0 points into allocation 9; the graph has 2.");
+  check_refused(changed("[0, 256]", "[0, 256], \"bytes\": \"00\""), "has both \"pointer\" and \"bytes\"");
+  check_refused(changed("\"00000040\"", "\"0000004\""), "nodes[1].arguments[2].bytes: expected an even number of hex");
+  check_refused(changed("\"00000040\"", "\"0000004g\""), "expected an even number of hexadecimal digits");
+  check_refused(changed("\"00000040\"", "\"0000\""), "argument 2 has the size 4 and 2 bytes of value.");
+  check_refused(changed("{\"from\": 0, \"to\": 1}", "[0, 1]"), "edges[0]: expected an object, found an array of 2");
+  check_refused(changed("\"to\": 1}", "\"to\": 3}"), "edge 0 (0 -> 3): names node 3");
+  check_refused(changed("\"to\": 1}", "\"to\": 1, \"from_port\": 256}"),
+                "edges[0].from_port: expected an integer from 0 to 255");
+  check_refused(changed("\"to\": 1}", "\"to\": 1, \"type\": \"half\"}"), "edges[0].type: expected a type of edge");
+  check_refused(changed("\"pinned host\"", "\"pinned\""), "allocations[1].kind: expected a kind of memory");
+}
+
+TEST_CASE("text that is not JSON is refused with line and column", "[inspect][json]") {
+  check_refused("", "not JSON: line 1, column 1");
+  check_refused("{\n  \"schema\" 3}", "not JSON: line 2, column 12");
+  check_refused("# Readme\n", "not JSON: line 1, column 1");
+  check_refused(to_json(small_graph()) + "x", "not JSON: line");
+  check_refused(changed("\"scale\"", "\"sc\xff\""), "ill-formed UTF-8");
+  check_refused(std::string("\0", 1), "not JSON");
+  check_refused("\"\x1b[31m\"", "not JSON");
+}
+
+TEST_CASE("a key that appears twice is refused with its object", "[inspect][json]") {
+  check_refused(changed("\"id\": 1, ", "\"id\": 1, \"id\": 1, "), "nodes[1]: key \"id\" appears twice");
+  check_refused(changed("\"version\": 1", "\"version\": 1, \"version\": 1"), "key \"version\" appears twice");
+}
+
+TEST_CASE("deep nesting is refused at any depth above the limit", "[inspect][json]") {
+  CHECK_OK(parse_json(std::string(kMaxJsonDepth, '[') + std::string(kMaxJsonDepth, ']')));
+  check_refused(std::string(kMaxJsonDepth + 1, '['), "nested deeper than 64 levels");
+  check_refused(std::string(1'000'000, '['), "nested deeper than 64 levels");
+
+  std::string objects = "{\"schema\": \"cgrt-graph\", \"version\": 1, \"x\": ";
+  for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
+  check_refused(objects, "x.a.a: nested deeper than 64 levels");
+}
+
+TEST_CASE("more values than the limit are refused", "[inspect][json][.slow]") {
+  std::string text = "[0";
+  for (std::size_t i = 0; i < kMaxJsonValues; ++i) text += ",0";
+
+  CHECK_THAT(parse_json(text + "]").status(),
+             StatusIs(absl::StatusCode::kInvalidArgument, "more than 16777216 values"));
+}
+
+TEST_CASE("a file that was cut anywhere is refused", "[inspect][json]") {
+  const std::string text = to_json(small_graph());
+
+  for (std::size_t length = 0; length + 2 < text.size(); ++length) {  // the last byte is a newline
+    CHECK_FALSE(from_json(std::string_view(text).substr(0, length)).ok());
+  }
+}
+
+TEST_CASE("files of 10,000 nodes are written and read", "[inspect][json]") {
+  ir::GraphIr graph = small_graph();
+  for (std::uint32_t n = 3; n < 10'000; ++n) {
+    graph.nodes.push_back(graph.nodes[1]);
+    graph.edges.push_back(testing::edge(n - 1, n));
+  }
+
+  const absl::StatusOr<ir::GraphIr> again = from_json(to_json(graph));
+
+  REQUIRE_OK(again);
+  CHECK(*again == graph);
+}
+
+TEST_CASE("a graph goes through a file", "[inspect][json]") {
+  const std::string path = scratch("graph.cgrt.json");
+
+  CHECK_OK(write_file(path, small_graph()));
+  const absl::StatusOr<ir::GraphIr> again = read_file(path);
+  std::filesystem::remove(path);
+
+  REQUIRE_OK(again);
+  CHECK(*again == small_graph());
+}
+
+TEST_CASE("errors of files name the path", "[inspect][json]") {
+  const std::string missing = scratch("missing/graph.cgrt.json");
+  CHECK_THAT(read_file(missing).status(), StatusIs(absl::StatusCode::kNotFound, missing + ": cannot be opened"));
+  CHECK_THAT(write_file(missing, {}),
+             StatusIs(absl::StatusCode::kNotFound, missing + ": cannot be opened for writing"));
+
+  const std::string folder = std::filesystem::temp_directory_path().string();
+  CHECK_FALSE(read_file(folder).ok());
+  CHECK_FALSE(write_file(folder, {}).ok());
+
+  if (std::filesystem::exists("/dev/full")) {
+    CHECK_THAT(write_file("/dev/full", {}),
+               StatusIs(absl::StatusCode::kResourceExhausted, "/dev/full: cannot be written"));
+  }
+}
+
+}  // namespace
+}  // namespace cgrt::inspect

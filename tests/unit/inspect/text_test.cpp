@@ -1,0 +1,103 @@
+#include "cgrt/inspect/text.h"
+
+#include <string>
+
+#include "support/catch.h"
+#include "unit/ir/graphs.h"
+
+namespace cgrt::inspect {
+namespace {
+
+using testing::edge;
+using testing::empty_nodes;
+using testing::kernel_node;
+using testing::small_graph;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("a graph is a header, a line per node and a line per allocation", "[inspect][text]") {
+  CHECK(to_text(small_graph()) == R"(graph: 3 nodes, 2 edges, depth 3, width 1, 1 root, 1 leaf
+
+0  memset  device#0              1024 x 4 bytes = 0x0
+1  kernel  scale                 grid (4,1,1) block (256,1,1) shared 0  (device#0+0x100, pinned#1, 2.0f)  after 0
+2  memcpy  pinned#1 <- device#0  4096 bytes                                                               after 1
+
+allocations
+device#0  4096 bytes  device 0
+pinned#1  4096 bytes  pinned host
+)");
+}
+
+TEST_CASE("the example of text.h is what is printed", "[inspect][text]") {
+  ir::GraphIr graph = small_graph();
+  graph.nodes.pop_back();
+  graph.edges.pop_back();
+  graph.allocations.pop_back();
+  testing::kernel_of(graph, 1).arguments = {testing::pointer_argument(0, 0),
+                                            testing::value_argument(8, {0, 0, 0, 0x40}),
+                                            testing::value_argument(12, {0, 4, 0, 0})};
+
+  CHECK(to_text(graph) == R"(graph: 2 nodes, 1 edge, depth 2, width 1, 1 root, 1 leaf
+
+0  memset  device#0  1024 x 4 bytes = 0x0
+1  kernel  scale     grid (4,1,1) block (256,1,1) shared 0  (device#0, 2.0f, 1024)  after 0
+
+allocations
+device#0  4096 bytes  device 0
+)");
+}
+
+TEST_CASE("ids are aligned to the right", "[inspect][text]") {
+  const std::string text = to_text(empty_nodes(11));
+
+  CHECK(contains(text, "\n 9  empty\n10  empty\n"));
+}
+
+TEST_CASE("one long name does not move the columns of other rows", "[inspect][text]") {
+  ir::GraphIr graph;
+  graph.nodes = {kernel_node("scale"), kernel_node(std::string(200, 'x'))};
+
+  const std::string text = to_text(graph);
+
+  CHECK(contains(text, "scale  grid"));
+  CHECK(contains(text, std::string(200, 'x') + "  grid"));
+}
+
+TEST_CASE("devices are shown when nodes run on several", "[inspect][text]") {
+  ir::GraphIr graph;
+  graph.nodes = {kernel_node("scale"), kernel_node("scale"), {}};
+  CHECK_FALSE(contains(to_text(graph), "on 0"));
+
+  graph.nodes[1].device = 1;
+
+  CHECK(contains(to_text(graph), "0  kernel  on 0  scale"));
+  CHECK(contains(to_text(graph), "1  kernel  on 1  scale"));
+}
+
+TEST_CASE("programmatic edges and unusual ports are said", "[inspect][text]") {
+  ir::GraphIr graph = empty_nodes(4, {edge(0, 3), edge(1, 3), edge(2, 3)});
+  graph.edges[0].type = ir::EdgeType::kProgrammatic;
+  graph.edges[0].from_port = 1;
+  graph.edges[1].type = ir::EdgeType::kProgrammatic;
+  graph.edges[1].from_port = 2;
+  graph.edges[2].to_port = 3;
+
+  CHECK(contains(to_text(graph), "after 0 (programmatic), 1 (programmatic, from port 2), 2 (to port 3)"));
+}
+
+TEST_CASE("names cannot steer the terminal", "[inspect][text]") {
+  ir::GraphIr graph;
+  graph.nodes = {kernel_node("\x1b[2J")};
+  graph.nodes[0].scope = "a\nb";
+
+  CHECK(contains(to_text(graph), "\\x1b[2J"));
+  CHECK(contains(to_text(graph), "[a\\x0ab]"));
+}
+
+TEST_CASE("of a graph that is not valid the text says why", "[inspect][text]") {
+  CHECK(to_text(empty_nodes(1, {edge(0, 4)})) ==
+        "not a valid graph: edge 0 (0 -> 4): names node 4; the graph has 1 nodes.\n");
+}
+
+}  // namespace
+}  // namespace cgrt::inspect

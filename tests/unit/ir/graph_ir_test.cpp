@@ -1,0 +1,89 @@
+#include "cgrt/ir/graph_ir.h"
+
+#include <string>
+
+#include "cgrt/ir/describe.h"
+#include "support/catch.h"
+#include "unit/ir/graphs.h"
+
+namespace cgrt::ir {
+namespace {
+
+using testing::small_graph;
+using testing::value_argument;
+
+TEST_CASE("the names of all enumerators are read back as the enumerators", "[ir]") {
+  for (int i = 0; i <= static_cast<int>(NodeKind::kConditional); ++i) {
+    const auto kind = static_cast<NodeKind>(i);
+    CHECK(parse_node_kind(to_string(kind)) == kind);
+  }
+  for (int i = 0; i <= static_cast<int>(MemoryKind::kArray); ++i) {
+    const auto kind = static_cast<MemoryKind>(i);
+    CHECK(parse_memory_kind(to_string(kind)) == kind);
+  }
+  CHECK(parse_edge_type("full") == EdgeType::kFull);
+  CHECK(parse_edge_type("programmatic") == EdgeType::kProgrammatic);
+}
+
+TEST_CASE("names that no enumerator has are refused", "[ir]") {
+  CHECK(parse_node_kind("") == std::nullopt);
+  CHECK(parse_node_kind("Kernel") == std::nullopt);
+  CHECK(parse_edge_type("unknown") == std::nullopt);
+  CHECK(parse_memory_kind("gpu") == std::nullopt);
+}
+
+TEST_CASE("enumerators of a newer driver have the name unknown", "[ir]") {
+  CHECK(std::string(to_string(static_cast<NodeKind>(14))) == "unknown");
+  CHECK(std::string(to_string(static_cast<EdgeType>(2))) == "unknown");
+}
+
+TEST_CASE("a node's label has the function of a kernel and the kind of others", "[ir][describe]") {
+  const GraphIr graph = small_graph();
+
+  CHECK(node_label(graph, 0) == "node 0 (memset)");
+  CHECK(node_label(graph, 1) == "node 1 \"scale\"");
+  CHECK(node_label(graph, 7) == "node 7");
+}
+
+TEST_CASE("a pointer names the kind of its memory, the allocation and the offset", "[ir][describe]") {
+  const GraphIr graph = small_graph();
+
+  CHECK(describe(graph, Pointer{0, 256}) == "device#0+0x100");
+  CHECK(describe(graph, Pointer{1, 0}) == "pinned#1");
+  CHECK(describe(graph, Pointer{9, 1}) == "unknown#9+0x1");
+}
+
+TEST_CASE("a scalar argument is written as the number that it most likely is", "[ir][describe]") {
+  const auto text = [](std::vector<std::uint8_t> bytes) {
+    return describe(GraphIr(), value_argument(0, std::move(bytes)));
+  };
+
+  CHECK(text({0, 4, 0, 0}) == "1024");
+  CHECK(text({0xff, 0xff, 0xff, 0xff}) == "-1");
+  CHECK(text({0, 0, 0, 0x40}) == "2.0f");
+  CHECK(text({0, 0, 0xc0, 0xbf}) == "-1.5f");
+  CHECK(text({0, 0, 0, 0x80}) == "0x80000000");
+  CHECK(text({0, 0, 0xc0, 0x7f}) == "0x7fc00000");
+  CHECK(text({0, 0, 0, 0, 0, 0, 0xe0, 0x3f}) == "0.5");
+  CHECK(text({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}) == "-1");
+  CHECK(text({0, 0, 0x10, 0x32, 0x11, 0x7f, 0, 0}) == "0x7f1132100000");
+  CHECK(text({1}) == "1");
+  CHECK(text({1, 2, 3}) == "0x30201");
+  CHECK(text({}) == "{}");
+  CHECK(text({0, 1, 2, 3, 4, 5, 6, 7, 8}) == "{000102030405060708}");
+  CHECK(text(std::vector<std::uint8_t>(4096, 0xab)) == "{abababababababababababababababab.. 4096 bytes}");
+}
+
+TEST_CASE("control characters are made visible and other text is left alone", "[ir][describe]") {
+  CHECK(printable("scale<float>") == "scale<float>");
+  CHECK(printable("\x1b[31mred\n") == "\\x1b[31mred\\x0a");
+  CHECK(printable("a\xc2\x9b"
+                  "b") ==
+        "a\\x9b"
+        "b");
+  CHECK(printable("caf\xc3\xa9 \xc2\xb5") == "caf\xc3\xa9 \xc2\xb5");
+  CHECK(printable("cut \xc2") == "cut \xc2");
+}
+
+}  // namespace
+}  // namespace cgrt::ir

@@ -1,0 +1,147 @@
+#include "cgrt/ir/validate.h"
+
+#include "support/catch.h"
+#include "support/status_matchers.h"
+#include "unit/ir/graphs.h"
+
+namespace cgrt::ir {
+namespace {
+
+using cgrt::testing::edge;
+using cgrt::testing::empty_nodes;
+using cgrt::testing::kernel_node;
+using cgrt::testing::kernel_of;
+using cgrt::testing::memset_node;
+using cgrt::testing::pointer_argument;
+using cgrt::testing::small_graph;
+using cgrt::testing::StatusIs;
+using cgrt::testing::value_argument;
+
+void check_refused(const GraphIr& graph, const std::string& message) {
+  CHECK_THAT(validate(graph), StatusIs(absl::StatusCode::kInvalidArgument, message));
+}
+
+TEST_CASE("graphs in order are valid", "[ir][validate]") {
+  CHECK_OK(validate(GraphIr()));
+  CHECK_OK(validate(small_graph()));
+  CHECK_OK(validate(empty_nodes(3, {edge(0, 2), edge(1, 2)})));
+}
+
+TEST_CASE("two edges between the same nodes are valid when their ports differ", "[ir][validate]") {
+  GraphIr graph = empty_nodes(2, {edge(0, 1), edge(0, 1)});
+  graph.edges[1].from_port = 1;
+
+  CHECK_OK(validate(graph));
+}
+
+TEST_CASE("an edge to a node that is not there is refused with its ends", "[ir][validate]") {
+  check_refused(empty_nodes(2, {edge(0, 1), edge(0, 2)}), "edge 1 (0 -> 2): names node 2; the graph has 2 nodes.");
+}
+
+TEST_CASE("a node that waits for itself is refused", "[ir][validate]") {
+  check_refused(empty_nodes(2, {edge(1, 1)}), "edge 0 (1 -> 1): a node cannot wait for itself.");
+}
+
+TEST_CASE("an edge that is there twice is refused", "[ir][validate]") {
+  check_refused(empty_nodes(2, {edge(0, 1), edge(0, 1)}), "edge 1 (0 -> 1): is there twice.");
+}
+
+TEST_CASE("edges that do not ascend are refused", "[ir][validate]") {
+  check_refused(empty_nodes(3, {edge(1, 2), edge(0, 1)}), "edge 1 (0 -> 1): comes after (1 -> 2)");
+}
+
+TEST_CASE("an edge of an unknown type is refused", "[ir][validate]") {
+  GraphIr graph = empty_nodes(2, {edge(0, 1)});
+  graph.edges[0].type = static_cast<EdgeType>(9);
+
+  check_refused(graph, "edge 0 (0 -> 1): has the unknown type 9.");
+}
+
+TEST_CASE("a cycle is refused with the nodes on it, not those that lead there", "[ir][validate]") {
+  check_refused(empty_nodes(5, {edge(0, 1), edge(1, 2), edge(2, 3), edge(3, 1), edge(3, 4)}), "1 -> 2 -> 3 -> 1.");
+}
+
+TEST_CASE("the message of a long cycle is cut", "[ir][validate]") {
+  GraphIr graph = empty_nodes(100);
+  for (std::uint32_t n = 0; n < 99; ++n) graph.edges.push_back(edge(n, n + 1));
+  graph.edges.push_back(edge(99, 0));
+
+  check_refused(graph, " -> ....");
+}
+
+TEST_CASE("parameters of another kind are refused", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  graph.nodes[1].kind = NodeKind::kHost;
+  check_refused(graph, "node 1 \"scale\": is of the kind \"host\" and has the parameters of a kernel.");
+
+  graph = small_graph();
+  graph.nodes[0].kind = NodeKind::kMemcpy;
+  check_refused(graph, "node 0 (memcpy): is of the kind \"memcpy\" and has the parameters of a memset.");
+
+  graph = small_graph();
+  graph.nodes[2].kind = NodeKind::kEmpty;
+  check_refused(graph, "has the parameters of a memcpy");
+}
+
+TEST_CASE("a kernel without parameters is refused", "[ir][validate]") {
+  GraphIr graph = empty_nodes(1);
+  graph.nodes[0].kind = NodeKind::kKernel;
+
+  check_refused(graph, "node 0 (kernel): has no parameters.");
+}
+
+TEST_CASE("a node of an unknown kind is refused", "[ir][validate]") {
+  GraphIr graph = empty_nodes(1);
+  graph.nodes[0].kind = static_cast<NodeKind>(14);
+
+  check_refused(graph, "node 0 (unknown): has the unknown kind 14.");
+}
+
+TEST_CASE("pointers into allocations that are not there are refused wherever they stand", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  kernel_of(graph, 1).arguments[1] = pointer_argument(8, 2);
+  check_refused(graph, "node 1 \"scale\": argument 1 points into allocation 2; the graph has 2.");
+
+  graph = small_graph();
+  std::get<MemcpyParams>(graph.nodes[2].params).source = Pointer{5, 0};
+  check_refused(graph, "node 2 (memcpy): source points into allocation 5");
+
+  graph = small_graph();
+  std::get<MemcpyParams>(graph.nodes[2].params).destination = Pointer{6, 0};
+  check_refused(graph, "destination points into allocation 6");
+
+  graph = small_graph();
+  graph.nodes[0] = memset_node({.destination = {7, 0}});
+  check_refused(graph, "node 0 (memset): destination points into allocation 7");
+}
+
+TEST_CASE("a copy of an array that was not decoded is valid", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  std::get<MemcpyParams>(graph.nodes[2].params).source = std::nullopt;
+
+  CHECK_OK(validate(graph));
+}
+
+TEST_CASE("an argument whose bytes are not as many as its size is refused", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  kernel_of(graph, 1).arguments[2].size = 8;
+  check_refused(graph, "argument 2 has the size 8 and 4 bytes of value.");
+
+  graph = small_graph();
+  kernel_of(graph, 1).arguments[0].size = 4;
+  check_refused(graph, "argument 0 is a pointer of 4 bytes with 0 bytes of value");
+
+  graph = small_graph();
+  kernel_of(graph, 1).arguments[0].bytes = {1};
+  check_refused(graph, "argument 0 is a pointer of 8 bytes with 1 bytes of value");
+}
+
+TEST_CASE("an allocation of an unknown kind is refused", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  graph.allocations[1].kind = static_cast<MemoryKind>(6);
+
+  check_refused(graph, "allocation 1: has the kind 6");
+}
+
+}  // namespace
+}  // namespace cgrt::ir

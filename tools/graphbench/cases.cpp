@@ -1,0 +1,130 @@
+#include "cases.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+
+#include "cgrt/base/status_macros.h"
+#include "own.h"
+#include "raw.h"
+
+namespace graphbench {
+namespace {
+
+constexpr double kThinRatio = 1 / 1.05;
+constexpr double kBuildingRatio = 1 / 1.15;
+constexpr double kSlackNanoseconds = 60;  // below this a ratio says more of the clock than of the library
+constexpr double kGraphRatio = 2.5;
+constexpr int kGraphRatioNodes = 1000;
+
+const char* to_text(Unit unit) {
+  switch (unit) {
+    case Unit::kNanoseconds: return "ns";
+    case Unit::kNanosecondsPerNode: return "ns/node";
+    case Unit::kMicroseconds: return "us";
+  }
+  return "";
+}
+
+double nanoseconds_in(Unit unit, int nodes) {
+  switch (unit) {
+    case Unit::kNanoseconds: return 1;
+    case Unit::kNanosecondsPerNode: return nodes;
+    case Unit::kMicroseconds: return 1000;
+  }
+  return 1;
+}
+
+template <class... Args>
+std::string format(const char* text, Args... args) {
+  char buffer[128];
+  std::snprintf(buffer, sizeof(buffer), text, args...);
+  return buffer;
+}
+
+Verdict judge(const Case& one, const Figures& figures, int nodes) {
+  if (one.limit == Limit::kGraphWins) {
+    if (nodes != kGraphRatioNodes) return {Judgement::kNone, "no limit"};
+    if (figures.speedup >= kGraphRatio) return {Judgement::kWithin, "ok"};
+    return {Judgement::kBroken, format("broken: %.2f times, at least %.1f wanted", figures.speedup, kGraphRatio)};
+  }
+  const double ratio = one.limit == Limit::kThin ? kThinRatio : kBuildingRatio;
+  const double slack = kSlackNanoseconds * (one.is_launch_per_node ? nodes : 1);
+  const double excess = figures.median - figures.peer_median;
+  if (figures.speedup >= ratio) return {Judgement::kWithin, "ok"};
+  if (excess <= slack) return {Judgement::kWithin, format("ok: +%.0f ns of %.0f", excess, slack)};
+  return {Judgement::kBroken,
+          format("broken: %.3f, +%.0f ns; at least %.3f or at most +%.0f ns", figures.speedup, excess, ratio, slack)};
+}
+
+}  // namespace
+
+const std::vector<Case>& all_cases() {
+  using enum Unit;
+  using enum Limit;
+  static const std::vector<Case>& cases = *new std::vector<Case>{
+      // At most 100 nodes in flight: a launch that finds the queue full measures the device.
+      {"graph_launch", kMicroseconds, kThin, own::graph_launch, raw::graph_launch, "raw cuGraphLaunch", 20, 100},
+      {"graph_launch_sync", kMicroseconds, kThin, own::graph_launch_sync, raw::graph_launch_sync,
+       "raw cuGraphLaunch + cuStreamSynchronize", 10, 1000},
+      {"explicit_add", kNanosecondsPerNode, kBuilding, own::explicit_add, raw::explicit_add, "raw cuGraphAddKernelNode",
+       100, 1000, true, true},
+      {"capture", kNanosecondsPerNode, kBuilding, own::capture, raw::capture, "raw capture of cuLaunchKernelEx", 100,
+       1000, true, true},
+      {"instantiate", kNanosecondsPerNode, kThin, own::instantiate, raw::instantiate,
+       "raw cuGraphInstantiateWithParams", 10, 100},
+      {"set_params", kNanoseconds, kThin, own::set_params, raw::set_params, "raw cuGraphExecKernelNodeSetParams", 200,
+       INT_MAX, true, true},
+      {"update_unchanged", kNanosecondsPerNode, kThin, own::update_unchanged, raw::update_unchanged,
+       "raw cuGraphExecUpdate", 50, 2000},
+      {"update_pointers", kNanosecondsPerNode, kThin, own::update_pointers, raw::update_pointers,
+       "raw cuGraphExecUpdate", 50, 2000},
+      {"eager_chain", kMicroseconds, kThin, own::eager_chain, raw::eager_chain,
+       "raw cuLaunchKernelEx + cuStreamSynchronize", 10, 100, true, false, true},
+      {"graph_over_eager", kMicroseconds, kGraphWins, own::graph_launch_sync, own::eager_chain, "cgrt eager_chain", 10,
+       100},
+      {"eager_launch", kNanoseconds, kThin, own::eager_launch, raw::eager_launch, "raw cuLaunchKernelEx", 100, INT_MAX,
+       false},
+      {"event_query", kNanoseconds, kThin, own::event_query, raw::event_query, "raw cuEventQuery", 500, INT_MAX, false},
+      {"stream_query", kNanoseconds, kThin, own::stream_query, raw::stream_query, "raw cuStreamQuery", 500, INT_MAX,
+       false},
+      {"event_record", kNanoseconds, kThin, own::event_record, raw::event_record, "raw cuEventRecord", 100, INT_MAX,
+       false},
+      {"occupancy_suggest", kNanoseconds, kThin, own::occupancy_suggest, raw::occupancy_suggest,
+       "raw cuOccupancyMaxPotentialBlockSize", 100, INT_MAX, false},
+  };
+  return cases;
+}
+
+absl::StatusOr<Outcome> run_case(const Case& one, const Setup& setup, int nodes, int pairs, Sampling sampling) {
+  const bool is_full = sampling == Sampling::kFull;
+  const bool has_peer = is_full || !one.peer_needs_driver;
+  CGRT_ASSIGN_OR_RETURN(const Side own, one.own(setup, nodes));
+  Side peer;
+  if (has_peer) {
+    CGRT_ASSIGN_OR_RETURN(peer, one.peer(setup, nodes));
+  }
+  const int repeats = std::clamp(one.node_budget / nodes, 1, one.most);
+  CGRT_ASSIGN_OR_RETURN(const Figures figures, measure(own, has_peer ? &peer : nullptr, {pairs, repeats, sampling}));
+
+  Outcome outcome;
+  outcome.row.name = one.name;
+  if (one.by_nodes) outcome.row.params = {{"nodes", nodes}};
+  outcome.row.unit = to_text(one.unit);
+  if (has_peer) outcome.row.peer = one.peer_name;
+  if (!is_full) {
+    outcome.verdict.text = has_peer ? "not judged" : "peer not run: it needs a driver";
+    return outcome;
+  }
+  const double scale = nanoseconds_in(one.unit, nodes);
+  outcome.row.median = figures.median / scale;
+  outcome.row.p95 = figures.p95 / scale;
+  outcome.row.samples = pairs;
+  outcome.row.peer_median = figures.peer_median / scale;
+  outcome.row.speedup = figures.speedup;
+  outcome.row.spread = figures.spread;
+  outcome.verdict = judge(one, figures, nodes);
+  return outcome;
+}
+
+}  // namespace graphbench

@@ -1,0 +1,55 @@
+// The rows of graphbench: one list of what is measured against what, in which unit, and how much
+// slower than its peer it may be.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cgrt/inspect/record.h"
+#include "measure.h"
+#include "setup.h"
+
+namespace graphbench {
+
+enum class Unit { kNanoseconds, kNanosecondsPerNode, kMicroseconds };
+
+// kThin: at most 5 % or 60 ns slower than the raw twin. kBuilding: 15 %, or 60 ns for a whole graph.
+// kGraphWins: 2.5 times as fast as the peer at 1000 nodes.
+enum class Limit { kThin, kBuilding, kGraphWins };
+
+using MakeSide = absl::StatusOr<Side> (*)(const Setup& setup, int nodes);
+
+struct Case {
+  const char* name;
+  Unit unit;
+  Limit limit;
+  MakeSide own;
+  MakeSide peer;
+  const char* peer_name;
+  // One timed interval does `most` operations, fewer on graphs so large that they would hold more
+  // than `node_budget` nodes together: what is in flight or alive at once stays small.
+  int most;
+  int node_budget;
+  bool by_nodes = true;             // a row for each number of nodes; else one row
+  bool peer_needs_driver = false;   // calls that are not in cgrt's table, so not on the simulator
+  bool is_launch_per_node = false;  // an operation is as many calls as nodes
+};
+
+const std::vector<Case>& all_cases();
+
+enum class Judgement { kWithin, kBroken, kNone };
+
+struct Verdict {
+  Judgement judgement = Judgement::kNone;
+  std::string text;  // "ok", "broken: 0.88, limit 0.95 or 60 ns", "no limit"
+};
+
+// One measured row and what is to be said of it. On the simulator its figures stay 0.
+struct Outcome {
+  cgrt::inspect::RecordRow row;
+  Verdict verdict;
+};
+absl::StatusOr<Outcome> run_case(const Case& one, const Setup& setup, int nodes, int pairs, Sampling sampling);
+
+}  // namespace graphbench

@@ -1,0 +1,238 @@
+#include "own.h"
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt/exec/graph_exec.h"
+#include "cgrt/graph/capture.h"
+#include "cgrt/graph/cursor.h"
+#include "cgrt/graph/graph.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt/launch/occupancy.h"
+
+namespace graphbench::own {
+namespace {
+
+using cgrt::Completion;
+using cgrt::Cursor;
+using cgrt::Graph;
+using cgrt::GraphExec;
+using cgrt::KernelNode;
+using cgrt::LaunchTarget;
+using cgrt::StreamRef;
+using Arrays = Setup::Arrays;
+
+absl::Status launch_kernel(const Setup& setup, LaunchTarget target, Arrays arrays) {
+  const auto& [desc, kernel, config] = setup.plan;
+  return cgrt::launch(target, config, kernel, arrays.out, arrays.in, nullptr, kAlpha, desc.count);
+}
+
+absl::Status launch_chain(const Setup& setup, LaunchTarget target, int nodes, Arrays arrays) {
+  for (int i = 0; i < nodes; ++i) CGRT_RETURN_IF_ERROR(launch_kernel(setup, target, arrays));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Graph> make_chain(const Setup& setup, int nodes, Arrays arrays) {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(setup.context));
+  Cursor cursor = graph.cursor();
+  CGRT_RETURN_IF_ERROR(launch_chain(setup, cursor, nodes, arrays));
+  return graph;
+}
+
+absl::StatusOr<std::shared_ptr<GraphExec>> make_exec(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(const Graph graph, make_chain(setup, nodes, setup.arrays()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, cgrt::instantiate(graph));
+  CGRT_RETURN_IF_ERROR(exec.upload(setup.stream.ref()));
+  CGRT_RETURN_IF_ERROR(setup.stream.ref().synchronize());
+  return std::make_shared<GraphExec>(std::move(exec));
+}
+
+auto synchronize(const Setup& setup) {
+  return [stream = setup.stream.ref()] { return stream.synchronize(); };
+}
+
+// Updates alternate between `first` and `second`.
+absl::StatusOr<Side> update(const Setup& setup, int nodes, Arrays first, Arrays second) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, nodes));
+  auto graphs = std::make_shared<std::vector<Graph>>();
+  for (const Arrays arrays : {first, second}) {
+    CGRT_ASSIGN_OR_RETURN(Graph graph, make_chain(setup, nodes, arrays));
+    graphs->push_back(std::move(graph));
+  }
+  return Side{.run = [exec, graphs, next = 0](int repeats) mutable -> absl::Status {
+    for (int i = 0; i < repeats; ++i, next ^= 1) {
+      CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report, exec->update((*graphs)[static_cast<unsigned>(next)]));
+      if (report.rung != cgrt::UpdateRung::kWholeGraph) return absl::InternalError(report.text);
+    }
+    return absl::OkStatus();
+  }};
+}
+
+}  // namespace
+
+absl::StatusOr<Side> graph_launch(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, nodes));
+  return Side{.run = [exec, stream = setup.stream.ref()](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) CGRT_RETURN_IF_ERROR(exec->launch(stream));
+                return absl::OkStatus();
+              },
+              .settle = synchronize(setup)};
+}
+
+absl::StatusOr<Side> graph_launch_sync(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, nodes));
+  return Side{.run = [exec, stream = setup.stream.ref()](int repeats) -> absl::Status {
+    for (int i = 0; i < repeats; ++i) {
+      CGRT_RETURN_IF_ERROR(exec->launch(stream));
+      CGRT_RETURN_IF_ERROR(stream.synchronize());
+    }
+    return absl::OkStatus();
+  }};
+}
+
+absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes) {
+  auto graphs = std::make_shared<std::vector<Graph>>();
+  return Side{.prepare = [graphs, &setup](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) {
+                  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(setup.context));
+                  graphs->push_back(std::move(graph));
+                }
+                return absl::OkStatus();
+              },
+              .run = [graphs, &setup, nodes](int) -> absl::Status {
+                for (Graph& graph : *graphs) {
+                  Cursor cursor = graph.cursor();
+                  CGRT_RETURN_IF_ERROR(launch_chain(setup, cursor, nodes, setup.arrays()));
+                }
+                return absl::OkStatus();
+              },
+              .settle = [graphs] { return graphs->clear(), absl::OkStatus(); }};
+}
+
+absl::StatusOr<Side> capture(const Setup& setup, int nodes) {
+  auto graphs = std::make_shared<std::vector<Graph>>();
+  return Side{.prepare =
+                  [graphs](int repeats) {
+                    graphs->reserve(static_cast<std::size_t>(repeats));
+                    return absl::OkStatus();
+                  },
+              .run = [graphs, &setup, nodes](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) {
+                  CGRT_ASSIGN_OR_RETURN(Graph graph, cgrt::capture(setup.stream.ref(), [&](StreamRef stream) {
+                                          return launch_chain(setup, stream, nodes, setup.arrays());
+                                        }));
+                  graphs->push_back(std::move(graph));
+                }
+                return absl::OkStatus();
+              },
+              .settle = [graphs] { return graphs->clear(), absl::OkStatus(); }};
+}
+
+absl::StatusOr<Side> instantiate(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Graph chain, make_chain(setup, nodes, setup.arrays()));
+  auto graph = std::make_shared<Graph>(std::move(chain));
+  auto execs = std::make_shared<std::vector<GraphExec>>();
+  return Side{.prepare =
+                  [execs](int repeats) {
+                    execs->reserve(static_cast<std::size_t>(repeats));
+                    return absl::OkStatus();
+                  },
+              .run = [execs, graph](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) {
+                  CGRT_ASSIGN_OR_RETURN(GraphExec exec, cgrt::instantiate(*graph));
+                  execs->push_back(std::move(exec));
+                }
+                return absl::OkStatus();
+              },
+              .settle = [execs] { return execs->clear(), absl::OkStatus(); }};
+}
+
+absl::StatusOr<Side> set_params(const Setup& setup, int nodes) {
+  const auto& [desc, kernel, config] = setup.plan;
+  const Arrays arrays = setup.arrays();
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(setup.context));
+  Cursor cursor = graph.cursor();
+  CGRT_RETURN_IF_ERROR(launch_chain(setup, cursor, nodes - 1, arrays));
+  // The chain's last node by name, for its handle.
+  CGRT_ASSIGN_OR_RETURN(const KernelNode node, graph.add_kernel(cursor.frontier(), config, kernel, arrays.out,
+                                                                arrays.in, nullptr, kAlpha, desc.count));
+  CGRT_ASSIGN_OR_RETURN(GraphExec made, cgrt::instantiate(graph));
+  auto exec = std::make_shared<GraphExec>(std::move(made));
+  return Side{.run = [exec, node, &setup](int repeats) -> absl::Status {
+    const auto& [description, function, shape] = setup.plan;
+    const Arrays values[] = {setup.swapped_arrays(), setup.arrays()};
+    for (int i = 0; i < repeats; ++i) {
+      const Arrays& value = values[i & 1];
+      CGRT_RETURN_IF_ERROR(
+          exec->set_params(node, shape, function, value.out, value.in, nullptr, kAlpha, description.count));
+    }
+    return absl::OkStatus();
+  }};
+}
+
+absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes) {
+  return update(setup, nodes, setup.arrays(), setup.arrays());
+}
+
+absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes) {
+  return update(setup, nodes, setup.swapped_arrays(), setup.arrays());
+}
+
+absl::StatusOr<Side> eager_launch(const Setup& setup, int) {
+  return Side{.run = [&setup](int repeats) { return launch_chain(setup, setup.stream.ref(), repeats, setup.arrays()); },
+              .settle = synchronize(setup)};
+}
+
+absl::StatusOr<Side> eager_chain(const Setup& setup, int nodes) {
+  return Side{.run = [&setup, nodes](int repeats) -> absl::Status {
+    const StreamRef stream = setup.stream.ref();
+    for (int i = 0; i < repeats; ++i) {
+      CGRT_RETURN_IF_ERROR(launch_chain(setup, stream, nodes, setup.arrays()));
+      CGRT_RETURN_IF_ERROR(stream.synchronize());
+    }
+    return absl::OkStatus();
+  }};
+}
+
+absl::StatusOr<Side> event_query(const Setup& setup, int) {
+  return Side{.run = [event = setup.event.ref()](int repeats) -> absl::Status {
+    for (int i = 0; i < repeats; ++i) {
+      CGRT_ASSIGN_OR_RETURN(const Completion answer, event.completion());
+      if (answer != Completion::kDone) return absl::InternalError("The idle event is not done.");
+    }
+    return absl::OkStatus();
+  }};
+}
+
+absl::StatusOr<Side> stream_query(const Setup& setup, int) {
+  return Side{.run = [stream = setup.stream.ref()](int repeats) -> absl::Status {
+    for (int i = 0; i < repeats; ++i) {
+      CGRT_ASSIGN_OR_RETURN(const Completion answer, stream.completion());
+      if (answer != Completion::kDone) return absl::InternalError("The idle stream is not done.");
+    }
+    return absl::OkStatus();
+  }};
+}
+
+absl::StatusOr<Side> event_record(const Setup& setup, int) {
+  return Side{.run = [event = setup.event.ref(), stream = setup.stream.ref()](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) CGRT_RETURN_IF_ERROR(stream.record(event));
+                return absl::OkStatus();
+              },
+              .settle = synchronize(setup)};
+}
+
+absl::StatusOr<Side> occupancy_suggest(const Setup& setup, int) {
+  return Side{.run = [&setup](int repeats) -> absl::Status {
+    for (int i = 0; i < repeats; ++i) {
+      CGRT_RETURN_IF_ERROR(
+          cgrt::suggest_config(setup.plan.kernel, cgrt::ContextRef(setup.context), setup.plan.desc.count).status());
+    }
+    return absl::OkStatus();
+  }};
+}
+
+}  // namespace graphbench::own

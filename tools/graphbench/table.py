@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Prints a record (any program's: schema cgrt-record-1) as the Markdown table of a README.
+
+    table.py records/h200.json
+    table.py records/h200.json --rows graph_launch capture
+
+The same record gives the same text. Rows stand in the record's order.
+"""
+
+import argparse
+import json
+import sys
+
+SCHEMA = "cgrt-record-1"
+
+
+def read_record(path):
+    """The record in the file; exits with a sentence when it is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+    except (OSError, ValueError) as error:
+        sys.exit(f"table.py: {path}: {error}")
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if schema != SCHEMA:
+        sys.exit(f"table.py: {path}: the schema is {schema!r}, wanted {SCHEMA!r}")
+    return record
+
+
+def select(record, names):
+    """The rows of those names, or all."""
+    rows = record["rows"]
+    missing = sorted(set(names) - {row["name"] for row in rows})
+    if missing:
+        sys.exit(f"table.py: the record has no row {', '.join(missing)}")
+    return [row for row in rows if not names or row["name"] in names]
+
+
+def number(value):
+    """Three digits are what the spread of such figures allows; null is a simulated figure."""
+    if value is None:
+        return "simulated"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def figure(value, unit):
+    return "simulated" if value is None else f"{number(value)} {unit}"
+
+
+def cells_of(row, params):
+    values = [row["params"].get(name) for name in params]
+    cells = [row["name"]] + ["" if value is None else f"{value:,}" for value in values]
+    cells.append(figure(row["median"], row["unit"]))
+    if "peer" not in row:
+        return cells + ["", "", ""]
+    ratio = "simulated" if row["speedup"] is None else f"{row['speedup']:.2f}"
+    return cells + [figure(row["peer_median"], row["unit"]), ratio, row["peer"]]
+
+
+def markdown(record, rows):
+    params = list(dict.fromkeys(name for row in rows for name in row["params"]))
+    head = ["row"] + params + ["median", "peer's median", "ratio", "peer"]
+    lines = [head, ["---"] + ["---:"] * (len(params) + 3) + ["---"]]
+    lines += [cells_of(row, params) for row in rows]
+    if not any("peer" in row for row in rows):
+        lines = [line[:-3] for line in lines]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def caption(record, rows):
+    parts = [record["device"], f"driver {record['driver']}", f"CUDA {record['cuda']}", record["date"]]
+    if record["commit"]:
+        parts.append(f"commit {record['commit']}")
+    if record["simulated"]:
+        return f"{', '.join(parts)}; simulated: no figure here is a time."
+    counts = sorted({row["samples"] for row in rows})
+    samples = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
+    note = " Ratio: above 1 is better than the peer." if any("peer" in row for row in rows) else ""
+    return f"{', '.join(parts)}; medians of {samples} samples.{note}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Prints a record of measured figures as a Markdown table.")
+    parser.add_argument("file", help="a record, schema " + SCHEMA)
+    parser.add_argument("--rows", nargs="+", default=[], metavar="NAME", help="only the rows of these names")
+    options = parser.parse_args()
+
+    record = read_record(options.file)
+    rows = select(record, options.rows)
+    if not rows:
+        sys.exit(f"table.py: {options.file} has no rows")
+    print(markdown(record, rows))
+    print()
+    print(caption(record, rows))
+
+
+if __name__ == "__main__":
+    main()

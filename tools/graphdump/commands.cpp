@@ -1,0 +1,64 @@
+#include "commands.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/inspect/json.h"
+#include "cgrt/inspect/text.h"
+#include "cgrt/ir/describe.h"
+#include "cgrt/ir/diff.h"
+
+namespace graphdump {
+namespace {
+
+using cgrt::ir::GraphIr;
+
+absl::StatusOr<GraphIr> read(const std::string& file) {
+  return file == "-" ? cgrt::inspect::read_stream(stdin, "standard input") : cgrt::inspect::read_file(file);
+}
+
+int fail(const std::string& sentence) {
+  return print("", absl::StrCat("graphdump: ", cgrt::ir::printable(sentence), "\n"), kError);
+}
+
+int fail(const absl::Status& status) { return fail(std::string(status.message())); }
+
+}  // namespace
+
+int run_show(const ShowOptions& options) {
+  const absl::StatusOr<GraphIr> graph = read(options.file);
+  if (!graph.ok()) return fail(graph.status());
+  return print(options.format == "json" ? cgrt::inspect::to_json(*graph) : cgrt::inspect::to_text(*graph), "", kOk);
+}
+
+int run_diff(const DiffOptions& options) {
+  if (options.a == "-" && options.b == "-") return fail("only one of the two graphs can be standard input.");
+  const absl::StatusOr<GraphIr> a = read(options.a);
+  if (!a.ok()) return fail(a.status());
+  const absl::StatusOr<GraphIr> b = read(options.b);
+  if (!b.ok()) return fail(b.status());
+
+  const auto difference = cgrt::ir::first_difference(*a, *b);
+  if (!difference.has_value()) {
+    return print(absl::StrCat("same graph: ", a->nodes.size(), " nodes, ", a->edges.size(), " edges\n"), "", kOk);
+  }
+  std::string out = absl::StrCat(difference->where, "\n  ", options.a, ": ", difference->a, "\n  ", options.b, ": ",
+                                 difference->b, "\n");
+  if (!difference->only_in_a.empty()) absl::StrAppend(&out, "only in ", options.a, ": ", difference->only_in_a, "\n");
+  if (!difference->only_in_b.empty()) absl::StrAppend(&out, "only in ", options.b, ": ", difference->only_in_b, "\n");
+  return print(out, "", kDifferent);
+}
+
+int print(const std::string& out, const std::string& err, ExitStatus status) {
+  std::fwrite(err.data(), 1, err.size(), stderr);
+  const bool is_written = std::fwrite(out.data(), 1, out.size(), stdout) == out.size() && std::fflush(stdout) == 0;
+  if (is_written || errno == EPIPE) return status;
+  std::fprintf(stderr, "graphdump: standard output cannot be written: %s\n", std::strerror(errno));
+  return kError;
+}
+
+}  // namespace graphdump

@@ -1,0 +1,27 @@
+// What graphdump's subcommands do. Each returns the exit status of the program.
+#pragma once
+
+#include <string>
+
+namespace graphdump {
+
+// As diff(1) does, so that scripts can tell a difference from a failure.
+enum ExitStatus { kOk = 0, kDifferent = 1, kError = 2 };
+
+struct ShowOptions {
+  std::string file;
+  std::string format = "text";
+};
+
+struct DiffOptions {
+  std::string a, b;
+};
+
+int run_show(const ShowOptions& options);
+int run_diff(const DiffOptions& options);
+
+// Writes to standard output and error, and returns `status`; kError when the output cannot be
+// written for another reason than a reader that left.
+int print(const std::string& out, const std::string& err, ExitStatus status);
+
+}  // namespace graphdump

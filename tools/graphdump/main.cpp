@@ -1,0 +1,53 @@
+// graphdump: looks at graphs saved as .cgrt.json, on machines with or without a GPU.
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <exception>
+#include <sstream>
+#include <string>
+
+#include "cgrt/inspect/json.h"
+#include "commands.h"
+
+namespace {
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app("Looks at CUDA graphs that were saved as .cgrt.json files. FILE may be - for standard input.",
+               "graphdump");
+  app.set_version_flag("--version", "graphdump " CGRT_VERSION ", reads " + std::string(cgrt::inspect::kGraphSchema) +
+                                        " version " + std::to_string(cgrt::inspect::kGraphVersion));
+  app.require_subcommand(1);
+
+  graphdump::ShowOptions show;
+  CLI::App* show_command = app.add_subcommand("show", "Print a graph");
+  show_command->add_option("FILE", show.file, "The graph")->required();
+  show_command->add_option("--format", show.format, "text (for people) or json (the file as this version writes it)")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+
+  graphdump::DiffOptions diff;
+  CLI::App* diff_command = app.add_subcommand(
+      "diff", "Say where two graphs first differ: exits 0 when they do not, 1 when they do, 2 on errors");
+  diff_command->add_option("A", diff.a, "A graph")->required();
+  diff_command->add_option("B", diff.b, "Another graph")->required();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);  // 0 for --help and --version
+    return graphdump::print(out.str(), err.str(), code == 0 ? graphdump::kOk : graphdump::kError);
+  }
+  return show_command->parsed() ? graphdump::run_show(show) : graphdump::run_diff(diff);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // `graphdump show big.cgrt.json | head` ends quietly
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::exception& error) {
+    return graphdump::print("", std::string("graphdump: ") + error.what() + "\n", graphdump::kError);
+  }
+}
