@@ -101,6 +101,24 @@ const Api& load() {
   return *current.load();
 }
 
+CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context, CUfunction* function) {
+  CUkernel kernel = nullptr;
+  CUresult result = resolve(identity, &kernel);
+  if (result != CUDA_SUCCESS) return result;
+  const Api& table = api();
+  result = table.CtxPushCurrent(context);
+  if (result != CUDA_SUCCESS) return result;
+  result = table.KernelGetFunction(function, kernel);
+  CUcontext popped = nullptr;
+  const CUresult restored = table.CtxPopCurrent(&popped);
+  if (result == CUDA_SUCCESS) result = restored;
+  if (result != CUDA_SUCCESS) return result;
+  auto* entry = new ResolvedFunction{table.generation, context, *function, identity.functions.load()};
+  while (!identity.functions.compare_exchange_weak(entry->next, entry)) {
+  }
+  return CUDA_SUCCESS;
+}
+
 }  // namespace internal
 
 const Api& install(Api& table) {

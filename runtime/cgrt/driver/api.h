@@ -88,6 +88,24 @@ inline CUresult resolve(const KernelIdentity& identity, CUkernel* kernel) {
   return CUDA_SUCCESS;
 }
 
+namespace internal {
+CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context, CUfunction* function);
+}
+
+// The kernel's function in `context`. Launches and nodes made from it are up to 100 ns cheaper than
+// from the CUkernel, which the driver looks up each time (H200, driver 580).
+inline CUresult resolve_function(const KernelIdentity& identity, CUcontext context, CUfunction* function) {
+  const std::uint32_t generation = api().generation;
+  for (const ResolvedFunction* known = identity.functions.load(std::memory_order_acquire); known != nullptr;
+       known = known->next) {
+    if (known->context == context && known->generation == generation) {
+      *function = known->function;
+      return CUDA_SUCCESS;
+    }
+  }
+  return internal::resolve_function_slow(identity, context, function);
+}
+
 // Entries in the order of entry_points.def, then ResolveKernel.
 inline constexpr const char* kEntryNames[] = {
 #define CGRT_ENTRY(name, version, need) "cu" #name,

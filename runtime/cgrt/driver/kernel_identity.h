@@ -34,6 +34,15 @@ struct KernelResources {
 
 namespace driver {
 
+// A kernel's function in one context, as one table gave it. Never changes, never freed: a program
+// has few of them.
+struct ResolvedFunction {
+  std::uint32_t generation;
+  CUcontext context;
+  CUfunction function;
+  const ResolvedFunction* next;
+};
+
 struct KernelIdentity {
   // Runs the whole grid on the host, from the same argument array as cuLaunchKernel.
   using HostFunction = void (*)(const HostGrid& grid, void* const* arguments);
@@ -48,9 +57,10 @@ struct KernelIdentity {
   const std::uint32_t* parameter_offsets;
   std::size_t parameter_count;
 
-  // The handle that the table of that generation gave. See driver::resolve in api.h.
+  // What was asked before. See driver::resolve and driver::resolve_function in api.h.
   mutable std::atomic<std::uint32_t> resolved_generation{0};
   mutable std::atomic<CUkernel> resolved{nullptr};
+  mutable std::atomic<const ResolvedFunction*> functions{nullptr};
 };
 
 }  // namespace driver

@@ -38,7 +38,7 @@ struct GraphExec::State {
   UniqueHandle<CUgraphExec, driver::destroy_graph_exec> handle;
   std::mutex mutex;
 
-  absl::Status set(CUgraphNode node, CUgraphNodeParams params) {
+  absl::Status set(CUgraphNode node, CUgraphNodeParams& params) {
     return driver::to_status(driver::api().GraphExecNodeSetParams(handle.get(), node, &params),
                              "cuGraphExecNodeSetParams");
   }
@@ -61,20 +61,25 @@ absl::Status GraphExec::upload(StreamRef stream) {
 
 absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) {
   const std::lock_guard lock(state_->mutex);
-  CGRT_ASSIGN_OR_RETURN(CUgraphNodeParams params, internal::kernel_params(state_->definition->context, launch));
+  CUgraphNodeParams params{};
+  CGRT_RETURN_IF_ERROR(internal::set_kernel_params(params, state_->definition->context, launch));
   const absl::Status status = state_->set(node.get(), params);
   return ABSL_PREDICT_TRUE(status.ok()) ? status : explain_launch(status, launch);
 }
 
 absl::Status GraphExec::set_params(MemcpyNode node, const CopyParams& copy) {
   const std::lock_guard lock(state_->mutex);
-  const absl::Status status = state_->set(node.get(), internal::copy_params(state_->definition->context, copy));
+  CUgraphNodeParams params{};
+  internal::set_copy_params(params, state_->definition->context, copy);
+  const absl::Status status = state_->set(node.get(), params);
   return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain_copy(status, copy);
 }
 
 absl::Status GraphExec::set_params(MemsetNode node, const FillParams& fill) {
   const std::lock_guard lock(state_->mutex);
-  const absl::Status status = state_->set(node.get(), internal::fill_params(state_->definition->context, fill));
+  CUgraphNodeParams params{};
+  internal::set_fill_params(params, state_->definition->context, fill);
+  const absl::Status status = state_->set(node.get(), params);
   return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain_fill(status, fill);
 }
 

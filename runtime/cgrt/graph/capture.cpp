@@ -94,7 +94,7 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
   {
     internal::CaptureScopes scopes(*graph.state());
     CGRT_RETURN_IF_ERROR(graph.state()->note_scope());
-    CGRT_RETURN_IF_ERROR(record(stream));
+    CGRT_RETURN_IF_ERROR(record(StreamRef(stream.get(), context)));
   }
   const std::string unjoined = watch.streams().empty() ? "" : name_unjoined(stream, watch.streams());
 

@@ -42,11 +42,11 @@ struct GraphState {
   std::vector<ScopeRun> scopes;
 };
 
-// The driver's form of node parameters, for adding and for setting. Nothing is copied: `launch` and
-// its arguments must outlive the call that takes the result.
-absl::StatusOr<CUgraphNodeParams> kernel_params(CUcontext context, const KernelLaunch& launch);
-CUgraphNodeParams copy_params(CUcontext context, const CopyParams& copy);
-CUgraphNodeParams fill_params(CUcontext context, const FillParams& fill);
+// The driver's form of node parameters, for adding and for setting; `params` is zero before. Nothing
+// is copied: `launch` and its arguments must outlive the call that takes the result.
+absl::Status set_kernel_params(CUgraphNodeParams& params, CUcontext context, const KernelLaunch& launch);
+void set_copy_params(CUgraphNodeParams& params, CUcontext context, const CopyParams& copy);
+void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillParams& fill);
 
 absl::Status explain_copy(const absl::Status& status, const CopyParams& copy);
 absl::Status explain_fill(const absl::Status& status, const FillParams& fill);

@@ -49,10 +49,16 @@ absl::Status explain_launch(const absl::Status& status, const KernelLaunch& laun
 
 absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
   if (target.sink() != nullptr) return target.sink()->add_kernel(launch, target.edge());
-  CUkernel kernel = nullptr;
-  CUresult result = driver::resolve(*launch.kernel, &kernel);
+  const StreamRef stream = target.stream();
+  CUcontext context = stream.known_context();
+  CUresult result = context != nullptr ? CUDA_SUCCESS : driver::api().StreamGetCtx(stream.get(), &context);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
-    return explain_launch(driver::to_status(result, "cudaGetKernel"), launch);
+    return explain_launch(driver::to_status(result, "cuStreamGetCtx"), launch);
+  }
+  CUfunction function = nullptr;
+  result = driver::resolve_function(*launch.kernel, context, &function);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return explain_launch(driver::to_status(result, "cuKernelGetFunction"), launch);
   }
   CUlaunchAttribute programmatic;
   CUlaunchConfig config;
@@ -63,7 +69,7 @@ absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
   config.blockDimY = launch.block.y;
   config.blockDimZ = launch.block.z;
   config.sharedMemBytes = launch.shared_bytes;
-  config.hStream = target.stream().get();
+  config.hStream = stream.get();
   config.attrs = nullptr;
   config.numAttrs = 0;
   if (target.edge() == EdgeKind::kProgrammatic) {
@@ -72,8 +78,7 @@ absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
     config.attrs = &programmatic;
     config.numAttrs = 1;
   }
-  // The driver takes a CUkernel here and finds the stream's context itself: no context is pushed.
-  result = driver::api().LaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel), launch.arguments, nullptr);
+  result = driver::api().LaunchKernelEx(&config, function, launch.arguments, nullptr);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     return explain_launch(driver::to_status(result, "cuLaunchKernelEx"), launch);
   }

@@ -140,6 +140,12 @@ CUresult CtxPopCurrent(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
+CUresult CtxGetCurrent(CUcontext* context) {
+  const Lock lock(state->mutex);
+  *context = current_context();
+  return CUDA_SUCCESS;
+}
+
 CUresult CtxGetDevice(CUdevice* device) {
   const Lock lock(state->mutex);
   const CUcontext context = current_context();

@@ -110,6 +110,15 @@ CUresult ResolveKernel(CUkernel* kernel, const driver::KernelIdentity* identity)
   return CUDA_SUCCESS;
 }
 
+CUresult KernelGetFunction(CUfunction* function, CUkernel handle) {
+  const Lock lock(state->mutex);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const driver::KernelIdentity* kernel = identity_of(handle);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *function = function_of(kernel, current_context());
+  return CUDA_SUCCESS;
+}
+
 CUresult KernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle, CUdevice) {
   const Lock lock(state->mutex);
   const driver::KernelIdentity* kernel = identity_of(handle);

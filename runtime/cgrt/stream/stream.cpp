@@ -49,6 +49,7 @@ absl::Status StreamRef::wait(EventRef event) const {
 }
 
 absl::StatusOr<CUcontext> StreamRef::context() const {
+  if (context_ != nullptr) return context_;
   CUcontext context = nullptr;
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().StreamGetCtx(handle_, &context), "cuStreamGetCtx"));
   return context;
@@ -61,7 +62,7 @@ absl::StatusOr<Stream> Stream::create(ContextRef context, StreamOptions options)
   const unsigned flags = options.kind == StreamKind::kNonBlocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
   CGRT_RETURN_IF_ERROR(driver::to_status(
       driver::api().StreamCreateWithPriority(&stream, flags, options.priority), "cuStreamCreateWithPriority"));
-  return Stream(stream);
+  return Stream(stream, handle);
 }
 
 }  // namespace cgrt

@@ -44,6 +44,8 @@ class StreamRef {
   [[gnu::always_inline]] StreamRef(CUstream stream) : handle_(internal::named_stream(stream)) {}
   StreamRef(std::nullptr_t) = delete;
   StreamRef(int) = delete;
+  // The same with the stream's context, which saves asking for it at every launch.
+  StreamRef(CUstream stream, CUcontext context) : handle_(stream), context_(context) {}
   static StreamRef legacy_default() { return StreamRef(CU_STREAM_LEGACY); }
   static StreamRef per_thread_default() { return StreamRef(CU_STREAM_PER_THREAD); }
 
@@ -69,10 +71,12 @@ class StreamRef {
   absl::StatusOr<CUcontext> context() const;
 
   CUstream get() const { return handle_; }
-  bool operator==(const StreamRef&) const = default;
+  CUcontext known_context() const { return context_; }  // null: not known
+  bool operator==(const StreamRef& other) const { return handle_ == other.handle_; }
 
  private:
   CUstream handle_;
+  CUcontext context_ = nullptr;
 };
 
 // A blocking stream waits for, and is waited for by, the legacy default stream.
@@ -87,13 +91,14 @@ struct StreamOptions {
 class Stream {
  public:
   static absl::StatusOr<Stream> create(ContextRef context, StreamOptions options = {});
-  static Stream adopt(CUstream stream) { return Stream(stream); }
+  static Stream adopt(CUstream stream) { return Stream(stream, nullptr); }
   CUstream release() && { return handle_.release(); }
-  StreamRef ref() const { return StreamRef(handle_.get()); }
+  StreamRef ref() const { return StreamRef(handle_.get(), context_); }
 
  private:
-  explicit Stream(CUstream stream) : handle_(stream) {}
+  Stream(CUstream stream, CUcontext context) : handle_(stream), context_(context) {}
   UniqueHandle<CUstream, driver::destroy_stream> handle_;
+  CUcontext context_;  // null when adopted
 };
 
 }  // namespace cgrt
