@@ -61,10 +61,11 @@ absl::Status GraphExec::upload(StreamRef stream) {
 
 absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) {
   const std::lock_guard lock(state_->mutex);
-  CUgraphNodeParams params{};
+  CUDA_KERNEL_NODE_PARAMS params{};
   CGRT_RETURN_IF_ERROR(internal::set_kernel_params(params, state_->definition->context, launch));
-  const absl::Status status = state_->set(node.get(), params);
-  return ABSL_PREDICT_TRUE(status.ok()) ? status : explain_launch(status, launch);
+  const CUresult result = driver::api().GraphExecKernelNodeSetParams(state_->handle.get(), node.get(), &params);
+  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
+  return explain_launch(driver::to_status(result, "cuGraphExecKernelNodeSetParams"), launch);
 }
 
 absl::Status GraphExec::set_params(MemcpyNode node, const CopyParams& copy) {

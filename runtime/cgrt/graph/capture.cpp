@@ -76,31 +76,29 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
   CGRT_ASSIGN_OR_RETURN(CUcontext context, stream.context());
   CGRT_RETURN_IF_ERROR(
       driver::to_status(driver::api().StreamBeginCapture(stream.get(), to_driver(mode)), "cuStreamBeginCapture"));
-  Graph graph(std::make_shared<internal::GraphState>(nullptr, context));
   // The graph is the driver's until the capture has ended, and is destroyed by it when that fails.
+  auto state = std::make_shared<internal::GraphState>(nullptr, context);
   const auto end = [&] {
     CUgraph captured = nullptr;
     const CUresult result = driver::api().StreamEndCapture(stream.get(), &captured);
-    graph.state()->handle.release();
-    graph.state()->handle.reset(captured);
+    state->handle.reset(captured);
     return result;
   };
   absl::Cleanup abandon = [&] { end(); };
 
-  CGRT_ASSIGN_OR_RETURN(CaptureInfo begun, capture_info(stream.get()));
-  graph.state()->handle.reset(begun.graph);  // lent: for counting nodes where a scope begins or ends
   driver::FirstFailure first_failure;
   internal::CaptureWatch watch;
   {
-    internal::CaptureScopes scopes(*graph.state());
-    CGRT_RETURN_IF_ERROR(graph.state()->note_scope());
+    internal::CaptureScopes scopes(stream.get(), *state);
+    if (!state->is_scope_noted()) state->scopes.push_back({0, current_scope_path()});  // begun inside a scope
+    state->scope_id = internal::current_scope_id();
     CGRT_RETURN_IF_ERROR(record(StreamRef(stream.get(), context)));
   }
   const std::string unjoined = watch.streams().empty() ? "" : name_unjoined(stream, watch.streams());
 
   std::move(abandon).Cancel();
   const CUresult ended = end();
-  if (ended == CUDA_SUCCESS) return graph;
+  if (ended == CUDA_SUCCESS) return Graph(std::move(state));
   const absl::Status failure = driver::to_status(ended, "cuStreamEndCapture");
   if (ended == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
     return driver::annotate(

@@ -30,11 +30,9 @@ struct ScopeRun {
 struct GraphState {
   GraphState(CUgraph graph, CUcontext context_) : handle(graph), context(context_) {}
 
-  // Call before a node is made. One comparison unless the scope has changed.
-  absl::Status note_scope() {
-    return current_scope_id() == scope_id ? absl::OkStatus() : note_changed_scope();
-  }
-  absl::Status note_changed_scope();
+  // To be called before a node is made, unless is_scope_noted().
+  CUresult note_scope();
+  bool is_scope_noted() const { return current_scope_id() == scope_id; }
 
   UniqueHandle<CUgraph, driver::destroy_graph> handle;
   CUcontext context;
@@ -44,7 +42,7 @@ struct GraphState {
 
 // The driver's form of node parameters, for adding and for setting; `params` is zero before. Nothing
 // is copied: `launch` and its arguments must outlive the call that takes the result.
-absl::Status set_kernel_params(CUgraphNodeParams& params, CUcontext context, const KernelLaunch& launch);
+absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch);
 void set_copy_params(CUgraphNodeParams& params, CUcontext context, const CopyParams& copy);
 void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillParams& fill);
 

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -7,38 +9,39 @@
 
 namespace cgrt::internal {
 
-absl::Status GraphState::note_changed_scope() {
+CUresult GraphState::note_scope() {
+  if (is_scope_noted()) return CUDA_SUCCESS;
   std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(handle.get(), nullptr, &count), "cuGraphGetNodes"));
+  const CUresult result = driver::api().GraphGetNodes(handle.get(), nullptr, &count);
+  if (result != CUDA_SUCCESS) return result;
   if (!scopes.empty() && scopes.back().first_node == count) scopes.pop_back();
   scopes.push_back({count, current_scope_path()});
   scope_id = current_scope_id();
-  return absl::OkStatus();
+  return CUDA_SUCCESS;
 }
 
-absl::Status set_kernel_params(CUgraphNodeParams& params, CUcontext context, const KernelLaunch& launch) {
-  params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch) {
   // A CUfunction is the cheaper way, but driver 580 crashes when it is given one on a thread that
   // has no current context; the CUkernel with its context is safe there.
   CUcontext current = nullptr;
   CUresult result = driver::api().CtxGetCurrent(&current);
   if (result == CUDA_SUCCESS && current != nullptr) {
-    result = driver::resolve_function(*launch.kernel, context, &params.kernel.func);
+    result = driver::resolve_function(*launch.kernel, context, &params.func);
   } else if (result == CUDA_SUCCESS) {
-    result = driver::resolve(*launch.kernel, &params.kernel.kern);
-    params.kernel.ctx = context;
+    result = driver::resolve(*launch.kernel, &params.kern);
+    params.ctx = context;
   }
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     return explain_launch(driver::to_status(result, "cuKernelGetFunction"), launch);
   }
-  params.kernel.gridDimX = launch.grid.x;
-  params.kernel.gridDimY = launch.grid.y;
-  params.kernel.gridDimZ = launch.grid.z;
-  params.kernel.blockDimX = launch.block.x;
-  params.kernel.blockDimY = launch.block.y;
-  params.kernel.blockDimZ = launch.block.z;
-  params.kernel.sharedMemBytes = launch.shared_bytes;
-  params.kernel.kernelParams = launch.arguments;
+  params.gridDimX = launch.grid.x;
+  params.gridDimY = launch.grid.y;
+  params.gridDimZ = launch.grid.z;
+  params.blockDimX = launch.block.x;
+  params.blockDimY = launch.block.y;
+  params.blockDimZ = launch.block.z;
+  params.sharedMemBytes = launch.shared_bytes;
+  params.kernelParams = launch.arguments;
   return absl::OkStatus();
 }
 
@@ -79,45 +82,51 @@ absl::Status explain_fill(const absl::Status& status, const FillParams& fill) {
 
 namespace {
 
-absl::StatusOr<CUgraphNode> add_node_after(GraphState& state, const CUgraphNode* nodes, const CUgraphEdgeData* edges,
-                                           std::size_t count, CUgraphNodeParams& params) {
-  CUgraphNode node = nullptr;
-  const CUresult result = driver::api().GraphAddNode(&node, state.handle.get(), nodes, edges, count, &params);
-  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return driver::to_status(result, "cuGraphAddNode");
-  return node;
-}
-
-CUgraphEdgeData edge_data(EdgeKind kind) {
-  CUgraphEdgeData edge{};
-  if (kind == EdgeKind::kProgrammatic) {
-    edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
-    edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-  }
-  return edge;
-}
-
-absl::StatusOr<CUgraphNode> add_node(GraphState& state, Dependencies dependencies, CUgraphNodeParams& params) {
-  CGRT_RETURN_IF_ERROR(state.note_scope());
-  if (dependencies.size() == 1) {
-    const CUgraphNode node = dependencies[0].node.get();
-    const CUgraphEdgeData edge = edge_data(dependencies[0].kind);
-    return add_node_after(state, &node, dependencies[0].kind == EdgeKind::kFull ? nullptr : &edge, 1, params);
+// Dependencies as the driver takes them. `edges` stays empty while all are full.
+struct DriverDependencies {
+  explicit DriverDependencies(Dependencies dependencies) {
+    for (const Dependency& dependency : dependencies) nodes.push_back(dependency.node.get());
+    for (std::size_t i = 0; i < dependencies.size(); ++i) {
+      if (dependencies[i].kind == EdgeKind::kFull) continue;
+      edges.resize(dependencies.size(), CUgraphEdgeData{});
+      edges[i].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+      edges[i].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    }
   }
   absl::InlinedVector<CUgraphNode, 8> nodes;
   absl::InlinedVector<CUgraphEdgeData, 8> edges;
-  for (const Dependency& dependency : dependencies) {
-    nodes.push_back(dependency.node.get());
-    edges.push_back(edge_data(dependency.kind));
-  }
-  return add_node_after(state, nodes.data(), edges.data(), nodes.size(), params);
+};
+
+absl::StatusOr<CUgraphNode> add_node(GraphState& state, const DriverDependencies& dependencies,
+                                     CUgraphNodeParams& params) {
+  CGRT_RETURN_IF_ERROR(driver::to_status(state.note_scope(), "cuGraphGetNodes"));
+  CUgraphNode node = nullptr;
+  const CUresult result = driver::api().GraphAddNode(
+      &node, state.handle.get(), dependencies.nodes.data(),
+      dependencies.edges.empty() ? nullptr : dependencies.edges.data(), dependencies.nodes.size(), &params);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return driver::to_status(result, "cuGraphAddNode");
+  return node;
 }
 
 }  // namespace
 
 absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependencies, const KernelLaunch& launch) {
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  CGRT_RETURN_IF_ERROR(set_kernel_params(kernel, state.context, launch));
+  if (!state.is_scope_noted()) CGRT_RETURN_IF_ERROR(driver::to_status(state.note_scope(), "cuGraphGetNodes"));
+  const DriverDependencies driver_dependencies(dependencies);
+  if (driver_dependencies.edges.empty()) {  // the call of its own is cheaper than cuGraphAddNode
+    CUgraphNode node = nullptr;
+    const CUresult result = driver::api().GraphAddKernelNode(&node, state.handle.get(), driver_dependencies.nodes.data(),
+                                                             driver_dependencies.nodes.size(), &kernel);
+    if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return KernelNode(node);
+    return explain_launch(driver::to_status(result, "cuGraphAddKernelNode"), launch);
+  }
   CUgraphNodeParams params{};
-  CGRT_RETURN_IF_ERROR(set_kernel_params(params, state.context, launch));
-  absl::StatusOr<CUgraphNode> node = add_node(state, dependencies, params);
+  params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  static_assert(sizeof(params.kernel) == sizeof(kernel));  // v3 and v2 differ in what they promise only
+  std::memcpy(&params.kernel, &kernel, sizeof(kernel));
+  absl::StatusOr<CUgraphNode> node = add_node(state, driver_dependencies, params);
   if (ABSL_PREDICT_FALSE(!node.ok())) return explain_launch(node.status(), launch);
   return KernelNode(*node);
 }
@@ -125,7 +134,7 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
 absl::StatusOr<MemcpyNode> add_copy(GraphState& state, Dependencies dependencies, const CopyParams& copy) {
   CUgraphNodeParams params{};
   set_copy_params(params, state.context, copy);
-  absl::StatusOr<CUgraphNode> node = add_node(state, dependencies, params);
+  absl::StatusOr<CUgraphNode> node = add_node(state, DriverDependencies(dependencies), params);
   if (ABSL_PREDICT_FALSE(!node.ok())) return explain_copy(node.status(), copy);
   return MemcpyNode(*node);
 }
@@ -133,7 +142,7 @@ absl::StatusOr<MemcpyNode> add_copy(GraphState& state, Dependencies dependencies
 absl::StatusOr<MemsetNode> add_fill(GraphState& state, Dependencies dependencies, const FillParams& fill) {
   CUgraphNodeParams params{};
   set_fill_params(params, state.context, fill);
-  absl::StatusOr<CUgraphNode> node = add_node(state, dependencies, params);
+  absl::StatusOr<CUgraphNode> node = add_node(state, DriverDependencies(dependencies), params);
   if (ABSL_PREDICT_FALSE(!node.ok())) return explain_fill(node.status(), fill);
   return MemsetNode(*node);
 }
@@ -141,7 +150,7 @@ absl::StatusOr<MemsetNode> add_fill(GraphState& state, Dependencies dependencies
 absl::StatusOr<EmptyNode> add_empty(GraphState& state, Dependencies dependencies) {
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_EMPTY;
-  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, dependencies, params));
+  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
   return EmptyNode(node);
 }
 

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/log.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
 #include "cgrt/graph/graph_state.h"
 
 namespace cgrt {
@@ -18,14 +20,14 @@ namespace {
 thread_local Scope* innermost = nullptr;
 thread_local internal::CaptureScopes* capturing = nullptr;
 
-void note_in_captures() {
-  for (internal::CaptureScopes* capture = capturing; capture != nullptr; capture = capture->outer()) {
-    const absl::Status noted = capture->state().note_scope();
+}  // namespace
+
+void Scope::note_in_captures() {
+  for (internal::CaptureScopes* capture = capturing; capture != nullptr; capture = capture->outer_) {
+    const absl::Status noted = driver::to_status(capture->note(), "cuGraphGetNodes");
     if (!noted.ok()) log_warning(absl::StrCat("A scope was not recorded: ", noted.message()));
   }
 }
-
-}  // namespace
 
 Scope::Scope(std::string_view name) : name_(name), outer_(innermost), outer_id_(internal::scope_id) {
   static std::atomic<std::uint64_t> next{1};
@@ -50,8 +52,25 @@ std::string current_scope_path() {
 
 namespace internal {
 
-CaptureScopes::CaptureScopes(GraphState& state) : state_(state), outer_(capturing) { capturing = this; }
+CaptureScopes::CaptureScopes(CUstream stream, GraphState& state) : stream_(stream), state_(state), outer_(capturing) {
+  capturing = this;
+}
 CaptureScopes::~CaptureScopes() { capturing = outer_; }
+
+CUresult CaptureScopes::note() {
+  if (state_.is_scope_noted()) return CUDA_SUCCESS;
+  // The graph of a capture in progress is the driver's: asked for only when a scope needs it.
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph graph = nullptr;
+  const CUresult result =
+      driver::api().StreamGetCaptureInfo(stream_, &status, nullptr, &graph, nullptr, nullptr, nullptr);
+  if (result != CUDA_SUCCESS) return result;
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  state_.handle.reset(graph);
+  const CUresult noted = state_.note_scope();
+  state_.handle.release();
+  return noted;
+}
 
 }  // namespace internal
 }  // namespace cgrt

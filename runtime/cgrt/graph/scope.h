@@ -9,6 +9,8 @@
 // named. Costs two thread-local writes, and one driver call per capture in progress on this thread.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +27,7 @@ class Scope {
 
  private:
   friend std::string current_scope_path();
+  static void note_in_captures();
   std::string_view name_;
   Scope* outer_;
   std::uint64_t outer_id_;
@@ -38,18 +41,19 @@ extern thread_local constinit std::uint64_t scope_id;
 // Differs whenever the names in force differ; 0 outside all scopes.
 inline std::uint64_t current_scope_id() { return scope_id; }
 
-// While one lives, scopes of this thread are noted in a graph that is being captured.
+// While one lives, scopes of this thread are noted in the graph that `stream` is captured into.
 class CaptureScopes {
  public:
-  explicit CaptureScopes(GraphState& state);
+  CaptureScopes(CUstream stream, GraphState& state);
   ~CaptureScopes();
   CaptureScopes(const CaptureScopes&) = delete;
   CaptureScopes& operator=(const CaptureScopes&) = delete;
 
-  GraphState& state() { return state_; }
-  CaptureScopes* outer() { return outer_; }
-
  private:
+  friend class cgrt::Scope;
+  CUresult note();
+
+  CUstream stream_;
   GraphState& state_;
   CaptureScopes* outer_;
 };

@@ -140,6 +140,11 @@ CUresult GraphExecNodeSetParams(CUgraphExec handle, CUgraphNode node, CUgraphNod
   return CUDA_SUCCESS;
 }
 
+CUresult GraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* kernel) {
+  CUgraphNodeParams params = generic_params(*kernel);
+  return GraphExecNodeSetParams(exec, node, &params);
+}
+
 CUresult GraphExecUpdate(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUpdateResultInfo_v1* info) {
   const Lock lock(state->mutex);
   CUgraphExec_st* exec = find_exec(handle);

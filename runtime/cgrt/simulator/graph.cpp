@@ -38,6 +38,14 @@ CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, const CUgra
 
 }  // namespace
 
+CUgraphNodeParams generic_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  static_assert(sizeof(params.kernel) == sizeof(kernel));
+  std::memcpy(&params.kernel, &kernel, sizeof(kernel));
+  return params;
+}
+
 CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data) {
   switch (params.type) {
     case CU_GRAPH_NODE_TYPE_EMPTY: *data = std::make_shared<NodeData>(); return CUDA_SUCCESS;
@@ -139,6 +147,12 @@ CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
   *out = append_node(*graph, std::move(data), std::move(dependencies));
   return CUDA_SUCCESS;
+}
+
+CUresult GraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* nodes, std::size_t count,
+                            const CUDA_KERNEL_NODE_PARAMS_v2* kernel) {
+  CUgraphNodeParams params = generic_params(*kernel);
+  return GraphAddNode(out, graph, nodes, nullptr, count, &params);
 }
 
 CUresult GraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {

@@ -212,6 +212,7 @@ NodeDataRef kernel_data(const driver::KernelIdentity* kernel, CUcontext context,
 CUresult check_body(const NodeData& node);
 
 // graph.cpp
+CUgraphNodeParams generic_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel);
 CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data);
 CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Dependency> dependencies);
 void forget_nodes(const CUgraph_st& graph);
