@@ -1,0 +1,102 @@
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "cgrt/driver/instrument.h"
+#include "fault/fault.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+
+namespace cgrt::testing {
+namespace {
+
+Graph make_graph(FaultWorld& w) { return *Graph::create(w.device); }
+
+// Calls whose failure changes nothing for the caller: a destructor logs it, or only the wording of an
+// error suffers.
+bool may_be_swallowed(std::string_view entry, const FaultCase& one) {
+  for (std::string_view quiet : {"cuGetErrorName", "cuGetErrorString", "cuCtxPopCurrent", "cuStreamDestroy", "cuEventDestroy",
+                                 "cuMemFree", "cuMemFreeHost", "cuGraphDestroy", "cuGraphExecDestroy", "cuUserObjectRelease"}) {
+    if (entry == quiet) return true;
+  }
+  // A scope that could not be noted costs its name, with a warning in the log; the capture goes on.
+  if (std::string_view(one.operation) == "capture" && (entry == "cuGraphGetNodes" || entry == "cuStreamGetCaptureInfo" ||
+                                                       entry == "cuGraphNodeGetDependentNodes")) {
+    return true;
+  }
+  return std::string_view(one.operation).starts_with("and::");  // an error is expected there either way
+}
+
+}  // namespace
+
+std::vector<FaultCase>& fault_cases() {
+  static std::vector<FaultCase> all;
+  return all;
+}
+
+FaultWorld::FaultWorld()
+    : stream(*Stream::create(device)),
+      side(*Stream::create(device)),
+      event(*Event::create(device)),
+      timed(*Event::create(device, EventTiming::kEnabled)),
+      buffer(*DeviceBuffer::create(device, 256)),
+      pinned(*PinnedBuffer::create(device, 256)),
+      graph(make_graph(*this)),
+      kernel(*graph.add_kernel({}, kConfig, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 1.0f, 32)),
+      copied(*graph.add_copy(after(kernel), buffer.data(), pinned.data(), 64)),
+      filled(*graph.add_fill(after(kernel), {buffer.data(), 0, 4, 8})),
+      exec(*instantiate(graph)),
+      x(buffer.as<float>()) {
+  static_cast<void>(stream.ref().record(event.ref()));
+  static_cast<void>(stream.ref().synchronize());
+}
+
+TEST_CASE("every operation survives the failure of each of its driver calls", "[fault]") {
+  std::array<int, driver::kEntryCount> failed{};
+  for (const FaultCase& one : fault_cases()) {
+    for (int nth = 0;; ++nth) {
+      REQUIRE(nth < 200);  // an operation with more calls than that would never end
+      Simulator simulator;
+      FaultWorld world;
+      INFO(one.operation << ", driver call " << nth);
+      const std::size_t before = simulator.live_handles();
+      bool fault_happened = false;
+      {
+        driver::Instrument instrument;  // a table of its own: nothing is remembered, all is asked again
+        instrument.fail_call(nth, CUDA_ERROR_OUT_OF_MEMORY);
+        const absl::Status status = one.run(world);
+        fault_happened = instrument.failed();
+        if (fault_happened) {
+          const auto entry = static_cast<std::size_t>(instrument.failed_entry());
+          INFO("failed entry " << driver::kEntryNames[entry] << ", status " << status.ToString());
+          ++failed[entry];
+          if (!may_be_swallowed(driver::kEntryNames[entry], one)) {
+            CHECK_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
+            CHECK(cuda_result(status) == CUDA_ERROR_OUT_OF_MEMORY);
+          }
+        } else {
+          CHECK_OK(status);
+        }
+        collect_released();
+      }
+
+      INFO(simulator.live_handles_text());
+      CHECK(simulator.live_handles() == before);
+      CHECK_FALSE(*world.stream.ref().is_capturing());
+      CHECK_FALSE(*world.side.ref().is_capturing());
+      CHECK_OK(one.run(world));  // usable
+      CUcontext none = nullptr;
+      CHECK(driver::api().CtxPopCurrent(&none) == CUDA_ERROR_INVALID_CONTEXT);
+      if (!fault_happened) break;
+    }
+  }
+
+  std::printf("driver calls failed, by entry point:\n");
+  for (std::size_t entry = 0; entry < failed.size(); ++entry) {
+    std::printf("  %5d  %s\n", failed[entry], driver::kEntryNames[entry]);
+    INFO(driver::kEntryNames[entry]);
+    CHECK(failed[entry] > 0);
+  }
+}
+
+}  // namespace cgrt::testing

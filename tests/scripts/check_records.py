@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Fails when a committed record is not of the record schema, measures a path that does not exist or
+that has changed since its commit, or when a table in the README is not what the record gives."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def git(root, *arguments):
+    return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True)
+
+
+def check(root, path):
+    name = path.relative_to(root)
+    record = json.loads(path.read_text())
+    errors = []
+    for key in ("schema", "program", "command", "commit", "measures", "date", "device", "driver", "cuda", "simulated", "rows"):
+        if key not in record:
+            errors.append(f"{name}: has no \"{key}\"")
+    if errors:
+        return errors
+    if record["schema"] != "cgrt-record-1" or record["simulated"] or not record["rows"]:
+        errors.append(f"{name}: is not a record of a device")
+    if not record["measures"]:
+        errors.append(f"{name}: measures nothing")
+    if git(root, "cat-file", "-e", record["commit"] + "^{commit}").returncode != 0:
+        errors.append(f"{name}: its commit {record['commit'] or '(none)'} is not in this repository")
+        return errors
+    for measured in record["measures"]:
+        if not (root / measured).exists():
+            errors.append(f"{name}: measures {measured}, which does not exist")
+        elif git(root, "diff", "--quiet", record["commit"], "--", measured).returncode != 0:
+            errors.append(f"{name}: {measured} has changed since {record['commit'][:12]}; record it again (tools/record)")
+    return errors
+
+
+def check_readme(root):
+    """Each table stands between <!-- table: COMMAND --> and <!-- end -->."""
+    readme = (root / "README.md").read_text()
+    tables = re.findall(r"<!-- table: (.*?) -->\n(.*?)<!-- end -->", readme, re.S)
+    errors = []
+    for command, text in tables:
+        made = subprocess.run(command.split(), cwd=root, capture_output=True, text=True)
+        if made.returncode != 0:
+            errors.append(f"README.md: `{command}` failed: {made.stderr.strip()}")
+        elif made.stdout.strip() != text.strip():
+            errors.append(f"README.md: its table is not what `{command}` prints")
+    return errors if tables else ["README.md: has no table made from a record"]
+
+
+def main(root):
+    records = sorted(p for p in root.glob("*/**/records/*.json") if "build" not in p.parts and not p.name.endswith(".cgrt.json"))
+    errors = [] if records else ["no record is committed"]
+    if git(root, "rev-parse", "--is-shallow-repository").stdout.strip() == "true":
+        print("a shallow clone: the age of records cannot be checked")
+        return 1
+    for path in records:
+        errors += check(root, path)
+    errors += check_readme(root)
+    print("\n".join(errors) if errors else f"{len(records)} records are current")
+    return 1 if errors else 0
+
+
+sys.exit(main(pathlib.Path(sys.argv[1]).resolve()))
