@@ -12,6 +12,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/device/device.h"
 #include "cgrt/inspect/record.h"
+#include "cgrt/inspect/text_file.h"
 #include "cgrt/simulator/simulator.h"
 #include "measure.h"
 #include "report.h"

@@ -164,14 +164,10 @@ absl::Status measure_point(cgrt::DeviceRef device, cgrt::StreamRef stream, const
 
 const char* to_string(Mode mode) {
   switch (mode) {
-    case Mode::kEager:
-      return "eager";
-    case Mode::kCaptured:
-      return "captured";
-    case Mode::kExplicit:
-      return "explicit";
-    case Mode::kProgrammatic:
-      return "programmatic";
+    case Mode::kEager: return "eager";
+    case Mode::kCaptured: return "captured";
+    case Mode::kExplicit: return "explicit";
+    case Mode::kProgrammatic: return "programmatic";
   }
   return "unknown";
 }

@@ -105,8 +105,14 @@ absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points
   record.program = "launch_overhead";
   record.command = std::move(command);
   record.commit = std::move(commit);
-  record.measures = {"runtime/cgrt/exec", "runtime/cgrt/launch", "kernels/cgrt_kernels/elementwise",
-                     "samples/launch_overhead/chain.cpp", "samples/launch_overhead/measure.cpp"};
+  record.measures = {"runtime/cgrt/driver",
+                     "runtime/cgrt/exec",
+                     "runtime/cgrt/graph",
+                     "runtime/cgrt/launch",
+                     "runtime/cgrt/stream",
+                     "kernels/cgrt_kernels/elementwise",
+                     "samples/launch_overhead/chain.cpp",
+                     "samples/launch_overhead/measure.cpp"};
   record.date = today();
   CGRT_ASSIGN_OR_RETURN(record.device, device.name());
   record.driver = cgrt::is_simulated() ? kSimulated : kernel_driver();

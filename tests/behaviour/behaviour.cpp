@@ -43,8 +43,8 @@ absl::Status Notes::graph(const std::string& name, const Graph& graph) {
     line(std::move(text));
   }
   for (const ir::Edge& edge : ir.edges) {
-    line(absl::StrCat(name, ": ", edge.from, "->", edge.to, " ", to_string(edge.type), " ports ", int{edge.from_port}, " ",
-                      int{edge.to_port}));
+    line(absl::StrCat(name, ": ", edge.from, "->", edge.to, " ", to_string(edge.type), " ports ", int{edge.from_port},
+                      " ", int{edge.to_port}));
   }
   return absl::OkStatus();
 }

@@ -54,7 +54,8 @@ class World {
 class Gate {
  public:
   static absl::StatusOr<Gate> close(World& world, StreamRef stream);
-  Gate(Gate&& other) noexcept : world_(std::exchange(other.world_, nullptr)), stream_(other.stream_), flag_(std::move(other.flag_)) {}
+  Gate(Gate&& other) noexcept
+      : world_(std::exchange(other.world_, nullptr)), stream_(other.stream_), flag_(std::move(other.flag_)) {}
   ~Gate() { open(); }
   void open();
 
@@ -86,7 +87,7 @@ struct RegisterBehaviour {
 #define EXPECT(...) notes.expect(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__, __LINE__)
 
 #define BEHAVIOUR(name) CGRT_BEHAVIOUR_AT(CGRT_CONCAT(behaviour_, __LINE__), name)
-#define CGRT_BEHAVIOUR_AT(function, name)                                                                 \
-  static absl::Status function(cgrt::testing::World& world, cgrt::testing::Notes& notes);                 \
-  static const cgrt::testing::RegisterBehaviour CGRT_CONCAT(function, _registered)(name, &function);      \
+#define CGRT_BEHAVIOUR_AT(function, name)                                                            \
+  static absl::Status function(cgrt::testing::World& world, cgrt::testing::Notes& notes);            \
+  static const cgrt::testing::RegisterBehaviour CGRT_CONCAT(function, _registered)(name, &function); \
   static absl::Status function([[maybe_unused]] cgrt::testing::World& world, cgrt::testing::Notes& notes)

@@ -48,7 +48,8 @@ BEHAVIOUR("unjoined work is refused and named") {
     CGRT_RETURN_IF_ERROR(one_kernel(s, buffer));
     CGRT_RETURN_IF_ERROR(s.record(forked.ref()));
     CGRT_RETURN_IF_ERROR(side.ref().wait(forked.ref()));
-    CGRT_RETURN_IF_ERROR(launch(side.ref(), kConfig, shift_kernel(), buffer.as<float>(), buffer.as<float>(), 1.0f, kCount));
+    CGRT_RETURN_IF_ERROR(
+        launch(side.ref(), kConfig, shift_kernel(), buffer.as<float>(), buffer.as<float>(), 1.0f, kCount));
     return one_kernel(s, buffer);
   });
 
@@ -179,16 +180,16 @@ BEHAVIOUR("two captures cannot be merged") {
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, device_floats(world, kCount, 1.0f));
 
   const absl::Status outer = capture(a.ref(), [&](StreamRef s) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(one_kernel(s, buffer));
-    CGRT_RETURN_IF_ERROR(s.record(event.ref()));
-    const absl::Status inner = capture(b.ref(), [&](StreamRef t) -> absl::Status {
-      CGRT_RETURN_IF_ERROR(one_kernel(t, buffer));
-      notes.status("wait across", t.wait(event.ref()));
-      return absl::OkStatus();
-    }).status();
-    notes.status("inner", inner);
-    return absl::OkStatus();
-  }).status();
+                               CGRT_RETURN_IF_ERROR(one_kernel(s, buffer));
+                               CGRT_RETURN_IF_ERROR(s.record(event.ref()));
+                               const absl::Status inner = capture(b.ref(), [&](StreamRef t) -> absl::Status {
+                                                            CGRT_RETURN_IF_ERROR(one_kernel(t, buffer));
+                                                            notes.status("wait across", t.wait(event.ref()));
+                                                            return absl::OkStatus();
+                                                          }).status();
+                               notes.status("inner", inner);
+                               return absl::OkStatus();
+                             }).status();
 
   notes.status("outer", outer);
   return note_usable(world, notes, a.ref(), buffer);
@@ -229,7 +230,8 @@ BEHAVIOUR("a launch that fails inside a capture is reported with the kernel's na
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, device_floats(world, kCount, 1.0f));
 
   const absl::StatusOr<Graph> graph = capture(stream.ref(), [&](StreamRef s) {
-    return launch(s, LaunchConfig{.grid = 1, .block = 2048}, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 2.0f, kCount);
+    return launch(s, LaunchConfig{.grid = 1, .block = 2048}, scale_kernel(), buffer.as<float>(), buffer.as<float>(),
+                  2.0f, kCount);
   });
 
   notes.status("capture", graph.status());

@@ -137,15 +137,15 @@ BEHAVIOUR("a captured fork and join is the explicit one") {
   const LaunchConfig config = chain.config;
 
   CGRT_ASSIGN_OR_RETURN(Graph captured, capture(main.ref(), [&](StreamRef s) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(launch(s, config, scale_kernel(), x, x, 1.0f, kCount));
-    CGRT_RETURN_IF_ERROR(s.record(forked.ref()));
-    CGRT_RETURN_IF_ERROR(side.ref().wait(forked.ref()));
-    CGRT_RETURN_IF_ERROR(launch(s, config, scale_kernel(), y, x, 2.0f, kCount));
-    CGRT_RETURN_IF_ERROR(launch(side.ref(), config, scale_kernel(), z, x, 3.0f, kCount));
-    CGRT_RETURN_IF_ERROR(side.ref().record(joined.ref()));
-    CGRT_RETURN_IF_ERROR(s.wait(joined.ref()));
-    return launch(s, config, add_kernel(), y, y, z, kCount);
-  }));
+                          CGRT_RETURN_IF_ERROR(launch(s, config, scale_kernel(), x, x, 1.0f, kCount));
+                          CGRT_RETURN_IF_ERROR(s.record(forked.ref()));
+                          CGRT_RETURN_IF_ERROR(side.ref().wait(forked.ref()));
+                          CGRT_RETURN_IF_ERROR(launch(s, config, scale_kernel(), y, x, 2.0f, kCount));
+                          CGRT_RETURN_IF_ERROR(launch(side.ref(), config, scale_kernel(), z, x, 3.0f, kCount));
+                          CGRT_RETURN_IF_ERROR(side.ref().record(joined.ref()));
+                          CGRT_RETURN_IF_ERROR(s.wait(joined.ref()));
+                          return launch(s, config, add_kernel(), y, y, z, kCount);
+                        }));
   CGRT_ASSIGN_OR_RETURN(Graph built, Graph::create(world.device()));
   Cursor a = built.cursor();
   CGRT_RETURN_IF_ERROR(launch(a, config, scale_kernel(), x, x, 1.0f, kCount));
@@ -214,13 +214,15 @@ BEHAVIOUR("elementwise operations are right at every size and alignment, on ever
         CGRT_ASSIGN_OR_RETURN(kernels::ElementwisePlan plan, kernels::plan_elementwise(world.device(), {op, count}));
         for (int mode = 0; mode < 3; ++mode) {
           CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, device_floats(world, count + shift + 1, -77.0f));
-          const kernels::ElementwiseArgs args{out.as<float>() + shift, da.as<float>() + shift, db.as<float>() + shift, 0.3f};
+          const kernels::ElementwiseArgs args{out.as<float>() + shift, da.as<float>() + shift, db.as<float>() + shift,
+                                              0.3f};
           if (mode == 0) {
             CGRT_RETURN_IF_ERROR(kernels::launch_elementwise(stream.ref(), plan, args));
           } else {
             CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
             if (mode == 1) {
-              CGRT_ASSIGN_OR_RETURN(graph, capture(stream.ref(), [&](StreamRef s) { return launch_elementwise(s, plan, args); }));
+              CGRT_ASSIGN_OR_RETURN(
+                  graph, capture(stream.ref(), [&](StreamRef s) { return launch_elementwise(s, plan, args); }));
             } else {
               CGRT_RETURN_IF_ERROR(launch_elementwise(graph.cursor(), plan, args));
             }
@@ -237,11 +239,13 @@ BEHAVIOUR("elementwise operations are right at every size and alignment, on ever
                                  : op == ElementwiseOp::kAdd ? x + y
                                  : op == ElementwiseOp::kMul ? x * y
                                                              : std::fma(alpha, x, y);
-            const float want = op == ElementwiseOp::kAxpy ? std::fma(0.3f, a[i + shift], b[i + shift]) : static_cast<float>(exact);
+            const float want =
+                op == ElementwiseOp::kAxpy ? std::fma(0.3f, a[i + shift], b[i + shift]) : static_cast<float>(exact);
             right &= got[i + shift] == want;
           }
-          if (!right) notes.line("wrong: op " + std::to_string(static_cast<int>(op)) + " count " + std::to_string(count) +
-                                 " shift " + std::to_string(shift) + " mode " + std::to_string(mode));
+          if (!right)
+            notes.line("wrong: op " + std::to_string(static_cast<int>(op)) + " count " + std::to_string(count) +
+                       " shift " + std::to_string(shift) + " mode " + std::to_string(mode));
           EXPECT(right);
         }
       }

@@ -31,12 +31,14 @@ BEHAVIOUR("new parameters of one node count for later launches and not for those
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Three b, Three::create(world));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(KernelNode node, graph.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
+  CGRT_ASSIGN_OR_RETURN(KernelNode node,
+                        graph.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
   {
     CGRT_ASSIGN_OR_RETURN(Gate gate, Gate::close(world, stream.ref()));
     CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
-    CGRT_RETURN_IF_ERROR(exec.set_params(node, kConfig, scale_kernel(), b.z.as<float>(), b.x.as<float>(), 5.0f, kCount));
+    CGRT_RETURN_IF_ERROR(
+        exec.set_params(node, kConfig, scale_kernel(), b.z.as<float>(), b.x.as<float>(), 5.0f, kCount));
   }
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   CGRT_RETURN_IF_ERROR(note_values(world, notes, "y after the first", b.y));
@@ -46,7 +48,8 @@ BEHAVIOUR("new parameters of one node count for later launches and not for those
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
 
   CGRT_RETURN_IF_ERROR(note_values(world, notes, "z after the second", b.z));
-  notes.status("another kernel", exec.set_params(node, kConfig, shift_kernel(), b.z.as<float>(), b.x.as<float>(), 5.0f, kCount));
+  notes.status("another kernel",
+               exec.set_params(node, kConfig, shift_kernel(), b.z.as<float>(), b.x.as<float>(), 5.0f, kCount));
   CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   return note_values(world, notes, "z after the third", b.z);
@@ -56,14 +59,19 @@ BEHAVIOUR("refused parameters change nothing") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Three b, Three::create(world));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(KernelNode node, graph.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
+  CGRT_ASSIGN_OR_RETURN(KernelNode node,
+                        graph.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
   CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(KernelNode foreign, other.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
+  CGRT_ASSIGN_OR_RETURN(KernelNode foreign,
+                        other.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
 
-  notes.status("block of 2048", exec.set_params(node, {Dim3(1), Dim3(2048)}, scale_kernel(), b.z.as<float>(), b.x.as<float>(), 5.0f, kCount));
-  notes.status("grid of 0", exec.set_params(node, {Dim3(0), Dim3(64)}, scale_kernel(), b.z.as<float>(), b.x.as<float>(), 5.0f, kCount));
-  notes.status("node of another graph", exec.set_params(foreign, kConfig, scale_kernel(), b.z.as<float>(), b.x.as<float>(), 5.0f, kCount));
+  notes.status("block of 2048", exec.set_params(node, {Dim3(1), Dim3(2048)}, scale_kernel(), b.z.as<float>(),
+                                                b.x.as<float>(), 5.0f, kCount));
+  notes.status("grid of 0", exec.set_params(node, {Dim3(0), Dim3(64)}, scale_kernel(), b.z.as<float>(), b.x.as<float>(),
+                                            5.0f, kCount));
+  notes.status("node of another graph",
+               exec.set_params(foreign, kConfig, scale_kernel(), b.z.as<float>(), b.x.as<float>(), 5.0f, kCount));
 
   CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
@@ -112,34 +120,35 @@ BEHAVIOUR("a whole-graph update takes over parameters, or is refused with a reas
     return graph;
   };
   CGRT_ASSIGN_OR_RETURN(Graph original, build([&](Cursor c) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 2.0f, kCount));
-    return launch(c, kConfig, scale_kernel(), z, y, 2.0f, kCount);
-  }));
+                          CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 2.0f, kCount));
+                          return launch(c, kConfig, scale_kernel(), z, y, 2.0f, kCount);
+                        }));
   CGRT_ASSIGN_OR_RETURN(Graph other_values, build([&](Cursor c) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 3.0f, kCount));
-    return launch(c, LaunchConfig{.grid = 2, .block = 32}, scale_kernel(), z, y, 5.0f, kCount);
-  }));
+                          CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 3.0f, kCount));
+                          return launch(c, LaunchConfig{.grid = 2, .block = 32}, scale_kernel(), z, y, 5.0f, kCount);
+                        }));
   CGRT_ASSIGN_OR_RETURN(Graph other_kernel, build([&](Cursor c) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 4.0f, kCount));
-    return launch(c, kConfig, shift_kernel(), z, y, 1.0f, kCount);
-  }));
+                          CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 4.0f, kCount));
+                          return launch(c, kConfig, shift_kernel(), z, y, 1.0f, kCount);
+                        }));
   CGRT_ASSIGN_OR_RETURN(Graph more_nodes, build([&](Cursor c) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 7.0f, kCount));
-    CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), z, y, 7.0f, kCount));
-    return launch(c, kConfig, scale_kernel(), z, y, 7.0f, kCount);
-  }));
-  CGRT_ASSIGN_OR_RETURN(Graph fewer_nodes, build([&](Cursor c) { return launch(c, kConfig, scale_kernel(), y, x, 7.0f, kCount); }));
+                          CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 7.0f, kCount));
+                          CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), z, y, 7.0f, kCount));
+                          return launch(c, kConfig, scale_kernel(), z, y, 7.0f, kCount);
+                        }));
+  CGRT_ASSIGN_OR_RETURN(Graph fewer_nodes,
+                        build([&](Cursor c) { return launch(c, kConfig, scale_kernel(), y, x, 7.0f, kCount); }));
   CGRT_ASSIGN_OR_RETURN(Graph no_edge, Graph::create(world.device()));
   CGRT_RETURN_IF_ERROR(launch(no_edge.cursor(), kConfig, scale_kernel(), y, x, 7.0f, kCount));
   CGRT_RETURN_IF_ERROR(launch(no_edge.cursor(), kConfig, scale_kernel(), z, x, 7.0f, kCount));
   CGRT_ASSIGN_OR_RETURN(Graph other_kind, build([&](Cursor c) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 7.0f, kCount));
-    return fill32(c, z, 0, kCount);
-  }));
+                          CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 7.0f, kCount));
+                          return fill32(c, z, 0, kCount);
+                        }));
   CGRT_ASSIGN_OR_RETURN(Graph programmatic, build([&](Cursor c) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 7.0f, kCount));
-    return launch(c.programmatic(), kConfig, scale_kernel(), z, y, 7.0f, kCount);
-  }));
+                          CGRT_RETURN_IF_ERROR(launch(c, kConfig, scale_kernel(), y, x, 7.0f, kCount));
+                          return launch(c.programmatic(), kConfig, scale_kernel(), z, y, 7.0f, kCount);
+                        }));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(original));
   const auto run = [&](const char* name) -> absl::Status {
     CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
@@ -185,7 +194,8 @@ BEHAVIOUR("graph and executable may be destroyed while a launch is in flight") {
   CGRT_ASSIGN_OR_RETURN(Gate gate, Gate::close(world, stream.ref()));
   {
     CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
-    CGRT_RETURN_IF_ERROR(launch(graph.cursor(), kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
+    CGRT_RETURN_IF_ERROR(
+        launch(graph.cursor(), kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
     CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
     CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
   }
@@ -202,7 +212,8 @@ BEHAVIOUR("an executable outlives its graph and can still be set") {
   std::optional<KernelNode> node;
   {
     CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
-    CGRT_ASSIGN_OR_RETURN(node, graph.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
+    CGRT_ASSIGN_OR_RETURN(
+        node, graph.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
     CGRT_ASSIGN_OR_RETURN(exec, instantiate(graph));
   }
 

@@ -63,10 +63,14 @@ int main(int argc, char** argv) {
   std::string backend = argc > 1 ? argv[1] : "", transcript_path, write_path, only;
   for (int i = 2; i < argc; ++i) {
     const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (std::strcmp(argv[i], "--transcript") == 0) transcript_path = value();
-    else if (std::strcmp(argv[i], "--write") == 0) write_path = value();
-    else if (std::strcmp(argv[i], "--only") == 0) only = value();
-    else if (std::strcmp(argv[i], "--list") == 0) backend = "list";
+    if (std::strcmp(argv[i], "--transcript") == 0)
+      transcript_path = value();
+    else if (std::strcmp(argv[i], "--write") == 0)
+      write_path = value();
+    else if (std::strcmp(argv[i], "--only") == 0)
+      only = value();
+    else if (std::strcmp(argv[i], "--list") == 0)
+      backend = "list";
   }
   if (backend == "list") {
     for (const auto& row : cgrt::testing::behaviours()) std::puts(row.name);
@@ -109,7 +113,8 @@ int main(int argc, char** argv) {
       if (!status.ok()) trouble += "      returned: " + status.ToString() + "\n";
     }
     for (const std::string& failure : notes.failures()) trouble += "      expected: " + failure + "\n";
-    if (simulated && simulator->live_handles() != 0) trouble += "      left behind: " + simulator->live_handles_text() + "\n";
+    if (simulated && simulator->live_handles() != 0)
+      trouble += "      left behind: " + simulator->live_handles_text() + "\n";
     const char* exemption = cgrt::testing::exemption(row.name);
     if (expected.has_value() && exemption == nullptr) {
       const auto found = expected->find(row.name);

@@ -95,7 +95,8 @@ BEHAVIOUR("no call leaves a context current or takes one away") {
   const ContextRef primary(world.device());
   CGRT_ASSIGN_OR_RETURN(CUcontext context, primary.get());
   for (bool with_current : {false, true}) {
-    if (with_current) CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().CtxPushCurrent(context), "cuCtxPushCurrent"));
+    if (with_current)
+      CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().CtxPushCurrent(context), "cuCtxPushCurrent"));
     {
       CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
       CGRT_ASSIGN_OR_RETURN(Event event, Event::create(world.device()));
@@ -104,7 +105,9 @@ BEHAVIOUR("no call leaves a context current or takes one away") {
       CGRT_RETURN_IF_ERROR(copy(stream.ref(), buffer.data(), pinned.data(), 256));
       CGRT_RETURN_IF_ERROR(fill8(stream.ref(), buffer.data(), 1, 256));
       CGRT_ASSIGN_OR_RETURN(LaunchConfig config, suggest_config(scale_kernel(), stream.ref(), kCount));
-      const auto step = [&](LaunchTarget t) { return launch(t, config, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 1.0f, kCount); };
+      const auto step = [&](LaunchTarget t) {
+        return launch(t, config, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 1.0f, kCount);
+      };
       CGRT_RETURN_IF_ERROR(step(stream.ref()));
       CGRT_RETURN_IF_ERROR(stream.ref().record(event.ref()));
       CGRT_RETURN_IF_ERROR(stream.ref().completion().status());
@@ -125,7 +128,9 @@ BEHAVIOUR("no call leaves a context current or takes one away") {
     CUcontext popped = nullptr;
     const CUresult result = driver::api().CtxPopCurrent(&popped);
     notes.line(std::string(with_current ? "with" : "without") + " a current context: pop gives " +
-               (result != CUDA_SUCCESS ? std::to_string(static_cast<int>(result)) : popped == context ? "it" : "another"));
+               (result != CUDA_SUCCESS ? std::to_string(static_cast<int>(result))
+                : popped == context    ? "it"
+                                       : "another"));
   }
   return absl::OkStatus();
 }
@@ -201,7 +206,8 @@ BEHAVIOUR("launches that no device can run are refused on every target") {
                         {"shared 300000", {Dim3(1), Dim3(64), 300000}}};
   for (const Case& one : cases) {
     const auto step = [&](LaunchTarget target) {
-      return launch(target, one.config, add_kernel(), buffer.as<float>(), buffer.as<float>(), buffer.as<float>(), kCount);
+      return launch(target, one.config, add_kernel(), buffer.as<float>(), buffer.as<float>(), buffer.as<float>(),
+                    kCount);
     };
     notes.status(std::string(one.name) + " eager", step(stream.ref()));
     CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));

@@ -10,8 +10,8 @@ absl::Status run(const char* path) {
   CGRT_ASSIGN_OR_RETURN(cgrt::Stream stream, cgrt::Stream::create(device));
   CGRT_ASSIGN_OR_RETURN(cgrt::PinnedBuffer out, cgrt::PinnedBuffer::create(device, 100 * sizeof(float)));
   CGRT_ASSIGN_OR_RETURN(cgrt::Graph graph, cgrt::capture(stream.ref(), [&](cgrt::StreamRef s) {
-    return cgrt::launch(s, {.grid = 1, .block = 32}, fill_kernel(), out.as<float>(), 4.5f, 100);
-  }));
+                          return cgrt::launch(s, {.grid = 1, .block = 32}, fill_kernel(), out.as<float>(), 4.5f, 100);
+                        }));
   CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec exec, cgrt::instantiate(graph));
   CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());

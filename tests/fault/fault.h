@@ -46,6 +46,6 @@ struct RegisterFault {
 
 }  // namespace cgrt::testing
 
-#define FAULT(operation, ...)                                                                       \
-  static const cgrt::testing::RegisterFault CGRT_CONCAT(fault_, __LINE__)(                          \
+#define FAULT(operation, ...)                                              \
+  static const cgrt::testing::RegisterFault CGRT_CONCAT(fault_, __LINE__)( \
       operation, []([[maybe_unused]] cgrt::testing::FaultWorld & w) -> absl::Status __VA_ARGS__)

@@ -15,13 +15,14 @@ Graph make_graph(FaultWorld& w) { return *Graph::create(w.device); }
 // Calls whose failure changes nothing for the caller: a destructor logs it, or only the wording of an
 // error suffers.
 bool may_be_swallowed(std::string_view entry, const FaultCase& one) {
-  for (std::string_view quiet : {"cuGetErrorName", "cuGetErrorString", "cuCtxPopCurrent", "cuStreamDestroy", "cuEventDestroy",
-                                 "cuMemFree", "cuMemFreeHost", "cuGraphDestroy", "cuGraphExecDestroy", "cuUserObjectRelease"}) {
+  for (std::string_view quiet :
+       {"cuGetErrorName", "cuGetErrorString", "cuCtxPopCurrent", "cuStreamDestroy", "cuEventDestroy", "cuMemFree",
+        "cuMemFreeHost", "cuGraphDestroy", "cuGraphExecDestroy", "cuUserObjectRelease"}) {
     if (entry == quiet) return true;
   }
   // A scope that could not be noted costs its name, with a warning in the log; the capture goes on.
-  if (std::string_view(one.operation) == "capture" && (entry == "cuGraphGetNodes" || entry == "cuStreamGetCaptureInfo" ||
-                                                       entry == "cuGraphNodeGetDependentNodes")) {
+  if (std::string_view(one.operation) == "capture" &&
+      (entry == "cuGraphGetNodes" || entry == "cuStreamGetCaptureInfo" || entry == "cuGraphNodeGetDependentNodes")) {
     return true;
   }
   return std::string_view(one.operation).starts_with("and::");  // an error is expected there either way

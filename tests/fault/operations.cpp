@@ -65,7 +65,8 @@ FAULT("Graph::adopt", {
   return graph.status();
 });
 FAULT("Graph::add_kernel", {
-  CGRT_RETURN_IF_ERROR(w.graph.add_kernel({programmatic(w.kernel)}, w.kConfig, add_kernel(), w.x, w.x, w.x, 32).status());
+  CGRT_RETURN_IF_ERROR(
+      w.graph.add_kernel({programmatic(w.kernel)}, w.kConfig, add_kernel(), w.x, w.x, w.x, 32).status());
   return w.graph.add_kernel(after(w.kernel, w.copied), w.kConfig, scale_kernel(), w.x, w.x, 1.0f, 32).status();
 });
 FAULT("Graph::add_copy", { return w.graph.add_copy(after(w.kernel), w.x, w.pinned.data(), 64).status(); });
@@ -85,16 +86,18 @@ FAULT("Cursor::add_fill", { return fill32(w.graph.cursor(), w.x, 1, 4); });
 FAULT("Cursor::add_empty", { return w.graph.cursor().add_empty(); });
 FAULT("Cursor::context", { return w.graph.cursor().context().status(); });
 FAULT("capture", {
-  return capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {
-           Scope scope("captured");
-           CGRT_RETURN_IF_ERROR(w.step(s));
-           CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
-           CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
-           CGRT_RETURN_IF_ERROR(fill32(w.side.ref(), w.x, 0, 4));
-           CGRT_RETURN_IF_ERROR(w.side.ref().record(w.event.ref()));
-           CGRT_RETURN_IF_ERROR(s.wait(w.event.ref()));
-           return copy(s, w.x, w.pinned.data(), 64);
-         }).status();
+  return capture(w.stream.ref(),
+                 [&](StreamRef s) -> absl::Status {
+                   Scope scope("captured");
+                   CGRT_RETURN_IF_ERROR(w.step(s));
+                   CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
+                   CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
+                   CGRT_RETURN_IF_ERROR(fill32(w.side.ref(), w.x, 0, 4));
+                   CGRT_RETURN_IF_ERROR(w.side.ref().record(w.event.ref()));
+                   CGRT_RETURN_IF_ERROR(s.wait(w.event.ref()));
+                   return copy(s, w.x, w.pinned.data(), 64);
+                 })
+      .status();
 });
 FAULT("snapshot", {
   CGRT_RETURN_IF_ERROR(snapshot(w.graph.ref()).status());
@@ -112,9 +115,8 @@ FAULT("GraphExec::set_params", {
 FAULT("GraphExec::update", { return w.exec.update(w.graph).status(); });
 
 // Operations that fail by themselves: their error paths make driver calls too.
-FAULT("and::a device that does not exist", {
-  return DeviceRef(9).get().ok() ? absl::InternalError("device 9 exists") : absl::OkStatus();
-});
+FAULT("and::a device that does not exist",
+      { return DeviceRef(9).get().ok() ? absl::InternalError("device 9 exists") : absl::OkStatus(); });
 FAULT("and::a resource for a graph that is gone", {
   CUgraph gone = nullptr;
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphCreate(&gone, 0), "cuGraphCreate"));
@@ -123,16 +125,17 @@ FAULT("and::a resource for a graph that is gone", {
   return graph.keep(std::make_shared<const int>(1)).ok() ? absl::InternalError("kept") : absl::OkStatus();
 });
 FAULT("and::a launch too large", {
-  const absl::Status status = launch(w.stream.ref(), {.grid = 1, .block = 64, .shared_bytes = 60000}, scale_kernel(), w.x, w.x, 1.0f, 32);
+  const absl::Status status =
+      launch(w.stream.ref(), {.grid = 1, .block = 64, .shared_bytes = 60000}, scale_kernel(), w.x, w.x, 1.0f, 32);
   return status.ok() ? absl::InternalError("60000 bytes were taken") : absl::OkStatus();
 });
 FAULT("and::unjoined work in a capture", {
   const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(w.step(s));
-    CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
-    CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
-    return w.step(w.side.ref());
-  }).status();
+                                CGRT_RETURN_IF_ERROR(w.step(s));
+                                CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
+                                CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
+                                return w.step(w.side.ref());
+                              }).status();
   return status.ok() ? absl::InternalError("unjoined work was taken") : absl::OkStatus();
 });
 FAULT("and::an update with another topology", {

@@ -19,5 +19,5 @@ void shift_on_host(HostGrid, T* out, const T* in, T offset, int count) {
 }  // namespace cgrt::testing
 
 template <>
-inline constexpr auto cgrt::host_body<cgrt::testing::shift<float>> =
-    cgrt::HostBody(cgrt::testing::shift_on_host<float>, {.registers = 10});
+inline constexpr auto cgrt::host_body<cgrt::testing::shift<float>> = cgrt::HostBody(cgrt::testing::shift_on_host<float>,
+                                                                                    {.registers = 10});

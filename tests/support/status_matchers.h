@@ -42,15 +42,15 @@ struct StringMaker<absl::Status> {
 };
 }  // namespace Catch
 
-#define CHECK_OK(...)                                                       \
-  do {                                                                      \
+#define CHECK_OK(...)                                                           \
+  do {                                                                          \
     const absl::Status check_ok_status = cgrt::testing::status_of(__VA_ARGS__); \
-    INFO(check_ok_status.ToString());                                       \
-    CHECK(check_ok_status.ok());                                            \
+    INFO(check_ok_status.ToString());                                           \
+    CHECK(check_ok_status.ok());                                                \
   } while (false)
-#define REQUIRE_OK(...)                                                     \
-  do {                                                                      \
+#define REQUIRE_OK(...)                                                           \
+  do {                                                                            \
     const absl::Status require_ok_status = cgrt::testing::status_of(__VA_ARGS__); \
-    INFO(require_ok_status.ToString());                                     \
-    REQUIRE(require_ok_status.ok());                                        \
+    INFO(require_ok_status.ToString());                                           \
+    REQUIRE(require_ok_status.ok());                                              \
   } while (false)

@@ -32,11 +32,11 @@ __global__ void wait(volatile int* flag) {
 }  // namespace cgrt::testing
 
 template <>
-inline constexpr auto cgrt::host_body<cgrt::testing::scale> =
-    cgrt::HostBody(cgrt::testing::scale_on_host, {.registers = 10});
+inline constexpr auto cgrt::host_body<cgrt::testing::scale> = cgrt::HostBody(cgrt::testing::scale_on_host,
+                                                                             {.registers = 10});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::testing::add> =
-    cgrt::HostBody(cgrt::testing::add_on_host, {.registers = 12});
+inline constexpr auto cgrt::host_body<cgrt::testing::add> = cgrt::HostBody(cgrt::testing::add_on_host,
+                                                                           {.registers = 12});
 
 namespace cgrt::testing {
 

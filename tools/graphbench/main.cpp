@@ -13,6 +13,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/device/device.h"
 #include "cgrt/inspect/record.h"
+#include "cgrt/inspect/text_file.h"
 #include "cgrt/simulator/simulator.h"
 #include "machine.h"
 

@@ -31,8 +31,8 @@ constexpr bool kTwo = takes_two_inputs(kOp);
 // few bytes in flight for Hopper's memory. Misaligned arrays go element by element. Alignment is
 // looked at here and not at plan time, so that new pointers never need another kernel.
 template <ElementwiseOp kOp>
-__global__ void __launch_bounds__(256) elementwise(float* out, const float* a, const float* b, float alpha,
-                                                   std::uint64_t count) {
+__global__ void __launch_bounds__(256)
+    elementwise(float* out, const float* a, const float* b, float alpha, std::uint64_t count) {
   const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
   std::uint64_t first = 0;
@@ -68,16 +68,17 @@ __global__ void __launch_bounds__(256) elementwise(float* out, const float* a, c
 
 template <>
 inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kScale>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kScale>, {.registers = 24, .max_threads = 256});
+    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kScale>,
+                   {.registers = 24, .max_threads = 256});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAdd>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAdd>, {.registers = 32, .max_threads = 256});
+inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAdd>> = cgrt::HostBody(
+    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAdd>, {.registers = 32, .max_threads = 256});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kMul>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kMul>, {.registers = 32, .max_threads = 256});
+inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kMul>> = cgrt::HostBody(
+    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kMul>, {.registers = 32, .max_threads = 256});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAxpy>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAxpy>, {.registers = 32, .max_threads = 256});
+inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAxpy>> = cgrt::HostBody(
+    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAxpy>, {.registers = 32, .max_threads = 256});
 
 namespace cgrt::kernels {
 

@@ -10,18 +10,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define CGRT_RETURN_IF_ERROR(expression)                                    \
-  do {                                                                      \
-    absl::Status cgrt_status = (expression);                                \
-    if (ABSL_PREDICT_FALSE(!cgrt_status.ok())) return cgrt_status;          \
+#define CGRT_RETURN_IF_ERROR(expression)                           \
+  do {                                                             \
+    absl::Status cgrt_status = (expression);                       \
+    if (ABSL_PREDICT_FALSE(!cgrt_status.ok())) return cgrt_status; \
   } while (false)
 
 #define CGRT_ASSIGN_OR_RETURN(declaration, ...) \
   CGRT_ASSIGN_OR_RETURN_AT(CGRT_CONCAT(cgrt_result_, __LINE__), declaration, __VA_ARGS__)
 
-#define CGRT_ASSIGN_OR_RETURN_AT(result, declaration, ...)                  \
-  auto result = (__VA_ARGS__);                                              \
-  if (ABSL_PREDICT_FALSE(!result.ok())) return std::move(result).status();  \
+#define CGRT_ASSIGN_OR_RETURN_AT(result, declaration, ...)                 \
+  auto result = (__VA_ARGS__);                                             \
+  if (ABSL_PREDICT_FALSE(!result.ok())) return std::move(result).status(); \
   declaration = *std::move(result)
 
 #define CGRT_CONCAT(a, b) CGRT_CONCAT_AGAIN(a, b)

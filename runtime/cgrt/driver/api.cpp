@@ -25,8 +25,8 @@ struct Loaded {
   std::string error;
 };
 
-void load_entry(PFN_cuGetProcAddress_v12000 get, const char* name, int version, Need need, void** slot,
-                void* missing, std::string& absent) {
+void load_entry(PFN_cuGetProcAddress_v12000 get, const char* name, int version, Need need, void** slot, void* missing,
+                std::string& absent) {
   void* found = nullptr;
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   // Some stub libraries return an error and leave the pointer null: both are checked.
@@ -50,12 +50,13 @@ Loaded load_driver() {
   }
   const auto get = reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));
   if (get == nullptr) {
-    loaded.error = "The CUDA driver is older than 12.0: libcuda.so.1 has no cuGetProcAddress_v2. Install driver 580 or newer.";
+    loaded.error =
+        "The CUDA driver is older than 12.0: libcuda.so.1 has no cuGetProcAddress_v2. Install driver 580 or newer.";
     return loaded;
   }
   std::string absent;
   Api table;
-#define CGRT_ENTRY(name, version, need)                                             \
+#define CGRT_ENTRY(name, version, need)                                                   \
   load_entry(get, "cu" #name, version, Need::need, reinterpret_cast<void**>(&table.name), \
              reinterpret_cast<void*>(&internal::Stub<PFN_cu##name##_v##version>::not_in_driver), absent);
 #include "cgrt/driver/entry_points.def"
@@ -74,8 +75,9 @@ Loaded load_driver() {
   if (started != CUDA_SUCCESS) {
     const char* text = nullptr;
     table.GetErrorString(started, &text);
-    loaded.error = std::string("The CUDA driver is installed but cuInit failed: ") + (text != nullptr ? text : "unknown error") +
-                   " (CUresult " + std::to_string(static_cast<int>(started)) +
+    loaded.error = std::string("The CUDA driver is installed but cuInit failed: ") +
+                   (text != nullptr ? text : "unknown error") + " (CUresult " +
+                   std::to_string(static_cast<int>(started)) +
                    "). Check that nvidia-smi lists a device and that CUDA_VISIBLE_DEVICES does not hide it.";
     return loaded;
   }

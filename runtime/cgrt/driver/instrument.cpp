@@ -20,7 +20,7 @@ std::size_t index_of(std::string_view entry) {
 
 bool gives_back(std::size_t entry) {
   constexpr std::string_view kGiveBack[] = {
-      "cuCtxPopCurrent", "cuStreamDestroy", "cuStreamEndCapture", "cuEventDestroy",     "cuMemFree",
+      "cuCtxPopCurrent", "cuStreamDestroy", "cuStreamEndCapture", "cuEventDestroy",      "cuMemFree",
       "cuMemFreeHost",   "cuGraphDestroy",  "cuGraphExecDestroy", "cuUserObjectRelease",
   };
   for (std::string_view name : kGiveBack) {

@@ -20,13 +20,11 @@ absl::StatusCode code_of(CUresult result) {
     case CUDA_ERROR_INVALID_HANDLE:
     case CUDA_ERROR_INVALID_DEVICE:
     case CUDA_ERROR_INVALID_IMAGE:
-    case CUDA_ERROR_INVALID_SOURCE:
-      return absl::StatusCode::kInvalidArgument;
+    case CUDA_ERROR_INVALID_SOURCE: return absl::StatusCode::kInvalidArgument;
     case CUDA_ERROR_OUT_OF_MEMORY:
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
     case CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
-    case CUDA_ERROR_INVALID_CLUSTER_SIZE:
-      return absl::StatusCode::kResourceExhausted;
+    case CUDA_ERROR_INVALID_CLUSTER_SIZE: return absl::StatusCode::kResourceExhausted;
     case CUDA_ERROR_INVALID_CONTEXT:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED:
     case CUDA_ERROR_NOT_READY:
@@ -40,25 +38,19 @@ absl::StatusCode code_of(CUresult result) {
     case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
     case CUDA_ERROR_CAPTURED_EVENT:
     case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD:
-    case CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
-      return absl::StatusCode::kFailedPrecondition;
+    case CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: return absl::StatusCode::kFailedPrecondition;
     case CUDA_ERROR_STUB_LIBRARY:
     case CUDA_ERROR_NOT_INITIALIZED:
     case CUDA_ERROR_NO_DEVICE:
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
     case CUDA_ERROR_SYSTEM_NOT_READY:
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
-    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
-      return absl::StatusCode::kUnavailable;
+    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: return absl::StatusCode::kUnavailable;
     case CUDA_ERROR_NOT_SUPPORTED:
-    case CUDA_ERROR_NO_BINARY_FOR_GPU:
-      return absl::StatusCode::kUnimplemented;
-    case CUDA_ERROR_NOT_FOUND:
-      return absl::StatusCode::kNotFound;
-    case CUDA_ERROR_NOT_PERMITTED:
-      return absl::StatusCode::kPermissionDenied;
-    default:
-      return absl::StatusCode::kInternal;
+    case CUDA_ERROR_NO_BINARY_FOR_GPU: return absl::StatusCode::kUnimplemented;
+    case CUDA_ERROR_NOT_FOUND: return absl::StatusCode::kNotFound;
+    case CUDA_ERROR_NOT_PERMITTED: return absl::StatusCode::kPermissionDenied;
+    default: return absl::StatusCode::kInternal;
   }
 }
 
@@ -76,10 +68,8 @@ bool is_sticky(CUresult result) {
     case CUDA_ERROR_INVALID_ADDRESS_SPACE:
     case CUDA_ERROR_INVALID_PC:
     case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-      return true;
-    default:
-      return false;
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED: return true;
+    default: return false;
   }
 }
 
@@ -92,7 +82,8 @@ absl::Status to_status_slow(CUresult result, const char* call) {
   if (name != nullptr) absl::StrAppend(&message, " (", name, ")");
   if (text != nullptr) absl::StrAppend(&message, ": ", text);
   absl::StrAppend(&message, ".");
-  if (is_sticky(result)) absl::StrAppend(&message, " The error is sticky: the context is lost, and every later call on it fails.");
+  if (is_sticky(result))
+    absl::StrAppend(&message, " The error is sticky: the context is lost, and every later call on it fails.");
   if (result == CUDA_ERROR_STUB_LIBRARY) message = absl::StrCat(call, ": ", load_error());
   absl::Status status(code_of(result), message);
   status.SetPayload(kPayload, absl::Cord(std::to_string(static_cast<int>(result))));

@@ -37,8 +37,8 @@ void write(const Graph& graph) {
     const std::lock_guard lock(destination().mutex);
     directory = destination().directory;
   }
-  const std::string path = absl::StrCat(directory, "/", program_invocation_short_name, "-", getpid(), "-",
-                                        next.fetch_add(1), ".cgrt.json");
+  const std::string path =
+      absl::StrCat(directory, "/", program_invocation_short_name, "-", getpid(), "-", next.fetch_add(1), ".cgrt.json");
   absl::StatusOr<ir::GraphIr> ir = snapshot(graph);
   const absl::Status written = ir.ok() ? inspect::write_file(path, *ir) : ir.status();
   if (!written.ok()) log_warning(absl::StrCat("The graph was not written to ", path, ": ", written.message()));

@@ -29,7 +29,7 @@ namespace cgrt {
 
 enum class InstantiateFlags : unsigned {
   kNone = 0,
-  kAutoFreeOnLaunch = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,   // what alloc nodes left is freed at relaunch
+  kAutoFreeOnLaunch = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,  // what alloc nodes left is freed at relaunch
   kUseNodePriority = CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,     // of the nodes, not of the launching stream
 };
 constexpr InstantiateFlags operator|(InstantiateFlags a, InstantiateFlags b) {

@@ -40,9 +40,9 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
   const CUgraphNode* nodes = nullptr;
   const CUgraphEdgeData* edges = nullptr;
   std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().StreamGetCaptureInfo(stream, &status, &id, &info.graph, &nodes, &edges, &count),
-      "cuStreamGetCaptureInfo"));
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().StreamGetCaptureInfo(stream, &status, &id, &info.graph, &nodes, &edges, &count),
+                        "cuStreamGetCaptureInfo"));
   if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CaptureInfo{};
   info.frontier.assign(nodes, nodes + count);
   return info;
@@ -101,10 +101,10 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
   if (ended == CUDA_SUCCESS) return Graph(std::move(state));
   const absl::Status failure = driver::to_status(ended, "cuStreamEndCapture");
   if (ended == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
-    return driver::annotate(
-        failure, absl::StrCat("Work in a side stream was not joined back into the captured stream",
-                              unjoined.empty() ? "" : absl::StrCat("; the last of it is ", unjoined),
-                              ". Record an event after it and let the captured stream wait for that event"));
+    return driver::annotate(failure,
+                            absl::StrCat("Work in a side stream was not joined back into the captured stream",
+                                         unjoined.empty() ? "" : absl::StrCat("; the last of it is ", unjoined),
+                                         ". Record an event after it and let the captured stream wait for that event"));
   }
   if (first_failure.status() != failure && !first_failure.status().ok()) {
     return driver::annotate(first_failure.status(), "The capture was invalidated by a call inside it");

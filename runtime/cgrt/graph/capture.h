@@ -1,6 +1,7 @@
 // capture: the work that a callback puts into a stream becomes a graph instead of running.
 //
-//   CGRT_ASSIGN_OR_RETURN(Graph graph, capture(stream.ref(), [&](StreamRef s) { return step(s); }));
+//   const auto step = [&](LaunchTarget target) { return launch(target, config, kernel, y, x, n); };
+//   CGRT_ASSIGN_OR_RETURN(Graph graph, capture(stream.ref(), step));
 //
 //   stream:  idle --begin--> capturing --end--> idle          (graph)
 //                                \--callback or end fails--> idle   (no graph, no handle left)

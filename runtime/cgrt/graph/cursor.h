@@ -9,7 +9,9 @@
 //   CGRT_RETURN_IF_ERROR(launch(b, config, kernel, z, n));   // beside the one before
 //   a.join(b);                                               // what comes next waits for both
 //
-// Valid as long as the graph. Used by one thread at a time.
+// Valid as long as the graph. Used by one thread at a time. A LaunchTarget made from a cursor refers
+// to it: `launch(graph.cursor(), ...)` is one root, and a target that is kept needs a cursor that is
+// kept.
 #pragma once
 
 #include "absl/container/inlined_vector.h"

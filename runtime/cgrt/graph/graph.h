@@ -57,7 +57,8 @@ class Graph {
   absl::StatusOr<KernelNode> add_kernel(Dependencies dependencies, const LaunchConfig& config, Kernel<Args...> kernel,
                                         std::type_identity_t<Args>... arguments) {
     void* packed[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
-    return add_kernel(dependencies, KernelLaunch{kernel.identity(), config.grid, config.block, config.shared_bytes, packed});
+    return add_kernel(dependencies,
+                      KernelLaunch{kernel.identity(), config.grid, config.block, config.shared_bytes, packed});
   }
   absl::StatusOr<KernelNode> add_kernel(Dependencies dependencies, const KernelLaunch& launch);
   absl::StatusOr<MemcpyNode> add_copy(Dependencies dependencies, void* destination, const void* source,
@@ -75,9 +76,8 @@ class Graph {
   // or collect_released call of this library, on the thread that makes it.
   absl::Status keep(std::shared_ptr<const void> resource);
   template <class Resource>
-  absl::Status keep(Resource&& resource)
-    requires(std::is_rvalue_reference_v<Resource&&> && !std::is_convertible_v<Resource, std::shared_ptr<const void>>)
-  {
+  absl::Status keep(Resource&& resource) requires(std::is_rvalue_reference_v<Resource&&> &&
+                                                  !std::is_convertible_v<Resource, std::shared_ptr<const void>>) {
     return keep(std::shared_ptr<const void>(std::make_shared<Resource>(std::move(resource))));
   }
 

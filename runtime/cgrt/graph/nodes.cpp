@@ -76,8 +76,9 @@ absl::Status explain_copy(const absl::Status& status, const CopyParams& copy) {
 }
 
 absl::Status explain_fill(const absl::Status& status, const FillParams& fill) {
-  return driver::annotate(status, absl::StrCat("Memset of ", fill.count, " elements of ", fill.element_bytes, " bytes at 0x",
-                                               absl::Hex(reinterpret_cast<std::uintptr_t>(fill.destination))));
+  return driver::annotate(status,
+                          absl::StrCat("Memset of ", fill.count, " elements of ", fill.element_bytes, " bytes at 0x",
+                                       absl::Hex(reinterpret_cast<std::uintptr_t>(fill.destination))));
 }
 
 namespace {
@@ -101,9 +102,9 @@ absl::StatusOr<CUgraphNode> add_node(GraphState& state, const DriverDependencies
                                      CUgraphNodeParams& params) {
   CGRT_RETURN_IF_ERROR(driver::to_status(state.note_scope(), "cuGraphGetNodes"));
   CUgraphNode node = nullptr;
-  const CUresult result = driver::api().GraphAddNode(
-      &node, state.handle.get(), dependencies.nodes.data(),
-      dependencies.edges.empty() ? nullptr : dependencies.edges.data(), dependencies.nodes.size(), &params);
+  const CUresult result = driver::api().GraphAddNode(&node, state.handle.get(), dependencies.nodes.data(),
+                                                     dependencies.edges.empty() ? nullptr : dependencies.edges.data(),
+                                                     dependencies.nodes.size(), &params);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return driver::to_status(result, "cuGraphAddNode");
   return node;
 }
@@ -117,8 +118,8 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
   const DriverDependencies driver_dependencies(dependencies);
   if (driver_dependencies.edges.empty()) {  // the call of its own is cheaper than cuGraphAddNode
     CUgraphNode node = nullptr;
-    const CUresult result = driver::api().GraphAddKernelNode(&node, state.handle.get(), driver_dependencies.nodes.data(),
-                                                             driver_dependencies.nodes.size(), &kernel);
+    const CUresult result = driver::api().GraphAddKernelNode(
+        &node, state.handle.get(), driver_dependencies.nodes.data(), driver_dependencies.nodes.size(), &kernel);
     if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return KernelNode(node);
     return explain_launch(driver::to_status(result, "cuGraphAddKernelNode"), launch);
   }

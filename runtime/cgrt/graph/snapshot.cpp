@@ -35,8 +35,8 @@ struct Edges {
 
 absl::StatusOr<Edges> edges_of(GraphRef graph) {
   std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().GraphGetEdges(graph.get(), nullptr, nullptr, nullptr, &count), "cuGraphGetEdges"));
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetEdges(graph.get(), nullptr, nullptr, nullptr, &count),
+                                         "cuGraphGetEdges"));
   Edges edges{std::vector<CUgraphNode>(count), std::vector<CUgraphNode>(count), std::vector<CUgraphEdgeData>(count)};
   if (count == 0) return edges;
   // Without the edge data the driver refuses to list a graph that has programmatic edges.
@@ -226,12 +226,12 @@ class Reader {
     const auto offset_of = [](std::size_t x, std::size_t y, std::size_t z, std::size_t pitch, std::size_t height) {
       return x + (z * height + y) * pitch;
     };
-    CGRT_ASSIGN_OR_RETURN(memcpy.destination,
-                          operand(params.dstMemoryType, params.dstDevice, params.dstHost,
-                                  offset_of(params.dstXInBytes, params.dstY, params.dstZ, params.dstPitch, params.dstHeight)));
-    CGRT_ASSIGN_OR_RETURN(memcpy.source,
-                          operand(params.srcMemoryType, params.srcDevice, params.srcHost,
-                                  offset_of(params.srcXInBytes, params.srcY, params.srcZ, params.srcPitch, params.srcHeight)));
+    CGRT_ASSIGN_OR_RETURN(memcpy.destination, operand(params.dstMemoryType, params.dstDevice, params.dstHost,
+                                                      offset_of(params.dstXInBytes, params.dstY, params.dstZ,
+                                                                params.dstPitch, params.dstHeight)));
+    CGRT_ASSIGN_OR_RETURN(memcpy.source, operand(params.srcMemoryType, params.srcDevice, params.srcHost,
+                                                 offset_of(params.srcXInBytes, params.srcY, params.srcZ,
+                                                           params.srcPitch, params.srcHeight)));
     memcpy.width_bytes = params.WidthInBytes;
     memcpy.height = params.Height;
     memcpy.depth = params.Depth;

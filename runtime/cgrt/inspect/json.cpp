@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/inspect/json_writer.h"
+#include "cgrt/inspect/text_file.h"
 
 namespace cgrt::inspect {
 namespace {
@@ -136,10 +137,6 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-absl::Status file_error(int error, const std::string& path, const char* what) {
-  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
-}
-
 }  // namespace
 
 std::string to_json(const ir::GraphIr& graph) {
@@ -155,15 +152,7 @@ std::string to_json(const ir::GraphIr& graph) {
 }
 
 absl::Status write_file(const std::string& path, const ir::GraphIr& graph) {
-  const std::string text = to_json(graph);
-  File file(std::fopen(path.c_str(), "wb"));
-  if (file == nullptr) return file_error(errno, path, "cannot be opened for writing");
-  const bool is_written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
-  const int write_errno = errno;
-  // The last bytes may leave only now.
-  const bool is_closed = std::fclose(file.release()) == 0;
-  if (!is_written) return file_error(write_errno, path, "cannot be written");
-  return is_closed ? absl::OkStatus() : file_error(errno, path, "cannot be written");
+  return write_text_file(path, to_json(graph));
 }
 
 absl::StatusOr<ir::GraphIr> read_file(const std::string& path) {

@@ -129,14 +129,10 @@ static absl::Status read(const JsonCursor& cursor, ir::Node& out) {
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "device", out.device));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "scope", out.scope));
   switch (out.kind) {
-    case ir::NodeKind::kKernel:
-      return read(cursor, out.params.emplace<ir::KernelParams>());
-    case ir::NodeKind::kMemcpy:
-      return read(cursor, out.params.emplace<ir::MemcpyParams>());
-    case ir::NodeKind::kMemset:
-      return read(cursor, out.params.emplace<ir::MemsetParams>());
-    default:
-      return absl::OkStatus();
+    case ir::NodeKind::kKernel: return read(cursor, out.params.emplace<ir::KernelParams>());
+    case ir::NodeKind::kMemcpy: return read(cursor, out.params.emplace<ir::MemcpyParams>());
+    case ir::NodeKind::kMemset: return read(cursor, out.params.emplace<ir::MemsetParams>());
+    default: return absl::OkStatus();
   }
 }
 

@@ -144,13 +144,6 @@ std::string csv_line(const Cells& cells) {
   return line + '\n';
 }
 
-absl::Status file_error(int error, const std::string& path, const char* what) {
-  const std::string message = absl::StrCat(path, ": ", what, ": ", std::strerror(error), ".");
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
-  if (error == EACCES || error == EPERM || error == EROFS) return absl::PermissionDeniedError(message);
-  return absl::InternalError(message);
-}
-
 }  // namespace
 
 std::string to_json(const Record& record) {
@@ -243,16 +236,6 @@ double quantile(std::vector<double> samples, double q) {
   const std::size_t below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, samples.size() - 1);
   return std::lerp(samples[below], samples[above], place - static_cast<double>(below));
-}
-
-absl::Status write_text_file(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return file_error(errno, path, "cannot be opened for writing");
-  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int write_error = errno;
-  const bool is_closed = std::fclose(file) == 0;  // the last bytes may leave only now
-  if (!is_written) return file_error(write_error, path, "cannot be written");
-  return is_closed ? absl::OkStatus() : file_error(errno, path, "cannot be written");
 }
 
 }  // namespace cgrt::inspect

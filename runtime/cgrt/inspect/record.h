@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-
 namespace cgrt::inspect {
 
 // `speedup` is peer over own for times and own over peer for rates: more is better. It is the median
@@ -57,8 +55,5 @@ std::string to_csv(const Record& record);
 // From at least one sample, unsorted.
 double median(std::vector<double> samples);
 double quantile(std::vector<double> samples, double q);  // q in [0, 1], linear between samples
-
-// Replaces the file. kNotFound, kPermissionDenied or kInternal with the path.
-absl::Status write_text_file(const std::string& path, const std::string& text);
 
 }  // namespace cgrt::inspect

@@ -17,18 +17,12 @@ namespace {
 
 const char* pointer_prefix(MemoryKind kind) {
   switch (kind) {
-    case MemoryKind::kDevice:
-      return "device";
-    case MemoryKind::kPinnedHost:
-      return "pinned";
-    case MemoryKind::kManaged:
-      return "managed";
-    case MemoryKind::kPageableHost:
-      return "host";
-    case MemoryKind::kArray:
-      return "array";
-    case MemoryKind::kUnknown:
-      break;
+    case MemoryKind::kDevice: return "device";
+    case MemoryKind::kPinnedHost: return "pinned";
+    case MemoryKind::kManaged: return "managed";
+    case MemoryKind::kPageableHost: return "host";
+    case MemoryKind::kArray: return "array";
+    case MemoryKind::kUnknown: break;
   }
   return "unknown";
 }

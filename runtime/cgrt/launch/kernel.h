@@ -95,7 +95,8 @@ constexpr SpelledName spelled() {
   pretty += 2;
   SpelledName name;
   std::size_t length = 0;
-  while (pretty[0] != '\0' && !(pretty[0] == ']' && pretty[1] == '\0') && pretty[0] != ';' && length + 1 < sizeof(name.text)) {
+  while (pretty[0] != '\0' && !(pretty[0] == ']' && pretty[1] == '\0') && pretty[0] != ';' &&
+         length + 1 < sizeof(name.text)) {
     std::size_t match = 0;
     while (kUnnamed[match] != '\0' && pretty[match] == kUnnamed[match]) ++match;
     if (kUnnamed[match] == '\0') {
@@ -115,15 +116,12 @@ static inline CUresult lookup_in_cudart(const void* symbol, CUkernel* kernel) {
   const cudaError_t error = cudaGetKernel(&found, symbol);
   *kernel = reinterpret_cast<CUkernel>(found);
   switch (error) {
-    case cudaSuccess:
-      return CUDA_SUCCESS;
+    case cudaSuccess: return CUDA_SUCCESS;
     case cudaErrorInsufficientDriver:  // what cudart says when there is no driver as well
       return CUDA_ERROR_STUB_LIBRARY;
     case cudaErrorInvalidDeviceFunction:
-    case cudaErrorNoKernelImageForDevice:
-      return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    default:
-      return static_cast<CUresult>(error);  // the other codes have the driver's values
+    case cudaErrorNoKernelImageForDevice: return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    default: return static_cast<CUresult>(error);  // the other codes have the driver's values
   }
 }
 
@@ -155,9 +153,10 @@ struct KernelTraits<kKernel, void (*)(Args...)> {
       body = &run_on_host;
       resources = host_body<kKernel>.resources;
     }
-    static const driver::KernelIdentity identity{
-        name.text, reinterpret_cast<const void*>(kKernel), &lookup_in_cudart, body, resources,
-        layout.sizes, layout.offsets, sizeof...(Args)};
+    static const driver::KernelIdentity identity{name.text,         reinterpret_cast<const void*>(kKernel),
+                                                 &lookup_in_cudart, body,
+                                                 resources,         layout.sizes,
+                                                 layout.offsets,    sizeof...(Args)};
     return &identity;
   }
 };

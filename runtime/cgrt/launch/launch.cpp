@@ -26,7 +26,8 @@ std::string broken_limit(const KernelLaunch& launch) {
   // Limits of the first device: a message, not a decision.
   if (driver::api().DeviceGet(&device, 0) != CUDA_SUCCESS) return "";
   int limit = 0;
-  if (driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle, device) == CUDA_SUCCESS &&
+  if (driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle, device) ==
+          CUDA_SUCCESS &&
       block.count() > static_cast<std::uint64_t>(limit)) {
     return absl::StrCat(" The block has ", block.count(), " threads; this kernel can have ", limit, ".");
   }

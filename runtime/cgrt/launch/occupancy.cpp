@@ -40,9 +40,9 @@ absl::StatusOr<int> suggested_block(KernelRef kernel, CUcontext context) {
   }
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
   int grid = 0, block = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().OccupancyMaxPotentialBlockSize(
-                                             &grid, &block, reinterpret_cast<CUfunction>(handle), nullptr, 0, 0),
-                                         "cuOccupancyMaxPotentialBlockSize"));
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().OccupancyMaxPotentialBlockSize(&grid, &block, reinterpret_cast<CUfunction>(handle), nullptr, 0, 0),
+      "cuOccupancyMaxPotentialBlockSize"));
   const std::lock_guard lock(mutex);
   known.emplace(key, block);
   return block;
@@ -74,19 +74,19 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
   CGRT_ASSIGN_OR_RETURN(int static_shared, attribute(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal));
   CGRT_ASSIGN_OR_RETURN(int optin, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   if (std::uint64_t{shared_bytes} + static_cast<std::uint64_t>(static_shared) > static_cast<std::uint64_t>(optin)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Dynamic shared memory (", shared_bytes, " bytes) exceeds what is left (", optin - static_shared,
-        " bytes) to a block of kernel \"", kernel.name(), "\" on device ", device.ordinal(), "."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("Dynamic shared memory (", shared_bytes, " bytes) exceeds what is left (", optin - static_shared,
+                     " bytes) to a block of kernel \"", kernel.name(), "\" on device ", device.ordinal(), "."));
   }
 
   CGRT_ASSIGN_OR_RETURN(CUcontext current_context, context.get());
   int blocks = 0;
   {
     CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(current_context));
-    CGRT_RETURN_IF_ERROR(driver::to_status(
-        driver::api().OccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<CUfunction>(handle),
-                                                                static_cast<int>(threads), shared_bytes),
-        "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().OccupancyMaxActiveBlocksPerMultiprocessor(
+                              &blocks, reinterpret_cast<CUfunction>(handle), static_cast<int>(threads), shared_bytes),
+                          "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   }
   if (blocks == 0) {
     return absl::InvalidArgumentError(absl::StrCat("Not one block of ", threads, " threads and ", shared_bytes,
@@ -106,7 +106,8 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
   const int warps = static_cast<int>((threads + kWarp - 1) / kWarp);
   const double by_threads = static_cast<double>(sm_threads / kWarp / warps);
   const double by_registers = static_cast<double>(sm_registers) / std::max(1.0, double(registers) * warps * kWarp);
-  const double by_shared = static_cast<double>(sm_shared) / std::max(1.0, double(static_shared) + shared_bytes + reserved);
+  const double by_shared =
+      static_cast<double>(sm_shared) / std::max(1.0, double(static_shared) + shared_bytes + reserved);
   Occupancy result;
   result.blocks_per_sm = blocks;
   result.active_warps = blocks * warps;
@@ -132,8 +133,8 @@ absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context
   const std::uint64_t blocks = count / threads + (count % threads != 0 ? 1 : 0);
   if (blocks == 0 || blocks > 2147483647u) {
     return absl::InvalidArgumentError(absl::StrCat("No grid of blocks of ", block, " threads covers ", count,
-                                                   " elements for kernel \"", kernel.name(),
-                                                   "\": it would have ", blocks, " blocks, outside 1 to 2147483647."));
+                                                   " elements for kernel \"", kernel.name(), "\": it would have ",
+                                                   blocks, " blocks, outside 1 to 2147483647."));
   }
   return LaunchConfig{Dim3(static_cast<std::uint32_t>(blocks)), Dim3(static_cast<std::uint32_t>(block))};
 }

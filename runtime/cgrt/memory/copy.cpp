@@ -12,8 +12,8 @@ CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdevicept
 
 absl::Status refuse_programmatic(LaunchTarget target, const char* what) {
   if (target.edge() == EdgeKind::kFull) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("A ", what, " cannot have a programmatic dependency: only kernels can. Pass the target without programmatic()."));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "A ", what, " cannot have a programmatic dependency: only kernels can. Pass the target without programmatic()."));
 }
 
 absl::Status fill(LaunchTarget target, const FillParams& params) {

@@ -200,7 +200,7 @@ CUresult StreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   CUresult result = CUDA_SUCCESS;
   CUstream stream = find_stream(handle, &result);
   if (stream == nullptr) return result;
-  *status = stream->capture == nullptr    ? CU_STREAM_CAPTURE_STATUS_NONE
+  *status = stream->capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
             : stream->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                        : CU_STREAM_CAPTURE_STATUS_ACTIVE;
   return CUDA_SUCCESS;

@@ -1,5 +1,6 @@
 // Devices, contexts and the names of errors.
 #include <cstring>
+#include <utility>
 
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
@@ -9,12 +10,12 @@ namespace {
 
 // Read from an H200 (driver 580, CUDA 13.0): attribute and value. The rest is 0.
 constexpr std::pair<int, int> kAttributes[] = {
-    {1, 1024},     {2, 1024},     {3, 1024},      {4, 64},     {5, 2147483647}, {6, 65535},     {7, 65535},
-    {8, 49152},    {9, 65536},    {10, 32},       {11, 2147483647}, {12, 65536}, {13, 1980000}, {14, 512},
-    {15, 1},       {16, 132},     {19, 1},        {31, 1},     {32, 1},         {34, 6},        {36, 3201000},
-    {37, 6016},    {38, 62914560}, {39, 2048},    {40, 3},     {41, 1},         {75, 9},        {76, 0},
-    {78, 1},       {79, 1},       {80, 1},        {81, 233472}, {82, 65536},    {83, 1},        {87, 2},
-    {89, 1},       {90, 1},       {91, 1},        {95, 1},     {96, 1},         {97, 232448},   {106, 32},
+    {1, 1024},       {2, 1024},        {3, 1024},   {4, 64},          {5, 2147483647}, {6, 65535},    {7, 65535},
+    {8, 49152},      {9, 65536},       {10, 32},    {11, 2147483647}, {12, 65536},     {13, 1980000}, {14, 512},
+    {15, 1},         {16, 132},        {19, 1},     {31, 1},          {32, 1},         {34, 6},       {36, 3201000},
+    {37, 6016},      {38, 62914560},   {39, 2048},  {40, 3},          {41, 1},         {75, 9},       {76, 0},
+    {78, 1},         {79, 1},          {80, 1},     {81, 233472},     {82, 65536},     {83, 1},       {87, 2},
+    {89, 1},         {90, 1},          {91, 1},     {95, 1},          {96, 1},         {97, 232448},  {106, 32},
     {108, 39321600}, {109, 134217728}, {111, 1024}, {115, 1},
 };
 
@@ -23,7 +24,8 @@ struct ErrorName {
   const char* name;
   const char* text;
 };
-#define CGRT_ERROR(name, text) {name, #name, text}
+#define CGRT_ERROR(name, text) \
+  { name, #name, text }
 constexpr ErrorName kErrors[] = {
     CGRT_ERROR(CUDA_SUCCESS, "no error"),
     CGRT_ERROR(CUDA_ERROR_INVALID_VALUE, "a parameter is outside what the call takes"),
@@ -62,6 +64,11 @@ bool is_device(CUdevice device) { return device >= 0 && device < state->options.
 
 }  // namespace
 
+CUresult unsupported(std::string why) {
+  state->unsupported_text = std::move(why);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUcontext current_context() {
   const auto found = state->current.find(std::this_thread::get_id());
   return found == state->current.end() || found->second.empty() ? nullptr : found->second.back();
@@ -86,6 +93,11 @@ CUresult GetErrorName(CUresult result, const char** text) {
 }
 
 CUresult GetErrorString(CUresult result, const char** text) {
+  const Lock lock(state->mutex);
+  if (result == CUDA_ERROR_NOT_SUPPORTED && !state->unsupported_text.empty()) {
+    *text = state->unsupported_text.c_str();
+    return CUDA_SUCCESS;
+  }
   const ErrorName* error = find_error(result);
   *text = error != nullptr ? error->text : nullptr;
   return error != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

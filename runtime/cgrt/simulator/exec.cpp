@@ -20,9 +20,11 @@ std::unordered_map<CUgraphNode, std::size_t> positions_of(const CUgraph_st& grap
   return positions;
 }
 
-DependencyList dependencies_of(const CUgraphNode_st& node, const std::unordered_map<CUgraphNode, std::size_t>& positions) {
+DependencyList dependencies_of(const CUgraphNode_st& node,
+                               const std::unordered_map<CUgraphNode, std::size_t>& positions) {
   DependencyList list;
-  for (const Dependency& dependency : node.dependencies) list.emplace_back(positions.at(dependency.node), dependency.edge);
+  for (const Dependency& dependency : node.dependencies)
+    list.emplace_back(positions.at(dependency.node), dependency.edge);
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return list;
 }
@@ -72,8 +74,9 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   const auto found = state->graphs.find(handle);
   if (out == nullptr || found == state->graphs.end()) return CUDA_ERROR_INVALID_VALUE;
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  constexpr cuuint64_t kKnown = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-  if ((params->flags & ~kKnown) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  constexpr cuuint64_t kKnown =
+      CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  if ((params->flags & ~kKnown) != 0) return unsupported("the simulator does not have that instantiate flag");
   const CUgraph_st& graph = *found->second;
   auto exec = std::make_unique<CUgraphExec_st>();
   exec->positions = positions_of(graph);
@@ -120,8 +123,10 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   std::vector<MarkerRef> gates;
   if (exec->last_launch != nullptr) gates.push_back(exec->last_launch);
   exec->last_launch = std::make_shared<Marker>();
-  enqueue(stream, [nodes = exec->nodes, dependencies = exec->dependencies, kept = exec->kept] { run_nodes(nodes, dependencies); },
-          std::move(gates), exec->last_launch);
+  enqueue(
+      stream,
+      [nodes = exec->nodes, dependencies = exec->dependencies, kept = exec->kept] { run_nodes(nodes, dependencies); },
+      std::move(gates), exec->last_launch);
   return CUDA_SUCCESS;
 }
 

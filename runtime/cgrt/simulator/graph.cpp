@@ -87,7 +87,7 @@ CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data) {
       (*data)->fill = fill;
       break;
     }
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return unsupported("the simulator does not have that kind of node");
   }
   (*data)->type = params.type;
   return CUDA_SUCCESS;
@@ -142,7 +142,8 @@ CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes
   CUgraph_st* graph = find_graph(handle);
   if (graph == nullptr || out == nullptr || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<Dependency> dependencies;
-  if (const CUresult bad = check_dependencies(graph, nodes, edges, count, &dependencies); bad != CUDA_SUCCESS) return bad;
+  if (const CUresult bad = check_dependencies(graph, nodes, edges, count, &dependencies); bad != CUDA_SUCCESS)
+    return bad;
   NodeDataRef data;
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
   *out = append_node(*graph, std::move(data), std::move(dependencies));
@@ -187,7 +188,8 @@ CUresult GraphGetEdges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgra
   return CUDA_SUCCESS;
 }
 
-CUresult GraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* dependents, CUgraphEdgeData* edges, std::size_t* count) {
+CUresult GraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* dependents, CUgraphEdgeData* edges,
+                                    std::size_t* count) {
   const Lock lock(state->mutex);
   if (!state->nodes.contains(node)) return CUDA_ERROR_INVALID_VALUE;
   std::size_t listed = 0;
@@ -278,9 +280,8 @@ CUresult GraphRetainUserObject(CUgraph handle, CUuserObject object, unsigned cou
   if (graph == nullptr || !state->user_objects.contains(object) || count == 0) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->references += count;
   // Copied into executables and from there into launches in flight: the last copy releases.
-  graph->kept.push_back(std::shared_ptr<void>(object, [count](void* last) {
-    UserObjectRelease(static_cast<CUuserObject>(last), count);
-  }));
+  graph->kept.push_back(std::shared_ptr<void>(
+      object, [count](void* last) { UserObjectRelease(static_cast<CUuserObject>(last), count); }));
   return CUDA_SUCCESS;
 }
 

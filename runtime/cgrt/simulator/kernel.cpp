@@ -6,7 +6,6 @@
 #include <cstring>
 #include <string>
 
-#include "cgrt/base/log.h"
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
 
@@ -18,7 +17,8 @@ constexpr int kOptInShared = 232448;   // of an H200
 
 int max_dynamic_shared(const driver::KernelIdentity* kernel) {
   const auto found = state->max_dynamic_shared.find(kernel);
-  return found != state->max_dynamic_shared.end() ? found->second : kDefaultShared - kernel->resources.static_shared_bytes;
+  return found != state->max_dynamic_shared.end() ? found->second
+                                                  : kDefaultShared - kernel->resources.static_shared_bytes;
 }
 
 const driver::KernelIdentity* identity_of(CUkernel kernel) {
@@ -98,9 +98,8 @@ NodeDataRef kernel_data(const driver::KernelIdentity* kernel, CUcontext context,
 
 CUresult check_body(const NodeData& node) {
   if (node.type != CU_GRAPH_NODE_TYPE_KERNEL || node.kernel->host_body != nullptr) return CUDA_SUCCESS;
-  log_warning("Simulator: kernel \"" + std::string(node.kernel->name) +
-              "\" has no host body, so it cannot run here. Give it one with cgrt::host_body (cgrt/launch/kernel.h).");
-  return CUDA_ERROR_NOT_SUPPORTED;
+  return unsupported("kernel \"" + std::string(node.kernel->name) +
+                     "\" has no host body, so the simulator cannot run it; give it one with cgrt::host_body");
 }
 
 CUresult ResolveKernel(CUkernel* kernel, const driver::KernelIdentity* identity) {
@@ -139,7 +138,9 @@ CUresult KernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel 
   const Lock lock(state->mutex);
   const driver::KernelIdentity* kernel = identity_of(handle);
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_ERROR_NOT_SUPPORTED;
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+    return unsupported("the simulator cannot set that kernel attribute");
+  }
   if (value < 0 || value > kOptInShared - kernel->resources.static_shared_bytes) return CUDA_ERROR_INVALID_VALUE;
   state->max_dynamic_shared[kernel] = value;
   return CUDA_SUCCESS;
@@ -178,7 +179,9 @@ CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void*
   if (result != CUDA_SUCCESS) return result;
   bool programmatic = false;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
-    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) return CUDA_ERROR_NOT_SUPPORTED;
+    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+      return unsupported("the simulator does not have that launch attribute");
+    }
     programmatic = config->attrs[i].value.programmaticStreamSerializationAllowed != 0;
   }
   NodeDataRef data = kernel_data(kernel, stream->context, grid, block, config->sharedMemBytes, arguments);
@@ -191,7 +194,8 @@ CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void*
   return CUDA_SUCCESS;
 }
 
-CUresult OccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size, std::size_t shared_bytes) {
+CUresult OccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size,
+                                                   std::size_t shared_bytes) {
   const Lock lock(state->mutex);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   const driver::KernelIdentity* kernel = find_kernel(function);
@@ -200,8 +204,8 @@ CUresult OccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction funct
   const cudaOccFuncAttributes attributes = occupancy_function(kernel);
   const cudaOccDeviceState device_state;
   cudaOccResult occupancy;
-  if (cudaOccMaxActiveBlocksPerMultiprocessor(&occupancy, &device, &attributes, &device_state, block_size, shared_bytes) !=
-      CUDA_OCC_SUCCESS) {
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&occupancy, &device, &attributes, &device_state, block_size,
+                                              shared_bytes) != CUDA_OCC_SUCCESS) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   *blocks = occupancy.activeBlocksPerMultiprocessor;

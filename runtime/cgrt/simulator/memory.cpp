@@ -42,19 +42,19 @@ CUresult free_memory(CUdeviceptr address, bool on_device) {
   return CUDA_SUCCESS;
 }
 
-CUdeviceptr operand(CUmemorytype type, CUdeviceptr device, const void* host, std::size_t x, std::size_t y, std::size_t z,
-                    std::size_t pitch, std::size_t height) {
+CUdeviceptr operand(CUmemorytype type, CUdeviceptr device, const void* host, std::size_t x, std::size_t y,
+                    std::size_t z, std::size_t pitch, std::size_t height) {
   const CUdeviceptr base = type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
   return base + x + (z * height + y) * pitch;
 }
 
 CUdeviceptr source_of(const CUDA_MEMCPY3D& copy) {
-  return operand(copy.srcMemoryType, copy.srcDevice, copy.srcHost, copy.srcXInBytes, copy.srcY, copy.srcZ, copy.srcPitch,
-                 copy.srcHeight);
+  return operand(copy.srcMemoryType, copy.srcDevice, copy.srcHost, copy.srcXInBytes, copy.srcY, copy.srcZ,
+                 copy.srcPitch, copy.srcHeight);
 }
 CUdeviceptr destination_of(const CUDA_MEMCPY3D& copy) {
-  return operand(copy.dstMemoryType, copy.dstDevice, copy.dstHost, copy.dstXInBytes, copy.dstY, copy.dstZ, copy.dstPitch,
-                 copy.dstHeight);
+  return operand(copy.dstMemoryType, copy.dstDevice, copy.dstHost, copy.dstXInBytes, copy.dstY, copy.dstZ,
+                 copy.dstPitch, copy.dstHeight);
 }
 
 // Bytes from the first to the last that is touched.
@@ -108,21 +108,26 @@ bool is_accessible(CUdeviceptr address, std::size_t bytes) {
 }
 
 CUresult check_copy(const CUDA_MEMCPY3D& copy) {
-  if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
+  if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+    return unsupported("the simulator does not have arrays");
+  }
   if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (copy.Height > 1 && (copy.srcPitch < copy.WidthInBytes || copy.dstPitch < copy.WidthInBytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (copy.Height > 1 && (copy.srcPitch < copy.WidthInBytes || copy.dstPitch < copy.WidthInBytes))
+    return CUDA_ERROR_INVALID_VALUE;
   const std::size_t read = extent(copy.WidthInBytes, copy.Height, copy.Depth, copy.srcPitch, copy.srcHeight);
   const std::size_t written = extent(copy.WidthInBytes, copy.Height, copy.Depth, copy.dstPitch, copy.dstHeight);
   if (source_of(copy) == 0 || destination_of(copy) == 0) return CUDA_ERROR_INVALID_VALUE;
-  return is_accessible(source_of(copy), read) && is_accessible(destination_of(copy), written) ? CUDA_SUCCESS
-                                                                                              : CUDA_ERROR_INVALID_VALUE;
+  return is_accessible(source_of(copy), read) && is_accessible(destination_of(copy), written)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS& fill) {
   if (fill.elementSize != 1 && fill.elementSize != 2 && fill.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
   if (fill.width == 0 || fill.height == 0 || fill.dst % fill.elementSize != 0) return CUDA_ERROR_INVALID_VALUE;
   const std::size_t bytes = extent(fill.width * fill.elementSize, fill.height, 1, fill.pitch, fill.height);
-  return find_allocation(fill.dst) != nullptr && is_accessible(fill.dst, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return find_allocation(fill.dst) != nullptr && is_accessible(fill.dst, bytes) ? CUDA_SUCCESS
+                                                                                : CUDA_ERROR_INVALID_VALUE;
 }
 
 void run_copy(const CUDA_MEMCPY3D& copy) {
@@ -220,7 +225,9 @@ CUresult PointerGetAttributes(unsigned count, CUpointer_attribute* attributes, v
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         put(static_cast<unsigned>(allocation.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST));
         break;
-      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(allocation.context != nullptr ? allocation.context->device : 0); break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        put(allocation.context != nullptr ? allocation.context->device : 0);
+        break;
       case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put(found != nullptr ? found->first : CUdeviceptr{0}); break;
       case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put(allocation.bytes); break;
       case CU_POINTER_ATTRIBUTE_BUFFER_ID: put(static_cast<unsigned long long>(allocation.buffer_id)); break;
@@ -228,7 +235,7 @@ CUresult PointerGetAttributes(unsigned count, CUpointer_attribute* attributes, v
       case CU_POINTER_ATTRIBUTE_CONTEXT: put(allocation.context); break;
       case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       case CU_POINTER_ATTRIBUTE_HOST_POINTER: put(address); break;
-      default: return CUDA_ERROR_NOT_SUPPORTED;
+      default: return unsupported("the simulator does not have that pointer attribute");
     }
   }
   return CUDA_SUCCESS;

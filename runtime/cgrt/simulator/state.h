@@ -17,6 +17,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -85,8 +86,8 @@ struct CUstream_st {
 };
 struct CUevent_st {
   bool timing = false;
-  cgrt::simulator::MarkerRef record;   // null: never recorded
-  std::uint64_t capture_id = 0;        // not 0: last recorded in that capture
+  cgrt::simulator::MarkerRef record;  // null: never recorded
+  std::uint64_t capture_id = 0;       // not 0: last recorded in that capture
   std::vector<cgrt::simulator::Dependency> frontier;
 };
 struct CUgraphNode_st {
@@ -161,6 +162,8 @@ struct State {
   std::unordered_set<CUgraphNode> nodes;  // of live graphs and of captures
   std::unordered_map<CUgraphExec, std::unique_ptr<CUgraphExec_st>> execs;
   std::unordered_map<CUuserObject, std::unique_ptr<CUuserObject_st>> user_objects;
+
+  std::string unsupported_text;  // what the last CUDA_ERROR_NOT_SUPPORTED was about
 };
 
 // The one simulator in force; never null while a call can reach it.
@@ -169,6 +172,8 @@ extern State* state;
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 // device.cpp
+// CUDA_ERROR_NOT_SUPPORTED; cuGetErrorString will say why.
+CUresult unsupported(std::string why);
 CUcontext current_context();
 bool is_context(CUcontext context);
 
@@ -208,7 +213,7 @@ CUfunction function_of(const driver::KernelIdentity* kernel, CUcontext context);
 CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 block, unsigned shared_bytes);
 NodeDataRef kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
                         unsigned shared_bytes, void** arguments);
-// 801, said once in the log, when the kernel has no host body.
+// 801, with its name, when the kernel has no host body.
 CUresult check_body(const NodeData& node);
 
 // graph.cpp
@@ -217,6 +222,5 @@ CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data);
 CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Dependency> dependencies);
 void forget_nodes(const CUgraph_st& graph);
 void run_node(const NodeData& node);
-
 
 }  // namespace cgrt::simulator

@@ -15,9 +15,7 @@ bool is_runnable(const CUstream_st& stream) {
   return std::none_of(gates.begin(), gates.end(), is_pending);
 }
 
-CUevent find_event(CUevent handle) {
-  return handle != nullptr && state->events.contains(handle) ? handle : nullptr;
-}
+CUevent find_event(CUevent handle) { return handle != nullptr && state->events.contains(handle) ? handle : nullptr; }
 
 // What a query or a wait of an event must look at before its work.
 CUresult check_event(CUevent event) {
@@ -226,7 +224,7 @@ CUresult EventElapsedTime(float*, CUevent start, CUevent end) {
     if (find_event(event) == nullptr || !event->timing || event->record == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   }
   if (is_pending(start->record) || is_pending(end->record)) return CUDA_ERROR_NOT_READY;
-  return CUDA_ERROR_NOT_SUPPORTED;  // there is no GPU time to tell
+  return unsupported("the simulator has no GPU time to tell");
 }
 
 }  // namespace cgrt::simulator

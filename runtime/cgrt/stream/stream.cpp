@@ -24,8 +24,9 @@ absl::StatusOr<Completion> StreamRef::completion() const {
 absl::StatusOr<bool> StreamRef::is_complete() const {
   CGRT_ASSIGN_OR_RETURN(Completion answer, completion());
   if (answer != Completion::kCaptured) return answer == Completion::kDone;
-  return driver::annotate(driver::to_status(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "cuStreamIsCapturing"),
-                          "The stream is being captured, so there is no work to wait for; ask after the graph's launch");
+  return driver::annotate(
+      driver::to_status(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "cuStreamIsCapturing"),
+      "The stream is being captured, so there is no work to wait for; ask after the graph's launch");
 }
 
 absl::StatusOr<bool> StreamRef::is_capturing() const {
@@ -60,8 +61,8 @@ absl::StatusOr<Stream> Stream::create(ContextRef context, StreamOptions options)
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
   CUstream stream = nullptr;
   const unsigned flags = options.kind == StreamKind::kNonBlocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
-  CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().StreamCreateWithPriority(&stream, flags, options.priority), "cuStreamCreateWithPriority"));
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().StreamCreateWithPriority(&stream, flags, options.priority),
+                                         "cuStreamCreateWithPriority"));
   return Stream(stream, handle);
 }
 

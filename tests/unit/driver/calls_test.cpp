@@ -47,7 +47,9 @@ TEST_CASE("each operation makes a fixed number of driver calls", "[driver][calls
   CHECK(count([&] { return step(cursor.programmatic()); }) == 2);
   CHECK(count([&] { return copy(cursor, x, x + 32, 64); }) == 1);
   CHECK(count([&] { return fill32(cursor, x, 0, 8); }) == 1);
-  CHECK(count([&] { return graph.add_kernel(after(kernel, copied), kConfig, scale_kernel(), x, x, 1.0f, 64).status(); }) == 2);
+  CHECK(count([&] {
+          return graph.add_kernel(after(kernel, copied), kConfig, scale_kernel(), x, x, 1.0f, 64).status();
+        }) == 2);
   CHECK(count([&] { return graph.add_empty({}).status(); }) == 1);
   CHECK(count([&] { return copy(stream.ref(), x, x + 32, 64); }) == 1);
   CHECK(count([&] { return fill32(stream.ref(), x, 0, 8); }) == 1);
@@ -68,16 +70,17 @@ TEST_CASE("each operation makes a fixed number of driver calls", "[driver][calls
   CHECK(count([&] { return stream.ref().synchronize(); }) == 1);
   CHECK(count([&] { return event.ref().synchronize(); }) == 1);
   CHECK(count([&] { return stream.ref().is_capturing().status(); }) == 1);
-  CHECK(count([&] { return event.ref().completion().status(); }) == 3);   // the query inside a relaxed capture mode
-  CHECK(count([&] { return stream.ref().completion().status(); }) == 4);  // and "is it capturing?", else the query kills that capture
+  CHECK(count([&] { return event.ref().completion().status(); }) == 3);  // the query inside a relaxed capture mode
+  CHECK(count([&] { return stream.ref().completion().status(); }) ==
+        4);  // and "is it capturing?", else the query kills that capture
   CHECK(count([&] { return suggest_config(scale_kernel(), device, 64).status(); }) == 0);
   CHECK(count([&] { return suggest_config(scale_kernel(), stream.ref(), 64).status(); }) == 0);
 
-  CHECK(count([&] { return Graph::create(device).status(); }) == 2);              // with its destruction
-  CHECK(count([&] { return instantiate(same).status(); }) == 4);                  // push, pop, destroy
-  CHECK(count([&] { return Stream::create(device).status(); }) == 4);             // push, pop, destroy
-  CHECK(count([&] { return DeviceBuffer::create(device, 64).status(); }) == 4);   // push, pop, free
-  CHECK(count([&] { return capture(stream.ref(), step).status(); }) == 4);        // begin, launch, end, destroy
+  CHECK(count([&] { return Graph::create(device).status(); }) == 2);             // with its destruction
+  CHECK(count([&] { return instantiate(same).status(); }) == 4);                 // push, pop, destroy
+  CHECK(count([&] { return Stream::create(device).status(); }) == 4);            // push, pop, destroy
+  CHECK(count([&] { return DeviceBuffer::create(device, 64).status(); }) == 4);  // push, pop, free
+  CHECK(count([&] { return capture(stream.ref(), step).status(); }) == 4);       // begin, launch, end, destroy
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "cgrt/inspect/record.h"
+#include "cgrt/inspect/text_file.h"
 
 #include <unistd.h>
 
@@ -158,11 +159,11 @@ TEST_CASE("a text file is replaced", "[inspect][record]") {
 TEST_CASE("a file that cannot be written is named", "[inspect][record]") {
   CHECK_THAT(write_text_file("no_such_folder/a.json", ""),
              StatusIs(absl::StatusCode::kNotFound, "no_such_folder/a.json"));
-  CHECK_THAT(write_text_file("/", ""), StatusIs(absl::StatusCode::kInternal, "/: cannot be opened"));
+  CHECK_THAT(write_text_file("/", ""), StatusIs(absl::StatusCode::kFailedPrecondition, "/: cannot be opened"));
 }
 
 TEST_CASE("a full disk is an error", "[inspect][record]") {
-  CHECK_THAT(write_text_file("/dev/full", "text"), StatusIs(absl::StatusCode::kInternal, "/dev/full"));
+  CHECK_THAT(write_text_file("/dev/full", "text"), StatusIs(absl::StatusCode::kResourceExhausted, "/dev/full"));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 """Prints a record (any program's: schema cgrt-record-1) as the Markdown table of a README.
 
     table.py records/h200.json
-    table.py records/h200.json --rows graph_launch capture
+    table.py records/h200.json --rows graph_launch capture --where 1 1000
 
 The same record gives the same text. Rows stand in the record's order.
 """
@@ -85,12 +85,19 @@ def main():
     parser = argparse.ArgumentParser(description="Prints a record of measured figures as a Markdown table.")
     parser.add_argument("file", help="a record, schema " + SCHEMA)
     parser.add_argument("--rows", nargs="+", default=[], metavar="NAME", help="only the rows of these names")
+    parser.add_argument("--where", type=int, nargs="+", default=[], metavar="N", help="only these values of the first parameter")
+    parser.add_argument("--title", action="store_true", help="only the line that says where and when it was measured")
     options = parser.parse_args()
 
     record = read_record(options.file)
     rows = select(record, options.rows)
     if not rows:
         sys.exit(f"table.py: {options.file} has no rows")
+    if options.where:
+        rows = [row for row in rows if next(iter(row["params"].values()), None) in options.where]
+    if options.title:
+        print(caption(record, rows))
+        return
     print(markdown(record, rows))
     print()
     print(caption(record, rows))
