@@ -54,17 +54,11 @@ auto synchronize(const Setup& setup) {
   return [stream = setup.stream.ref()] { return stream.synchronize(); };
 }
 
-// Updates alternate between `first` and `second`.
-absl::StatusOr<Side> update(const Setup& setup, int nodes, Arrays first, Arrays second) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, nodes));
-  auto graphs = std::make_shared<std::vector<Graph>>();
-  for (const Arrays arrays : {first, second}) {
-    CGRT_ASSIGN_OR_RETURN(Graph graph, make_chain(setup, nodes, arrays));
-    graphs->push_back(std::move(graph));
-  }
-  return Side{.run = [exec, graphs, next = 0](int repeats) mutable -> absl::Status {
-    for (int i = 0; i < repeats; ++i, next ^= 1) {
-      CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report, exec->update((*graphs)[static_cast<unsigned>(next)]));
+absl::StatusOr<Side> update(const Setup& setup, int nodes, Arrays first) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Updated> updated, update_objects(setup, nodes, first));
+  return Side{.run = [updated](int repeats) -> absl::Status {
+    for (int i = 0; i < repeats; ++i) {
+      CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report, updated->exec.update(updated->graphs[updated->next++ & 1]));
       if (report.rung != cgrt::UpdateRung::kWholeGraph) return absl::InternalError(report.text);
     }
     return absl::OkStatus();
@@ -72,6 +66,22 @@ absl::StatusOr<Side> update(const Setup& setup, int nodes, Arrays first, Arrays 
 }
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<Updated>> update_objects(const Setup& setup, int nodes, Setup::Arrays first) {
+  // Kept as long as a side uses it: the second side of a case gets what the first made.
+  static std::weak_ptr<Updated> latest;
+  std::shared_ptr<Updated> found = latest.lock();
+  if (found != nullptr && found->nodes == nodes && found->first.out == first.out) return found;
+  CGRT_ASSIGN_OR_RETURN(Graph a, make_chain(setup, nodes, first));
+  CGRT_ASSIGN_OR_RETURN(Graph b, make_chain(setup, nodes, setup.arrays()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, cgrt::instantiate(b));
+  std::vector<Graph> graphs;
+  graphs.push_back(std::move(a));
+  graphs.push_back(std::move(b));
+  found = std::make_shared<Updated>(Updated{nodes, first, std::move(exec), std::move(graphs)});
+  latest = found;
+  return found;
+}
 
 absl::StatusOr<Side> graph_launch(const Setup& setup, int nodes) {
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, nodes));
@@ -174,11 +184,11 @@ absl::StatusOr<Side> set_params(const Setup& setup, int nodes) {
 }
 
 absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes) {
-  return update(setup, nodes, setup.arrays(), setup.arrays());
+  return update(setup, nodes, setup.arrays());
 }
 
 absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes) {
-  return update(setup, nodes, setup.swapped_arrays(), setup.arrays());
+  return update(setup, nodes, setup.swapped_arrays());
 }
 
 absl::StatusOr<Side> eager_launch(const Setup& setup, int) {

@@ -1,11 +1,27 @@
 // The operations as a user of cgrt writes them. Each has its twin of the same name in raw.h.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "absl/status/statusor.h"
+#include "cgrt/exec/graph_exec.h"
+#include "cgrt/graph/graph.h"
 #include "measure.h"
 #include "setup.h"
 
 namespace graphbench::own {
+
+// An executable and the two graphs that its updates alternate with. Both sides of a case work on the
+// same ones: with objects of their own they would compare where the allocator had put them.
+struct Updated {
+  int nodes;
+  Setup::Arrays first;
+  cgrt::GraphExec exec;
+  std::vector<cgrt::Graph> graphs;
+  unsigned next = 0;
+};
+absl::StatusOr<std::shared_ptr<Updated>> update_objects(const Setup& setup, int nodes, Setup::Arrays first);
 
 // The chain has `nodes` kernels; operations that need none ignore it. The setup must outlive the side.
 absl::StatusOr<Side> graph_launch(const Setup& setup, int nodes);

@@ -18,6 +18,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
+#include "own.h"  // the objects of update alone
 
 namespace graphbench::raw {
 namespace {
@@ -174,18 +175,14 @@ absl::Status repeat(int repeats, const char* name, Call call) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Side> update(const Setup& setup, int nodes, Setup::Arrays first, Setup::Arrays second) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<ExecHandle> exec, make_exec(setup, nodes));
-  auto graphs = std::make_shared<Graphs>();
-  for (const Setup::Arrays arrays : {first, second}) {
-    CGRT_ASSIGN_OR_RETURN(Chain chain, make_chain(setup, nodes, arrays));
-    graphs->push_back(std::move(chain.graph));
-  }
-  return Side{.run = [exec, graphs, next = 0u, call = api().GraphExecUpdate](int repeats) mutable {
-    const CUgraph others[] = {(*graphs)[0].get(), (*graphs)[1].get()};
+absl::StatusOr<Side> update(const Setup& setup, int nodes, Setup::Arrays first) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<own::Updated> updated, own::update_objects(setup, nodes, first));
+  return Side{.run = [updated, call = api().GraphExecUpdate](int repeats) {
+    const CUgraphExec exec = updated->exec.get();
+    const CUgraph others[] = {updated->graphs[0].ref().get(), updated->graphs[1].ref().get()};
     return repeat(repeats, "cuGraphExecUpdate", [&](int) {
       CUgraphExecUpdateResultInfo info;
-      return call(exec->get(), others[next++ & 1], &info);
+      return call(exec, others[updated->next++ & 1], &info);
     });
   }};
 }
@@ -235,11 +232,11 @@ absl::StatusOr<Side> instantiate(const Setup& setup, int nodes) {
 }
 
 absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes) {
-  return update(setup, nodes, setup.arrays(), setup.arrays());
+  return update(setup, nodes, setup.arrays());
 }
 
 absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes) {
-  return update(setup, nodes, setup.swapped_arrays(), setup.arrays());
+  return update(setup, nodes, setup.swapped_arrays());
 }
 
 absl::StatusOr<Side> eager_launch(const Setup& setup, int) {

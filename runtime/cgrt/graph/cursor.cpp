@@ -11,8 +11,8 @@ Cursor::Cursor(internal::GraphState& state, Dependencies dependencies)
     : state_(&state), frontier_(dependencies.begin(), dependencies.end()) {}
 
 void Cursor::advance(NodeRef node) {
-  frontier_.clear();
-  frontier_.push_back(node);
+  frontier_.resize(1, Dependency(node));
+  frontier_.front() = Dependency(node);
 }
 
 void Cursor::join(const Cursor& other) {

@@ -115,11 +115,12 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
   CUDA_KERNEL_NODE_PARAMS kernel{};
   CGRT_RETURN_IF_ERROR(set_kernel_params(kernel, state.context, launch));
   if (!state.is_scope_noted()) CGRT_RETURN_IF_ERROR(driver::to_status(state.note_scope(), "cuGraphGetNodes"));
-  const DriverDependencies driver_dependencies(dependencies);
-  if (driver_dependencies.edges.empty()) {  // the call of its own is cheaper than cuGraphAddNode
-    CUgraphNode node = nullptr;
-    const CUresult result = driver::api().GraphAddKernelNode(
-        &node, state.handle.get(), driver_dependencies.nodes.data(), driver_dependencies.nodes.size(), &kernel);
+  // Most nodes wait for one other or none, and the kernel's own call is cheaper than cuGraphAddNode.
+  CUgraphNode node = nullptr;
+  if (dependencies.empty() || (dependencies.size() == 1 && dependencies.front().kind == EdgeKind::kFull)) {
+    const CUgraphNode before = dependencies.empty() ? nullptr : dependencies.front().node.get();
+    const CUresult result =
+        driver::api().GraphAddKernelNode(&node, state.handle.get(), &before, dependencies.size(), &kernel);
     if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return KernelNode(node);
     return explain_launch(driver::to_status(result, "cuGraphAddKernelNode"), launch);
   }
@@ -127,9 +128,9 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
   params.type = CU_GRAPH_NODE_TYPE_KERNEL;
   static_assert(sizeof(params.kernel) == sizeof(kernel));  // v3 and v2 differ in what they promise only
   std::memcpy(&params.kernel, &kernel, sizeof(kernel));
-  absl::StatusOr<CUgraphNode> node = add_node(state, driver_dependencies, params);
-  if (ABSL_PREDICT_FALSE(!node.ok())) return explain_launch(node.status(), launch);
-  return KernelNode(*node);
+  absl::StatusOr<CUgraphNode> added = add_node(state, DriverDependencies(dependencies), params);
+  if (ABSL_PREDICT_FALSE(!added.ok())) return explain_launch(added.status(), launch);
+  return KernelNode(*added);
 }
 
 absl::StatusOr<MemcpyNode> add_copy(GraphState& state, Dependencies dependencies, const CopyParams& copy) {
