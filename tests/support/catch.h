@@ -3,6 +3,9 @@
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+namespace Catch {
+using Matchers::MatcherBase;  // where version 2 has it
+}
 #else
 #include <catch2/catch.hpp>
 #endif
