@@ -84,6 +84,8 @@ const std::vector<Case>& all_cases() {
        "raw cuLaunchKernelEx + cuStreamSynchronize", 10, 100, true, false, true},
       {"graph_over_eager", kMicroseconds, kGraphWins, own::graph_launch_sync, own::eager_chain, "cgrt eager_chain", 10,
        100},
+      {"programmatic_over_eager", kMicroseconds, kGraphWins, own::programmatic_launch_sync, own::eager_chain,
+       "cgrt eager_chain", 10, 100},
       {"eager_launch", kNanoseconds, kThin, own::eager_launch, raw::eager_launch, "raw cuLaunchKernelEx", 100, INT_MAX,
        false},
       {"event_query", kNanoseconds, kThin, own::event_query, raw::event_query, "raw cuEventQuery", 500, INT_MAX, false},

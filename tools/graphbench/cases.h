@@ -31,9 +31,9 @@ struct Case {
   // than `node_budget` nodes together: what is in flight or alive at once stays small.
   int most;
   int node_budget;
-  bool by_nodes = true;             // a row for each number of nodes; else one row
-  bool peer_needs_driver = false;   // calls that are not in cgrt's table, so not on the simulator
-  bool is_call_per_node = false;  // an operation is as many calls as nodes
+  bool by_nodes = true;            // a row for each number of nodes; else one row
+  bool peer_needs_driver = false;  // calls that are not in cgrt's table, so not on the simulator
+  bool is_call_per_node = false;   // an operation is as many calls as nodes
 };
 
 const std::vector<Case>& all_cases();

@@ -18,6 +18,7 @@ namespace {
 
 using cgrt::Completion;
 using cgrt::Cursor;
+using cgrt::EdgeKind;
 using cgrt::Graph;
 using cgrt::GraphExec;
 using cgrt::KernelNode;
@@ -35,19 +36,30 @@ absl::Status launch_chain(const Setup& setup, LaunchTarget target, int nodes, Ar
   return absl::OkStatus();
 }
 
-absl::StatusOr<Graph> make_chain(const Setup& setup, int nodes, Arrays arrays) {
+absl::StatusOr<Graph> make_chain(const Setup& setup, int nodes, Arrays arrays, EdgeKind edges = EdgeKind::kFull) {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(setup.context));
   Cursor cursor = graph.cursor();
-  CGRT_RETURN_IF_ERROR(launch_chain(setup, cursor, nodes, arrays));
+  const LaunchTarget target = edges == EdgeKind::kFull ? LaunchTarget(cursor) : cursor.programmatic();
+  CGRT_RETURN_IF_ERROR(launch_chain(setup, target, nodes, arrays));
   return graph;
 }
 
-absl::StatusOr<std::shared_ptr<GraphExec>> make_exec(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(const Graph graph, make_chain(setup, nodes, setup.arrays()));
+absl::StatusOr<std::shared_ptr<GraphExec>> make_exec(const Setup& setup, int nodes, EdgeKind edges = EdgeKind::kFull) {
+  CGRT_ASSIGN_OR_RETURN(const Graph graph, make_chain(setup, nodes, setup.arrays(), edges));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, cgrt::instantiate(graph));
   CGRT_RETURN_IF_ERROR(exec.upload(setup.stream.ref()));
   CGRT_RETURN_IF_ERROR(setup.stream.ref().synchronize());
   return std::make_shared<GraphExec>(std::move(exec));
+}
+
+Side launch_and_wait(const Setup& setup, std::shared_ptr<GraphExec> exec) {
+  return Side{.run = [exec = std::move(exec), stream = setup.stream.ref()](int repeats) -> absl::Status {
+    for (int i = 0; i < repeats; ++i) {
+      CGRT_RETURN_IF_ERROR(exec->launch(stream));
+      CGRT_RETURN_IF_ERROR(stream.synchronize());
+    }
+    return absl::OkStatus();
+  }};
 }
 
 auto synchronize(const Setup& setup) {
@@ -58,7 +70,8 @@ absl::StatusOr<Side> update(const Setup& setup, int nodes, Arrays first) {
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Updated> updated, update_objects(setup, nodes, first));
   return Side{.run = [updated](int repeats) -> absl::Status {
     for (int i = 0; i < repeats; ++i) {
-      CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report, updated->exec.update(updated->graphs[updated->next++ & 1]));
+      CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report,
+                            updated->exec.update(updated->graphs[updated->next++ & 1]));
       if (report.rung != cgrt::UpdateRung::kWholeGraph) return absl::InternalError(report.text);
     }
     return absl::OkStatus();
@@ -75,6 +88,8 @@ absl::StatusOr<std::shared_ptr<Updated>> update_objects(const Setup& setup, int 
   CGRT_ASSIGN_OR_RETURN(Graph a, make_chain(setup, nodes, first));
   CGRT_ASSIGN_OR_RETURN(Graph b, make_chain(setup, nodes, setup.arrays()));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, cgrt::instantiate(b));
+  CGRT_RETURN_IF_ERROR(exec.upload(setup.stream.ref()));
+  CGRT_RETURN_IF_ERROR(setup.stream.ref().synchronize());
   std::vector<Graph> graphs;
   graphs.push_back(std::move(a));
   graphs.push_back(std::move(b));
@@ -94,13 +109,12 @@ absl::StatusOr<Side> graph_launch(const Setup& setup, int nodes) {
 
 absl::StatusOr<Side> graph_launch_sync(const Setup& setup, int nodes) {
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, nodes));
-  return Side{.run = [exec, stream = setup.stream.ref()](int repeats) -> absl::Status {
-    for (int i = 0; i < repeats; ++i) {
-      CGRT_RETURN_IF_ERROR(exec->launch(stream));
-      CGRT_RETURN_IF_ERROR(stream.synchronize());
-    }
-    return absl::OkStatus();
-  }};
+  return launch_and_wait(setup, std::move(exec));
+}
+
+absl::StatusOr<Side> programmatic_launch_sync(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, nodes, EdgeKind::kProgrammatic));
+  return launch_and_wait(setup, std::move(exec));
 }
 
 absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes) {
@@ -183,9 +197,7 @@ absl::StatusOr<Side> set_params(const Setup& setup, int nodes) {
   }};
 }
 
-absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes) {
-  return update(setup, nodes, setup.arrays());
-}
+absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes) { return update(setup, nodes, setup.arrays()); }
 
 absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes) {
   return update(setup, nodes, setup.swapped_arrays());

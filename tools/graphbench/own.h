@@ -26,6 +26,8 @@ absl::StatusOr<std::shared_ptr<Updated>> update_objects(const Setup& setup, int 
 // The chain has `nodes` kernels; operations that need none ignore it. The setup must outlive the side.
 absl::StatusOr<Side> graph_launch(const Setup& setup, int nodes);
 absl::StatusOr<Side> graph_launch_sync(const Setup& setup, int nodes);
+// The same chain with programmatic edges.
+absl::StatusOr<Side> programmatic_launch_sync(const Setup& setup, int nodes);
 absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes);
 absl::StatusOr<Side> capture(const Setup& setup, int nodes);
 absl::StatusOr<Side> instantiate(const Setup& setup, int nodes);

@@ -231,9 +231,7 @@ absl::StatusOr<Side> instantiate(const Setup& setup, int nodes) {
               .settle = [execs] { return execs->clear(), absl::OkStatus(); }};
 }
 
-absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes) {
-  return update(setup, nodes, setup.arrays());
-}
+absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes) { return update(setup, nodes, setup.arrays()); }
 
 absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes) {
   return update(setup, nodes, setup.swapped_arrays());

@@ -20,6 +20,10 @@ __device__ float4 apply(float4 a, float4 b, float alpha) {
           apply<kOp>(a.w, b.w, alpha)};
 }
 
+__device__ bool aligned_to_pack(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(float4) == 0;
+}
+
 template <ElementwiseOp kOp>
 constexpr bool kTwo = takes_two_inputs(kOp);
 
@@ -27,32 +31,32 @@ constexpr bool kTwo = takes_two_inputs(kOp);
 // few bytes in flight for Hopper's memory. Misaligned arrays go element by element. Alignment is
 // looked at here and not at plan time, so that new pointers never need another kernel.
 template <ElementwiseOp kOp>
-__global__ void __launch_bounds__(256)
-    elementwise(float* out, const float* a, const float* b, float alpha, std::uint64_t count) {
+__global__ void __launch_bounds__(256) elementwise(float* out, const float* a, const float* b, float alpha,
+                                                   std::uint64_t count) {
   const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
+  std::uint64_t first = 0;
   // The results of a predecessor are not touched before this; without a programmatic edge it is free.
 #if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
 #endif
-  const auto addresses = reinterpret_cast<std::uintptr_t>(out) | reinterpret_cast<std::uintptr_t>(a) |
-                         (kTwo<kOp> ? reinterpret_cast<std::uintptr_t>(b) : 0);
-  const std::uint64_t packs = addresses % sizeof(float4) == 0 ? count / 4 : 0;
-  const auto* a4 = reinterpret_cast<const float4*>(a);
-  const auto* b4 = reinterpret_cast<const float4*>(b);
-  auto* out4 = reinterpret_cast<float4*>(out);
-  std::uint64_t i = thread;
-  for (; i + threads < packs; i += 2 * threads) {
-    const float4 a_0 = a4[i], a_1 = a4[i + threads];
-    const float4 b_0 = kTwo<kOp> ? b4[i] : float4{}, b_1 = kTwo<kOp> ? b4[i + threads] : float4{};
-    out4[i] = apply<kOp>(a_0, b_0, alpha);
-    out4[i + threads] = apply<kOp>(a_1, b_1, alpha);
-  }
-  if (i < packs) out4[i] = apply<kOp>(a4[i], kTwo<kOp> ? b4[i] : float4{}, alpha);
-  if (packs * 4 != count) {
-    for (i = packs * 4 + thread; i < count; i += threads) {
-      out[i] = apply<kOp>(a[i], kTwo<kOp> ? b[i] : 0.0f, alpha);
+  if (aligned_to_pack(out) && aligned_to_pack(a) && (!kTwo<kOp> || aligned_to_pack(b))) {
+    const std::uint64_t packs = count / 4;
+    const auto* a4 = reinterpret_cast<const float4*>(a);
+    const auto* b4 = reinterpret_cast<const float4*>(b);
+    auto* out4 = reinterpret_cast<float4*>(out);
+    std::uint64_t i = thread;
+    for (; i + threads < packs; i += 2 * threads) {
+      const float4 a_0 = a4[i], a_1 = a4[i + threads];
+      const float4 b_0 = kTwo<kOp> ? b4[i] : float4{}, b_1 = kTwo<kOp> ? b4[i + threads] : float4{};
+      out4[i] = apply<kOp>(a_0, b_0, alpha);
+      out4[i + threads] = apply<kOp>(a_1, b_1, alpha);
     }
+    if (i < packs) out4[i] = apply<kOp>(a4[i], kTwo<kOp> ? b4[i] : float4{}, alpha);
+    first = packs * 4;
+  }
+  for (std::uint64_t i = first + thread; i < count; i += threads) {
+    out[i] = apply<kOp>(a[i], kTwo<kOp> ? b[i] : 0.0f, alpha);
   }
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -64,17 +68,16 @@ __global__ void __launch_bounds__(256)
 
 template <>
 inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kScale>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kScale>,
-                   {.registers = 24, .max_threads = 256});
+    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kScale>, {.registers = 24, .max_threads = 256});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAdd>> = cgrt::HostBody(
-    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAdd>, {.registers = 32, .max_threads = 256});
+inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAdd>> =
+    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAdd>, {.registers = 32, .max_threads = 256});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kMul>> = cgrt::HostBody(
-    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kMul>, {.registers = 32, .max_threads = 256});
+inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kMul>> =
+    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kMul>, {.registers = 32, .max_threads = 256});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAxpy>> = cgrt::HostBody(
-    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAxpy>, {.registers = 32, .max_threads = 256});
+inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAxpy>> =
+    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAxpy>, {.registers = 32, .max_threads = 256});
 
 namespace cgrt::kernels {
 
