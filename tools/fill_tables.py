@@ -1,0 +1,17 @@
+#!/usr/bin/env python3
+"""Writes the tables of README.md anew: each stands between <!-- table: COMMAND --> and <!-- end -->
+and is what COMMAND prints. A test fails when they differ."""
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def fill(match):
+    made = subprocess.run(match.group(1).split(), cwd=ROOT, capture_output=True, text=True, check=True)
+    return f"<!-- table: {match.group(1)} -->\n{made.stdout.strip()}\n<!-- end -->"
+
+
+readme = ROOT / "README.md"
+readme.write_text(re.sub(r"<!-- table: (.*?) -->\n.*?<!-- end -->", fill, readme.read_text(), flags=re.S))
