@@ -94,7 +94,7 @@ def main():
     if not rows:
         sys.exit(f"table.py: {options.file} has no rows")
     if options.where:
-        rows = [row for row in rows if next(iter(row["params"].values()), None) in options.where]
+        rows = [row for row in rows if not row["params"] or next(iter(row["params"].values())) in options.where]
     if options.title:
         print(caption(record, rows))
         return
