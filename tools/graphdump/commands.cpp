@@ -44,7 +44,9 @@ int run_diff(const DiffOptions& options) {
 
   const auto difference = cgrt::ir::first_difference(*a, *b);
   if (!difference.has_value()) {
-    return print(absl::StrCat("same graph: ", a->nodes.size(), " nodes, ", a->edges.size(), " edges\n"), "", kOk);
+    return print(absl::StrCat("same graph: ", a->nodes.size(), a->nodes.size() == 1 ? " node, " : " nodes, ",
+                              a->edges.size(), a->edges.size() == 1 ? " edge\n" : " edges\n"),
+                 "", kOk);
   }
   std::string out = absl::StrCat(difference->where, "\n  ", options.a, ": ", difference->a, "\n  ", options.b, ": ",
                                  difference->b, "\n");

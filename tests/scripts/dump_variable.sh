@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# dump_variable.sh PROGRAM GRAPHDUMP: a program that never mentions dumping writes every graph that it
+# instantiates when CGRT_DUMP_DIR is set, and none when it is not.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/dump"
+(cd "$work" && CGRT_DUMP_DIR="$work/dump" "$1" >/dev/null && "$1" >/dev/null)
+files=("$work"/dump/*.cgrt.json)
+[ "${#files[@]}" -eq 2 ] || { echo "2 graphs were instantiated, ${#files[@]} written"; exit 1; }
+for file in "${files[@]}"; do "$2" show "$file"; done
+"$2" diff "${files[@]}"
