@@ -17,9 +17,8 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, bool on_device) {
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   std::size_t& used = state->used_bytes[static_cast<std::size_t>(context->device)];
-  if (on_device && (bytes > state->options.memory_bytes || used > state->options.memory_bytes - bytes)) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (bytes > state->options.memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (on_device && used > state->options.memory_bytes - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   void* address = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   if (address == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   std::memset(address, 0xA5, bytes);
@@ -125,6 +124,7 @@ CUresult check_copy(const CUDA_MEMCPY3D& copy) {
 CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS& fill) {
   if (fill.elementSize != 1 && fill.elementSize != 2 && fill.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
   if (fill.width == 0 || fill.height == 0 || fill.dst % fill.elementSize != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (fill.width > state->options.memory_bytes) return CUDA_ERROR_INVALID_VALUE;  // before the product wraps
   const std::size_t bytes = extent(fill.width * fill.elementSize, fill.height, 1, fill.pitch, fill.height);
   return find_allocation(fill.dst) != nullptr && is_accessible(fill.dst, bytes) ? CUDA_SUCCESS
                                                                                 : CUDA_ERROR_INVALID_VALUE;
@@ -198,7 +198,9 @@ CUresult MemcpyAsync(CUdeviceptr destination, CUdeviceptr source, std::size_t by
   } else {
     enqueue(stream, [data] { run_copy(data->copy); });
   }
-  return CUDA_SUCCESS;
+  if (find_allocation(destination) != nullptr) return CUDA_SUCCESS;
+  // Into pageable memory the driver returns only when the bytes are there.
+  return run_until([done = stream->last] { return done->done; });
 }
 
 CUresult MemsetD8Async(CUdeviceptr address, unsigned char value, std::size_t count, CUstream stream) {

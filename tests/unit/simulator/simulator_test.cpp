@@ -93,6 +93,27 @@ TEST_CASE("waiting for a held stream is an error, not a deadlock, and loses noth
   CHECK(first_float(x) == 1.0f);
 }
 
+TEST_CASE("a copy into pageable memory has arrived when it returns", "[simulator]") {
+  Simulator simulator;
+  Stream stream = *Stream::create(kDevice);
+  DeviceBuffer x = *DeviceBuffer::create(kDevice, 4);
+  float host = 0;
+
+  REQUIRE_OK(fill32(stream.ref(), x.data(), 0x3f800000u, 1));
+  REQUIRE_OK(copy(stream.ref(), &host, x.data(), 4));
+
+  CHECK(host == 1.0f);
+}
+
+TEST_CASE("sizes whose bytes do not fit 64 bits are refused", "[simulator]") {
+  Simulator simulator;
+  Stream stream = *Stream::create(kDevice);
+  DeviceBuffer x = *DeviceBuffer::create(kDevice, 256);
+
+  CHECK_THAT(PinnedBuffer::create(kDevice, SIZE_MAX).status(), StatusIs(absl::StatusCode::kResourceExhausted));
+  CHECK_THAT(fill32(stream.ref(), x.data(), 0, std::size_t{1} << 62), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 TEST_CASE("handles that are left behind are counted by kind", "[simulator]") {
   Simulator simulator;
   CHECK(simulator.live_handles() == 0);
