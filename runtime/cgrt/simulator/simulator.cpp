@@ -53,6 +53,10 @@ Simulator::~Simulator() {
     const simulator::Lock lock(impl_->state.mutex);
     for (CUstream_st& stream : impl_->state.streams) stream.held = false;
     simulator::run_all();
+    // What a forgotten graph keeps is let go while the calls that this takes still work.
+    impl_->state.execs.clear();
+    impl_->state.captures.clear();
+    impl_->state.graphs.clear();
   }
   driver::restore(*impl_->previous);
   simulator::state = nullptr;
