@@ -3,6 +3,7 @@
 
 #include "behaviour/behaviour.h"
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
 
 namespace cgrt::testing {
 namespace {
@@ -170,6 +171,40 @@ BEHAVIOUR("the legacy default stream cannot be captured") {
 
   notes.status("capture", capture(StreamRef::legacy_default(), [](StreamRef) { return absl::OkStatus(); }).status());
 
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("a side stream may be destroyed before the capture ends, joined or not") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Event event, Event::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, device_floats(world, kCount, 1.0f));
+  for (const bool joins : {true, false}) {
+    const absl::StatusOr<Graph> graph = capture(stream.ref(), [&](StreamRef s) -> absl::Status {
+      CGRT_RETURN_IF_ERROR(one_kernel(s, buffer));
+      CGRT_RETURN_IF_ERROR(s.record(event.ref()));
+      CGRT_ASSIGN_OR_RETURN(Stream side, Stream::create(world.device()));
+      CGRT_RETURN_IF_ERROR(side.ref().wait(event.ref()));
+      CGRT_RETURN_IF_ERROR(one_kernel(side.ref(), buffer));
+      CGRT_RETURN_IF_ERROR(side.ref().record(event.ref()));
+      return joins ? s.wait(event.ref()) : absl::OkStatus();
+    });
+    notes.status(joins ? "joined" : "not joined", graph.status());
+  }
+  return note_usable(world, notes, stream.ref(), buffer);
+}
+
+BEHAVIOUR("destroying the captured stream ends its capture") {
+  CGRT_ASSIGN_OR_RETURN(CUcontext context, ContextRef(world.device()).get());
+  CGRT_ASSIGN_OR_RETURN(Event event, Event::create(world.device()));
+  {
+    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+    const CUresult begun = driver::api().StreamBeginCapture(stream.ref().get(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    notes.status("begin", driver::to_status(begun, "cuStreamBeginCapture"));
+    CGRT_RETURN_IF_ERROR(stream.ref().record(event.ref()));
+  }
+
+  notes.completion("its event", event.ref().completion());
+  notes.status("an allocation", DeviceBuffer::create(ContextRef(context), 64).status());
   return absl::OkStatus();
 }
 

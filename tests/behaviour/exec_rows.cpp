@@ -249,6 +249,51 @@ BEHAVIOUR("a graph keeps a resource until its last launch has ended") {
   return absl::OkStatus();
 }
 
+BEHAVIOUR("an update takes over what the other graph keeps, and launches in flight keep theirs") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer y, device_floats(world, kCount, -1.0f));
+  std::shared_ptr<int> tokens[3];
+  const auto build = [&](std::size_t i) -> absl::StatusOr<Graph> {
+    tokens[i] = std::make_shared<int>(0);
+    CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+    CGRT_RETURN_IF_ERROR(
+        launch(graph.cursor(), kConfig, scale_kernel(), y.as<float>(), y.as<float>(), float(i), kCount));
+    CGRT_RETURN_IF_ERROR(graph.keep(std::shared_ptr<const void>(tokens[i])));
+    return graph;
+  };
+  const auto note_kept = [&](const std::string& name) {
+    for (int i = 0; i < 1000; ++i) collect_released();
+    std::string text = name + ":";
+    for (const auto& token : tokens) text += token == nullptr ? " -" : token.use_count() == 1 ? " gone" : " kept";
+    notes.line(text);
+  };
+  std::optional<GraphExec> exec;
+  {
+    CGRT_ASSIGN_OR_RETURN(Graph first, build(0));
+    CGRT_ASSIGN_OR_RETURN(exec, instantiate(first));
+  }
+  const auto update = [&](std::size_t i) -> absl::Status {
+    CGRT_ASSIGN_OR_RETURN(Graph other, build(i));
+    CGRT_ASSIGN_OR_RETURN(UpdateReport report, exec->update(other));
+    EXPECT(report.rung == UpdateRung::kWholeGraph);
+    return absl::OkStatus();
+  };
+
+  CGRT_ASSIGN_OR_RETURN(Gate gate, Gate::close(world, stream.ref()));
+  CGRT_RETURN_IF_ERROR(update(1));
+  CGRT_RETURN_IF_ERROR(exec->launch(stream.ref()));
+  note_kept("launched after the first update");
+  CGRT_RETURN_IF_ERROR(update(2));
+  note_kept("updated again, the launch in flight");
+  gate.open();
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  exec.reset();
+  for (int i = 0; i < 100000 && tokens[2].use_count() != 1; ++i) collect_released();
+  for (int i = 0; i < 100000 && tokens[1].use_count() != 1; ++i) collect_released();
+  note_kept("at the end");
+  return absl::OkStatus();
+}
+
 BEHAVIOUR("nodes are refused when their dependencies are not of the graph or named twice") {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(world.device()));

@@ -25,6 +25,29 @@ BEHAVIOUR("a stream and an event are pending until their work is done") {
   return absl::OkStatus();
 }
 
+BEHAVIOUR("the legacy default stream is pending while a blocking stream of its context is") {
+  CGRT_ASSIGN_OR_RETURN(CUcontext context, ContextRef(world.device()).get());
+  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
+  for (const StreamKind kind : {StreamKind::kBlocking, StreamKind::kNonBlocking}) {
+    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device(), {.kind = kind}));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, device_floats(world, kCount, 1.0f));
+    const char* name = kind == StreamKind::kBlocking ? "beside a blocking stream" : "beside a non-blocking stream";
+    CGRT_ASSIGN_OR_RETURN(Gate gate, Gate::close(world, stream.ref()));
+    CGRT_RETURN_IF_ERROR(fill32(stream.ref(), buffer.data(), 0, 1));
+    notes.completion(name, StreamRef::legacy_default().completion());
+    gate.open();
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  }
+  return StreamRef::legacy_default().synchronize();
+}
+
+BEHAVIOUR("a default stream cannot be adopted") {
+  notes.status("0", Stream::adopt(nullptr).status());
+  notes.status("legacy", Stream::adopt(CU_STREAM_LEGACY).status());
+  notes.status("per thread", Stream::adopt(CU_STREAM_PER_THREAD).status());
+  return absl::OkStatus();
+}
+
 BEHAVIOUR("an event that was never recorded is complete") {
   CGRT_ASSIGN_OR_RETURN(Event event, Event::create(world.device()));
 

@@ -33,6 +33,13 @@ FAULT("elapsed_time", {
 });
 
 FAULT("Stream::create", { return Stream::create(w.device).status(); });
+FAULT("Stream::adopt", {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(w.device));
+  const CUstream handle = std::move(stream).release();
+  const absl::StatusOr<Stream> adopted = Stream::adopt(handle);
+  if (!adopted.ok()) driver::destroy_stream(handle);
+  return adopted.status();
+});
 FAULT("StreamRef::completion", { return w.stream.ref().completion().status(); });
 FAULT("StreamRef::is_complete", { return w.stream.ref().is_complete().status(); });
 FAULT("StreamRef::is_capturing", { return w.stream.ref().is_capturing().status(); });

@@ -48,10 +48,11 @@ int run_diff(const DiffOptions& options) {
                               a->edges.size(), a->edges.size() == 1 ? " edge\n" : " edges\n"),
                  "", kOk);
   }
-  std::string out = absl::StrCat(difference->where, "\n  ", options.a, ": ", difference->a, "\n  ", options.b, ": ",
-                                 difference->b, "\n");
-  if (!difference->only_in_a.empty()) absl::StrAppend(&out, "only in ", options.a, ": ", difference->only_in_a, "\n");
-  if (!difference->only_in_b.empty()) absl::StrAppend(&out, "only in ", options.b, ": ", difference->only_in_b, "\n");
+  const std::string name_a = cgrt::ir::printable(options.a), name_b = cgrt::ir::printable(options.b);
+  std::string out =
+      absl::StrCat(difference->where, "\n  ", name_a, ": ", difference->a, "\n  ", name_b, ": ", difference->b, "\n");
+  if (!difference->only_in_a.empty()) absl::StrAppend(&out, "only in ", name_a, ": ", difference->only_in_a, "\n");
+  if (!difference->only_in_b.empty()) absl::StrAppend(&out, "only in ", name_b, ": ", difference->only_in_b, "\n");
   return print(out, "", kDifferent);
 }
 

@@ -30,7 +30,7 @@ absl::StatusOr<ElementwisePlan> plan_elementwise(ContextRef context, const Eleme
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const std::uint64_t one_wave = static_cast<std::uint64_t>(sms) * static_cast<std::uint64_t>(fill.blocks_per_sm);
-  const std::uint64_t needed = (desc.count + kBlock * kPerThread - 1) / (kBlock * kPerThread);
+  const std::uint64_t needed = (desc.count - 1) / (kBlock * kPerThread) + 1;  // count + 2047 could wrap
   return ElementwisePlan{desc, kernel, {Dim3(static_cast<std::uint32_t>(std::min(one_wave, needed))), Dim3(kBlock)}};
 }
 

@@ -29,7 +29,7 @@ absl::StatusOr<CUcontext> primary(DeviceRef device) {
   static Primary remembered[kRemembered];
   if (device.ordinal() < 0 || device.ordinal() >= kRemembered) return retain_primary(device);
   Primary& slot = remembered[device.ordinal()];
-  const std::uint32_t generation = driver::api().generation;
+  const std::uint32_t generation = driver::generation();
   if (slot.generation.load(std::memory_order_acquire) == generation) {
     return slot.context.load(std::memory_order_relaxed);
   }
@@ -40,6 +40,8 @@ absl::StatusOr<CUcontext> primary(DeviceRef device) {
 }
 
 }  // namespace
+
+void forget_contexts() { driver::forget_handles(); }
 
 absl::StatusOr<CUcontext> ContextRef::get() const {
   if (context_ != nullptr) return context_;

@@ -4,6 +4,10 @@
 //   CGRT_ASSIGN_OR_RETURN(Stream a, Stream::create(DeviceRef(0)));
 //   CGRT_ASSIGN_OR_RETURN(Stream b, Stream::create(my_context));
 //
+// What was found in a context (functions, the primary context itself) is remembered. After a context
+// that this library was given has been destroyed, or cudaDeviceReset was called, say
+// forget_contexts() before the next call: CUDA may give the same address to another context.
+//
 // A value; thread-safe. cgrt never selects a device for its caller: a context is made current only
 // inside the calls that the driver requires it for (create, allocate, load, instantiate), and the
 // caller's stack of contexts is as it was when they return.
@@ -35,6 +39,9 @@ class ContextRef {
   CUcontext context_ = nullptr;
   int ordinal_ = -1;
 };
+
+// Forgets what was found in contexts. Cheap; the next use of each kernel asks the driver again.
+void forget_contexts();
 
 // Makes a context current for a scope.
 //

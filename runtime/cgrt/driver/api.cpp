@@ -9,12 +9,11 @@ namespace cgrt::driver {
 namespace internal {
 
 std::atomic<const Api*> current{nullptr};
+std::atomic<std::uint32_t> generation{1};
 
 }  // namespace internal
 
 namespace {
-
-std::atomic<std::uint32_t> next_generation{1};
 
 CUresult resolve_through_cudart(CUkernel* kernel, const KernelIdentity* identity) {
   return identity->lookup(identity->symbol, kernel);
@@ -82,7 +81,6 @@ Loaded load_driver() {
     return loaded;
   }
   loaded.table = table;
-  loaded.table.generation = next_generation.fetch_add(1);
   return loaded;
 }
 
@@ -104,6 +102,7 @@ const Api& load() {
 }
 
 CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context, CUfunction* function) {
+  const std::uint32_t now = driver::generation();
   CUkernel kernel = nullptr;
   CUresult result = resolve(identity, &kernel);
   if (result != CUDA_SUCCESS) return result;
@@ -115,7 +114,7 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
   const CUresult restored = table.CtxPopCurrent(&popped);
   if (result == CUDA_SUCCESS) result = restored;
   if (result != CUDA_SUCCESS) return result;
-  auto* entry = new ResolvedFunction{table.generation, context, *function, identity.functions.load()};
+  auto* entry = new ResolvedFunction{now, context, *function, identity.functions.load()};
   while (!identity.functions.compare_exchange_weak(entry->next, entry)) {
   }
   return CUDA_SUCCESS;
@@ -123,14 +122,18 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
 
 }  // namespace internal
 
-const Api& install(Api& table) {
-  table.generation = next_generation.fetch_add(1);
+void forget_handles() { internal::generation.fetch_add(1); }
+
+const Api& install(const Api& table) {
   const Api& previous = api();
-  internal::current.store(&table);
+  restore(table);
   return previous;
 }
 
-void restore(const Api& table) { internal::current.store(&table); }
+void restore(const Api& table) {
+  internal::current.store(&table);
+  forget_handles();
+}
 
 const char* load_error() { return driver_table().error.c_str(); }
 

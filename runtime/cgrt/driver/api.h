@@ -47,13 +47,12 @@ struct Api {
   PFN_ResolveKernel ResolveKernel = &internal::Stub<PFN_ResolveKernel>::no_driver;
 
   bool simulated = false;
-  // Set by install(): two installations never share one. What is cached per table is keyed by it.
-  std::uint32_t generation = 0;
 };
 
 namespace internal {
 
 extern std::atomic<const Api*> current;
+extern std::atomic<std::uint32_t> generation;
 const Api& load();
 
 }  // namespace internal
@@ -64,9 +63,16 @@ inline const Api& api() {
   return table != nullptr ? *table : internal::load();
 }
 
-// Puts `table` in force, gives it a generation, and returns the one that was (the driver's own if
-// none was installed). The table must outlive its time in force.
-const Api& install(Api& table);
+// What was asked of a table is remembered with this number, which is never 0 and changes when
+// another table comes into force or forget_handles() is called.
+inline std::uint32_t generation() { return internal::generation.load(std::memory_order_acquire); }
+
+// Nothing that was remembered counts any more: kernels, functions and contexts are asked for again.
+void forget_handles();
+
+// Puts `table` in force and returns the one that was (the driver's own if none was installed). The
+// table must outlive its time in force.
+const Api& install(const Api& table);
 
 // Puts back what install() returned.
 void restore(const Api& table);
@@ -76,15 +82,15 @@ const char* load_error();
 
 // The handle of `identity` under the table in force. Asks once per table; then two loads.
 inline CUresult resolve(const KernelIdentity& identity, CUkernel* kernel) {
-  const Api& table = api();
-  if (identity.resolved_generation.load(std::memory_order_acquire) == table.generation) {
+  const std::uint32_t now = generation();
+  if (identity.resolved_generation.load(std::memory_order_acquire) == now) {
     *kernel = identity.resolved.load(std::memory_order_relaxed);
     return CUDA_SUCCESS;
   }
-  const CUresult result = table.ResolveKernel(kernel, &identity);
+  const CUresult result = api().ResolveKernel(kernel, &identity);
   if (result != CUDA_SUCCESS) return result;
   identity.resolved.store(*kernel, std::memory_order_relaxed);
-  identity.resolved_generation.store(table.generation, std::memory_order_release);
+  identity.resolved_generation.store(now, std::memory_order_release);
   return CUDA_SUCCESS;
 }
 
@@ -95,10 +101,10 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
 // The kernel's function in `context`. Launches and nodes made from it are up to 100 ns cheaper than
 // from the CUkernel, which the driver looks up each time (H200, driver 580).
 inline CUresult resolve_function(const KernelIdentity& identity, CUcontext context, CUfunction* function) {
-  const std::uint32_t generation = api().generation;
+  const std::uint32_t now = generation();
   for (const ResolvedFunction* known = identity.functions.load(std::memory_order_acquire); known != nullptr;
        known = known->next) {
-    if (known->context == context && known->generation == generation) {
+    if (known->context == context && known->generation == now) {
       *function = known->function;
       return CUDA_SUCCESS;
     }

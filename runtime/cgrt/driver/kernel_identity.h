@@ -15,7 +15,11 @@ struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
   constexpr Dim3() = default;
   constexpr Dim3(std::uint32_t x_, std::uint32_t y_ = 1, std::uint32_t z_ = 1) : x(x_), y(y_), z(z_) {}
-  constexpr std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+  // 2^64 - 1 when the product is larger.
+  constexpr std::uint64_t count() const {
+    const std::uint64_t plane = std::uint64_t{x} * y;
+    return z != 0 && plane > UINT64_MAX / z ? UINT64_MAX : plane * z;
+  }
   bool operator==(const Dim3&) const = default;
 };
 

@@ -73,7 +73,7 @@ bool is_sticky(CUresult result) {
   }
 }
 
-absl::Status to_status_slow(CUresult result, const char* call) {
+absl::Status make_status(CUresult result, const char* call) {
   const char* name = nullptr;
   const char* text = nullptr;
   api().GetErrorName(result, &name);
@@ -87,6 +87,11 @@ absl::Status to_status_slow(CUresult result, const char* call) {
   if (result == CUDA_ERROR_STUB_LIBRARY) message = absl::StrCat(call, ": ", load_error());
   absl::Status status(code_of(result), message);
   status.SetPayload(kPayload, absl::Cord(std::to_string(static_cast<int>(result))));
+  return status;
+}
+
+absl::Status to_status_slow(CUresult result, const char* call) {
+  absl::Status status = make_status(result, call);
   if (innermost != nullptr && innermost->status_.ok()) innermost->status_ = status;
   return status;
 }

@@ -37,6 +37,7 @@ void write(const Graph& graph) {
     const std::lock_guard lock(destination().mutex);
     directory = destination().directory;
   }
+  if (directory.empty()) return;  // switched off meanwhile
   const std::string path =
       absl::StrCat(directory, "/", program_invocation_short_name, "-", getpid(), "-", next.fetch_add(1), ".cgrt.json");
   absl::StatusOr<ir::GraphIr> ir = snapshot(graph);
@@ -53,9 +54,12 @@ const bool started = [] {
 }  // namespace
 
 void dump_graphs_to(std::string directory) {
-  set_instantiate_observer(directory.empty() ? nullptr : &write);
-  const std::lock_guard lock(destination().mutex);
-  destination().directory = std::move(directory);
+  const bool writing = !directory.empty();
+  {
+    const std::lock_guard lock(destination().mutex);
+    destination().directory = std::move(directory);
+  }
+  set_instantiate_observer(writing ? &write : nullptr);
 }
 
 }  // namespace cgrt

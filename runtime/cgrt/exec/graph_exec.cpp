@@ -33,8 +33,7 @@ std::string to_text(const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
 }  // namespace
 
 struct GraphExec::State {
-  std::shared_ptr<internal::GraphState> definition;    // node handles are valid as long as it lives
-  std::shared_ptr<internal::GraphState> updated_from;  // keeps what its nodes use
+  std::shared_ptr<internal::GraphState> definition;  // node handles are valid as long as it lives
   UniqueHandle<CUgraphExec, driver::destroy_graph_exec> handle;
   std::mutex mutex;
 
@@ -85,14 +84,12 @@ absl::Status GraphExec::set_params(MemsetNode node, const FillParams& fill) {
 }
 
 absl::StatusOr<UpdateReport> GraphExec::update(const Graph& other) {
+  collect_released();
   const std::lock_guard lock(state_->mutex);
   CUgraphExecUpdateResultInfo info{};
   const CUresult result = driver::api().GraphExecUpdate(state_->handle.get(), other.ref().get(), &info);
   UpdateReport report;
-  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) {
-    state_->updated_from = other.state();
-    return report;
-  }
+  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return report;
   if (result != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) return driver::to_status(result, "cuGraphExecUpdate");
   report.rung = UpdateRung::kRefused;
   report.refusal = static_cast<UpdateRefusal>(info.result);

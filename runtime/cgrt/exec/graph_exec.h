@@ -89,8 +89,8 @@ class GraphExec {
   absl::Status set_params(MemsetNode node, const FillParams& fill);
 
   // Takes over the parameters of all nodes of `other`, which must have the same topology. A refusal
-  // is a report, not an error, and leaves the executable as it was. `other` may be destroyed: what it
-  // keeps (Graph::keep) lives on until the next update or the end of this executable.
+  // is a report, not an error, and leaves the executable as it was. `other` may be destroyed: the
+  // driver hands what it keeps (Graph::keep) to the executable.
   absl::StatusOr<UpdateReport> update(const Graph& other);
 
   CUgraphExec get() const;

@@ -73,6 +73,7 @@ std::string name_unjoined(StreamRef origin, const std::vector<CUstream>& joined)
 }  // namespace
 
 absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record, CaptureMode mode) {
+  collect_released();
   CGRT_ASSIGN_OR_RETURN(CUcontext context, stream.context());
   CGRT_RETURN_IF_ERROR(
       driver::to_status(driver::api().StreamBeginCapture(stream.get(), to_driver(mode)), "cuStreamBeginCapture"));
@@ -86,13 +87,15 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
   };
   absl::Cleanup abandon = [&] { end(); };
 
-  driver::FirstFailure first_failure;
+  absl::Status first_failure;
   internal::CaptureWatch watch;
   {
+    const driver::FirstFailure failure;
     internal::CaptureScopes scopes(stream.get(), *state);
     if (!state->is_scope_noted()) state->scopes.push_back({0, current_scope_path()});  // begun inside a scope
     state->scope_id = internal::current_scope_id();
     CGRT_RETURN_IF_ERROR(record(StreamRef(stream.get(), context)));
+    first_failure = failure.status();
   }
   const std::string unjoined = watch.streams().empty() ? "" : name_unjoined(stream, watch.streams());
 
@@ -106,8 +109,8 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
                                          unjoined.empty() ? "" : absl::StrCat("; the last of it is ", unjoined),
                                          ". Record an event after it and let the captured stream wait for that event"));
   }
-  if (first_failure.status() != failure && !first_failure.status().ok()) {
-    return driver::annotate(first_failure.status(), "The capture was invalidated by a call inside it");
+  if (!first_failure.ok()) {
+    return driver::annotate(first_failure, "The capture was invalidated by a call inside it");
   }
   return failure;
 }

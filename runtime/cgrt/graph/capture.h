@@ -7,9 +7,11 @@
 //                                \--callback or end fails--> idle   (no graph, no handle left)
 //
 // The capture ends on every path, and the stream is usable afterwards. Other streams join it through
-// events (record in one, wait in the other) and must be joined back before the callback returns.
-// When the callback fails its own status is returned; when it succeeds although a CUDA call in it
-// failed, that first call's error is. Unjoined work is named.
+// events (record in one, wait in the other), must be joined back before the callback returns, and,
+// unless a Stream owns them, must live until then. When the callback fails its own status is
+// returned; when it succeeds although a CUDA call in it ended the capture, the error of the first
+// call that failed is. A failed call that leaves the capture valid, such as a refused launch, is the
+// callback's to return. Unjoined work is named.
 //
 // Call from any thread; the stream must not be used by another one until it returns.
 #pragma once

@@ -10,51 +10,53 @@ namespace cgrt {
 Cursor::Cursor(internal::GraphState& state, Dependencies dependencies)
     : state_(&state), frontier_(dependencies.begin(), dependencies.end()) {}
 
-void Cursor::advance(NodeRef node) {
-  frontier_.resize(1, Dependency(node));
-  frontier_.front() = Dependency(node);
+void Cursor::advance(Dependency node) {
+  frontier_.resize(1, node);
+  frontier_.front() = node;
 }
 
 void Cursor::join(const Cursor& other) {
   for (const Dependency& theirs : other.frontier_) {
-    const bool waited_for = std::any_of(frontier_.begin(), frontier_.end(),
-                                        [&](const Dependency& ours) { return ours.node == theirs.node; });
-    if (!waited_for) frontier_.push_back(theirs);
+    const auto ours = std::find_if(frontier_.begin(), frontier_.end(),
+                                   [&](const Dependency& one) { return one.node == theirs.node; });
+    if (ours == frontier_.end()) {
+      frontier_.push_back(theirs);
+    } else if (theirs.kind == EdgeKind::kFull) {
+      ours->kind = EdgeKind::kFull;  // the stronger of the two
+    }
   }
-  after_kernel_ = after_kernel_ && frontier_.size() == 1;
 }
 
 absl::Status Cursor::add_kernel(const KernelLaunch& launch, EdgeKind edge) {
   // As in a stream: after anything but a kernel the dependency is a full one.
-  if (edge == EdgeKind::kProgrammatic && after_kernel_) frontier_.front().kind = EdgeKind::kProgrammatic;
-  absl::StatusOr<KernelNode> node = internal::add_kernel(*state_, frontier_, launch);
-  if (!node.ok()) {
-    if (after_kernel_) frontier_.front().kind = EdgeKind::kFull;
-    return std::move(node).status();
+  const bool one_kernel = frontier_.size() == 1 && frontier_.front().is_kernel;
+  if (edge == EdgeKind::kProgrammatic && one_kernel) {
+    Dependency before = frontier_.front();
+    before.kind = EdgeKind::kProgrammatic;
+    CGRT_ASSIGN_OR_RETURN(KernelNode node, internal::add_kernel(*state_, {&before, 1}, launch));
+    advance(node);
+    return absl::OkStatus();
   }
-  advance(*node);
-  after_kernel_ = true;
+  CGRT_ASSIGN_OR_RETURN(KernelNode node, internal::add_kernel(*state_, frontier_, launch));
+  advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_copy(const CopyParams& copy) {
   CGRT_ASSIGN_OR_RETURN(MemcpyNode node, internal::add_copy(*state_, frontier_, copy));
   advance(node);
-  after_kernel_ = false;
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_fill(const FillParams& fill) {
   CGRT_ASSIGN_OR_RETURN(MemsetNode node, internal::add_fill(*state_, frontier_, fill));
   advance(node);
-  after_kernel_ = false;
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_empty() {
   CGRT_ASSIGN_OR_RETURN(EmptyNode node, internal::add_empty(*state_, frontier_));
   advance(node);
-  after_kernel_ = false;
   return absl::OkStatus();
 }
 

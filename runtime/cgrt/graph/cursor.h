@@ -44,11 +44,10 @@ class Cursor final : public LaunchSink {
  private:
   friend class Graph;
   Cursor(internal::GraphState& state, Dependencies dependencies);
-  void advance(NodeRef node);
+  void advance(Dependency node);
 
   internal::GraphState* state_;
   absl::InlinedVector<Dependency, 4> frontier_;
-  bool after_kernel_ = false;  // the frontier is one kernel, so it can be waited for programmatically
 };
 
 }  // namespace cgrt

@@ -16,6 +16,7 @@ void remove_all(std::string& text, std::string_view part) {
 }  // namespace
 
 std::string function_name(const char* symbol) {
+  if (!std::string_view(symbol).starts_with("_Z")) return symbol;  // "f" would come back as "float"
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> demangled(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
                                                               &std::free);

@@ -45,7 +45,7 @@ class Graph {
  public:
   // Nodes added through this object run in `context`.
   static absl::StatusOr<Graph> create(ContextRef context);
-  // Takes over a graph that the caller made or captured.
+  // Takes over a graph that the caller made or captured. On failure it stays the caller's.
   static absl::StatusOr<Graph> adopt(CUgraph graph, ContextRef context);
 
   Graph(Graph&&) noexcept;
@@ -71,9 +71,10 @@ class Graph {
   Cursor cursor();
   Cursor cursor(Dependencies dependencies);
 
-  // Keeps `resource` alive until this graph, every executable made from it, and their last launches
-  // in flight have ended. Costs nothing per launch. It is then let go by a later create, instantiate
-  // or collect_released call of this library, on the thread that makes it.
+  // Keeps `resource` alive until this graph, every executable made from it or updated from it
+  // afterwards, and their last launches in flight have ended. Costs nothing per launch. It is then
+  // let go by a later create, capture, instantiate, update or collect_released call of this library,
+  // on the thread that makes it.
   absl::Status keep(std::shared_ptr<const void> resource);
   template <class Resource>
   absl::Status keep(Resource&& resource) requires(std::is_rvalue_reference_v<Resource&&> &&

@@ -1,5 +1,6 @@
 #include "cgrt/graph/keep.h"
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@ struct Kept {
 };
 
 struct Released {
+  std::atomic<bool> any{false};  // so that collecting nothing takes no lock
   std::mutex mutex;
   std::vector<std::unique_ptr<Kept>> kept;
 };
@@ -32,6 +34,7 @@ void CUDA_CB release(void* kept) {
   Released& queue = released();
   const std::lock_guard lock(queue.mutex);
   queue.kept.emplace_back(static_cast<Kept*>(kept));
+  queue.any = true;
 }
 
 }  // namespace
@@ -55,12 +58,13 @@ absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource) 
 
 std::size_t collect_released() {
   std::vector<std::unique_ptr<Kept>> taken;
+  Released& queue = released();
+  if (!queue.any.load(std::memory_order_acquire)) return 0;
   {
-    Released& queue = released();
     const std::lock_guard lock(queue.mutex);
     taken.swap(queue.kept);
+    queue.any = false;
   }
-  if (taken.empty()) return 0;
   // A free inside somebody's capture would end that capture.
   const RelaxedCaptureMode relaxed;
   const std::size_t count = taken.size();

@@ -41,10 +41,11 @@ class EmptyNode : public NodeRef {
 
 struct Dependency {
   Dependency(NodeRef node_) : node(node_) {}
-  Dependency(KernelNode node_, EdgeKind kind_) : node(node_), kind(kind_) {}
+  Dependency(KernelNode node_, EdgeKind kind_ = EdgeKind::kFull) : node(node_), kind(kind_), is_kernel(true) {}
 
   NodeRef node;
   EdgeKind kind = EdgeKind::kFull;
+  bool is_kernel = false;  // known to be one, so that a cursor may wait for it programmatically
 };
 
 using Dependencies = absl::Span<const Dependency>;

@@ -162,16 +162,7 @@ absl::StatusOr<ir::GraphIr> read_file(const std::string& path) {
 }
 
 absl::StatusOr<ir::GraphIr> read_stream(std::FILE* stream, const std::string& name) {
-  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
-  std::string text;
-  std::vector<char> buffer(1 << 16);
-  for (std::size_t count = buffer.size(); count != 0 && text.size() <= kMaxBytes;) {
-    count = std::fread(buffer.data(), 1, buffer.size(), stream);
-    text.append(buffer.data(), count);
-  }
-  if (std::ferror(stream) != 0) return file_error(errno, name, "cannot be read");
-  if (text.size() > kMaxBytes) return absl::InvalidArgumentError(absl::StrCat(name, ": longer than 1 GiB"));
-
+  CGRT_ASSIGN_OR_RETURN(const std::string text, read_text(stream, name));
   absl::StatusOr<ir::GraphIr> graph = from_json(text);
   if (graph.ok()) return graph;
   return absl::Status(graph.status().code(), absl::StrCat(name, ": ", graph.status().message()));

@@ -4,8 +4,8 @@
 //   CGRT_RETURN_IF_ERROR(inspect::write_file("step.cgrt.json", graph));
 //   CGRT_ASSIGN_OR_RETURN(ir::GraphIr again, inspect::read_file("step.cgrt.json"));
 //
-// Equal graphs give equal bytes; a graph read back equals the one written, but for text that is not
-// UTF-8. One node and one edge a line, so that line-based tools can compare files.
+// Equal graphs give equal bytes; a valid graph read back equals the one written, but for text that is
+// not UTF-8. One node and one edge a line, so that line-based tools can compare files.
 // Thread-safe: functions of their arguments and the file.
 #pragma once
 
@@ -34,7 +34,7 @@ absl::StatusOr<ir::GraphIr> from_json(std::string_view text);
 absl::Status write_file(const std::string& path, const ir::GraphIr& graph);
 
 // Errors of the file system or of from_json, each with the path in front; InvalidArgument above
-// 1 GiB.
+// 1 GiB; ResourceExhausted when there is too little memory for the text.
 absl::StatusOr<ir::GraphIr> read_file(const std::string& path);
 
 // The same from an open file, such as stdin, to its end; `name` stands in front of errors.

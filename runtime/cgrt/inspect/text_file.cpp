@@ -1,7 +1,10 @@
 #include "cgrt/inspect/text_file.h"
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
+#include <new>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,6 +18,21 @@ absl::Status write_text_file(const std::string& path, const std::string& text) {
   const bool is_closed = std::fclose(file) == 0;  // the last bytes may leave only now
   if (!is_written) return file_error(write_error, path, "cannot be written");
   return is_closed ? absl::OkStatus() : file_error(errno, path, "cannot be written");
+}
+
+absl::StatusOr<std::string> read_text(std::FILE* stream, const std::string& name) try {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+  std::string text;
+  std::vector<char> buffer(1 << 16);
+  for (std::size_t count = buffer.size(); count != 0 && text.size() <= kMaxBytes;) {
+    count = std::fread(buffer.data(), 1, buffer.size(), stream);
+    text.append(buffer.data(), count);
+  }
+  if (std::ferror(stream) != 0) return file_error(errno, name, "cannot be read");
+  if (text.size() > kMaxBytes) return absl::InvalidArgumentError(absl::StrCat(name, ": longer than 1 GiB"));
+  return text;
+} catch (const std::bad_alloc&) {
+  return absl::ResourceExhaustedError(absl::StrCat(name, ": too long for the memory of this machine"));
 }
 
 absl::Status file_error(int error, const std::string& path, const char* what) {

@@ -1,15 +1,21 @@
-// Writing a text to a file, with errors that name the path.
+// Text from and to files, with errors that name the path.
 #pragma once
 
+#include <cstdio>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace cgrt::inspect {
 
 // Replaces the file. kNotFound when the folder does not exist, kPermissionDenied, or what else the
 // file system said, with the path in front.
 absl::Status write_text_file(const std::string& path, const std::string& text);
+
+// The rest of an open file; kInvalidArgument above 1 GiB, kResourceExhausted when memory ends. `name`
+// stands in front of errors.
+absl::StatusOr<std::string> read_text(std::FILE* stream, const std::string& name);
 
 // errno as a status: "<path>: <what>: No such file or directory".
 absl::Status file_error(int error, const std::string& path, const char* what);

@@ -60,22 +60,61 @@ std::string scalar(const std::vector<std::uint8_t>& bytes) {
   return absl::StrCat("0x", absl::Hex(bits));
 }
 
+// Bytes of the UTF-8 character at the front; 0 when there is none.
+std::size_t character_length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xc2 ? 0
+                             : lead < 0xe0 ? 2
+                             : lead < 0xf0 ? 3
+                             : lead < 0xf5 ? 4
+                                           : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  }
+  if (length < 3) return length;
+  // Too long a form (E0 80.., F0 80..), surrogates (ED A0..) and what lies above U+10FFFF (F4 90..).
+  const auto second = static_cast<unsigned char>(text[1]);
+  const bool is_wrong = (lead == 0xe0 && second < 0xa0) || (lead == 0xed && second >= 0xa0) ||
+                        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second >= 0x90);
+  return is_wrong ? 0 : length;
+}
+
+// False for what moves the cursor, ends the line or turns the direction of writing.
+bool is_shown(std::string_view character) {
+  const auto lead = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return lead >= 0x20 && lead != 0x7f;
+  const auto second = static_cast<unsigned char>(character[1]);
+  if (character.size() == 2) {
+    const bool is_c1 = lead == 0xc2 && second < 0xa0;            // U+0080 to U+009F
+    const bool is_arabic_mark = lead == 0xd8 && second == 0x9c;  // U+061C
+    return !is_c1 && !is_arabic_mark;
+  }
+  if (lead != 0xe2 || character.size() != 3) return true;
+  const auto third = static_cast<unsigned char>(character[2]);
+  const bool is_mark = second == 0x80 && (third == 0x8e || third == 0x8f);     // U+200E, U+200F
+  const bool is_separator = second == 0x80 && third >= 0xa8 && third <= 0xae;  // U+2028 to U+202E
+  const bool is_isolate = second == 0x81 && third >= 0xa6 && third <= 0xa9;    // U+2066 to U+2069
+  return !is_mark && !is_separator && !is_isolate;
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are control characters too; UTF-8 writes them as C2 80 to C2 9F.
-    const bool c1 = byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (byte < 0x20 || byte == 0x7f) {
-      absl::StrAppend(&out, "\\x", absl::Hex(byte, absl::kZeroPad2));
-    } else if (c1) {
-      absl::StrAppend(&out, "\\x", absl::Hex(static_cast<unsigned char>(text[++i]), absl::kZeroPad2));
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = character_length(text.substr(i));
+    const std::string_view character = text.substr(i, std::max<std::size_t>(length, 1));
+    if (length != 0 && is_shown(character)) {
+      out += character;
     } else {
-      out += text[i];
+      for (const char byte : character) {
+        absl::StrAppend(&out, "\\x", absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
+      }
     }
+    i += character.size();
   }
   return out;
 }

@@ -15,7 +15,8 @@
 
 namespace cgrt::ir {
 
-// `text` with control characters as \xNN, so that a name read from a file cannot steer a terminal.
+// `text` with control characters, line and direction marks, and bytes that are not UTF-8 as \xNN, so
+// that a name read from a file cannot steer a terminal.
 std::string printable(std::string_view text);
 
 std::string node_label(const GraphIr& graph, std::uint32_t id);

@@ -56,6 +56,7 @@ class NodeChecker {
 
   absl::Status check(const MemcpyParams& params, NodeKind kind) const {
     if (kind != NodeKind::kMemcpy) return wrong_params(kind, "a memcpy");
+    if (params.width_bytes == 0 || params.height == 0 || params.depth == 0) return offence("copies 0 bytes");
     if (params.destination.has_value()) CGRT_RETURN_IF_ERROR(check_pointer("destination", *params.destination));
     if (params.source.has_value()) CGRT_RETURN_IF_ERROR(check_pointer("source", *params.source));
     return absl::OkStatus();
@@ -63,13 +64,24 @@ class NodeChecker {
 
   absl::Status check(const MemsetParams& params, NodeKind kind) const {
     if (kind != NodeKind::kMemset) return wrong_params(kind, "a memset");
+    if (params.element_bytes != 1 && params.element_bytes != 2 && params.element_bytes != 4) {
+      return offence(absl::StrCat("has elements of ", params.element_bytes, " bytes; there are 1, 2 and 4"));
+    }
+    if (params.width == 0 || params.height == 0) return offence("sets 0 elements");
     return check_pointer("destination", params.destination);
   }
 
   absl::Status check_pointer(const std::string& name, const Pointer& pointer) const {
-    if (pointer.allocation < graph_.allocations.size()) return absl::OkStatus();
-    return offence(absl::StrCat(name, " points into allocation ", pointer.allocation, "; the graph has ",
-                                graph_.allocations.size()));
+    if (pointer.allocation >= graph_.allocations.size()) {
+      return offence(absl::StrCat(name, " points into allocation ", pointer.allocation, "; the graph has ",
+                                  graph_.allocations.size()));
+    }
+    const std::uint64_t bytes = graph_.allocations[pointer.allocation].bytes;
+    if (bytes != 0 && pointer.offset >= bytes) {
+      return offence(absl::StrCat(name, " points ", pointer.offset, " bytes into allocation ", pointer.allocation,
+                                  ", which has ", bytes));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status wrong_params(NodeKind kind, const char* whose) const {

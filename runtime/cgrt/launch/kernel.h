@@ -32,13 +32,14 @@
 
 namespace cgrt {
 
-// A kernel whose parameter types are forgotten. A value; thread-safe; never dangles.
+// A kernel whose parameter types are forgotten. A value; thread-safe; valid while the program or shared
+// object that holds the kernel is loaded. Two are equal when they name the same __global__ function.
 class KernelRef {
  public:
   explicit KernelRef(const driver::KernelIdentity* identity) : identity_(identity) {}
   const char* name() const { return identity_->name; }
   const driver::KernelIdentity* identity() const { return identity_; }
-  bool operator==(const KernelRef&) const = default;
+  bool operator==(const KernelRef& other) const { return identity_->symbol == other.identity_->symbol; }
 
  private:
   const driver::KernelIdentity* identity_;

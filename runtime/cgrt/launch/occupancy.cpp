@@ -33,7 +33,7 @@ absl::StatusOr<int> suggested_block(KernelRef kernel, CUcontext context) {
   static std::mutex mutex;
   static auto& known = *new absl::flat_hash_map<std::tuple<CUkernel, CUcontext, std::uint32_t>, int>();
   CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
-  const std::tuple key(handle, context, driver::api().generation);
+  const std::tuple key(handle, context, driver::generation());
   {
     const std::lock_guard lock(mutex);
     if (const auto found = known.find(key); found != known.end()) return found->second;
@@ -70,6 +70,11 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
     return absl::InvalidArgumentError(absl::StrCat("A block of ", threads, " threads is outside 1 to ", max_threads,
                                                    ", the range of kernel \"", kernel.name(), "\" on device ",
                                                    device.ordinal(), "."));
+  }
+  if (block.z > 64) {
+    return absl::InvalidArgumentError(absl::StrCat("A block of (", block.x, ", ", block.y, ", ", block.z,
+                                                   ") threads exceeds (1024, 1024, 64) for kernel \"", kernel.name(),
+                                                   "\"."));
   }
   CGRT_ASSIGN_OR_RETURN(int static_shared, attribute(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal));
   CGRT_ASSIGN_OR_RETURN(int optin, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));

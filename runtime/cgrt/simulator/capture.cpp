@@ -1,5 +1,6 @@
 // Stream capture: origin, forks and joins through events, and the errors 900 to 908.
 #include <algorithm>
+#include <utility>
 
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
@@ -7,23 +8,9 @@
 namespace cgrt::simulator {
 namespace {
 
-CUstreamCaptureMode mode_of_thread() {
-  const auto found = state->thread_mode.find(std::this_thread::get_id());
-  return found == state->thread_mode.end() ? CU_STREAM_CAPTURE_MODE_GLOBAL : found->second;
-}
-
 void join(CUstream stream, Capture& capture) {
   stream->capture = &capture;
   capture.streams.insert(stream);
-}
-
-// Ends the capture: its streams are ordinary again.
-void leave(Capture& capture) {
-  for (CUstream stream : capture.streams) {
-    stream->capture = nullptr;
-    stream->frontier.clear();
-  }
-  state->captures.remove_if([&](const Capture& other) { return &other == &capture; });
 }
 
 void add_unique(std::vector<Dependency>& frontier, const std::vector<Dependency>& more) {
@@ -54,14 +41,22 @@ Capture* find_capture(std::uint64_t id) {
   return nullptr;
 }
 
+void leave(Capture& capture) {
+  for (CUstream stream : capture.streams) {
+    stream->capture = nullptr;
+    stream->frontier.clear();
+  }
+  state->captures.remove_if([&](const Capture& other) { return &other == &capture; });
+}
+
 void invalidate(Capture& capture) { capture.invalid = true; }
 
 CUresult check_unsafe_call() {
-  const CUstreamCaptureMode mode = mode_of_thread();
+  const CUstreamCaptureMode mode = this_thread().mode;
   if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
   bool prohibited = false;
   for (Capture& capture : state->captures) {
-    const bool mine = capture.thread == std::this_thread::get_id() && capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    const bool mine = capture.thread == &this_thread() && capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     const bool everybodys = capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL && mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!mine && !everybodys) continue;
     invalidate(capture);
@@ -71,10 +66,10 @@ CUresult check_unsafe_call() {
 }
 
 CUresult check_implicit_dependency(CUstream stream) {
-  if (stream != &state->streams.front()) return CUDA_SUCCESS;
+  if (!is_legacy(stream)) return CUDA_SUCCESS;
   for (Capture& capture : state->captures) {
     for (CUstream captured : capture.streams) {
-      if (!captured->blocking) continue;
+      if (!captured->blocking || captured->context != stream->context) continue;
       invalidate(capture);
       return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
@@ -121,7 +116,7 @@ CUresult capture_wait(CUstream stream, CUevent event) {
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
   if (ours == nullptr) {
-    if (stream == &state->streams.front()) {
+    if (is_legacy(stream)) {
       invalidate(*theirs);
       return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
@@ -152,13 +147,13 @@ CUresult StreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
   CUresult result = CUDA_SUCCESS;
   CUstream stream = find_stream(handle, &result);
   if (stream == nullptr) return result;
-  if (stream == &state->streams.front()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (is_legacy(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   Capture& capture = state->captures.emplace_back();
   capture.id = state->next_capture++;
   capture.origin = stream;
   capture.mode = mode;
-  capture.thread = std::this_thread::get_id();
+  capture.thread = &this_thread();
   capture.graph = std::make_unique<CUgraph_st>();
   join(stream, capture);
   return CUDA_SUCCESS;
@@ -176,7 +171,7 @@ CUresult StreamEndCapture(CUstream handle, CUgraph* graph) {
     invalidate(capture);
     return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   }
-  if (capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture.thread != std::this_thread::get_id()) {
+  if (capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture.thread != &this_thread()) {
     invalidate(capture);
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   }
@@ -232,9 +227,7 @@ CUresult StreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cu
 
 CUresult ThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   const Lock lock(state->mutex);
-  const CUstreamCaptureMode previous = mode_of_thread();
-  state->thread_mode[std::this_thread::get_id()] = *mode;
-  *mode = previous;
+  std::swap(this_thread().mode, *mode);
   return CUDA_SUCCESS;
 }
 

@@ -60,18 +60,31 @@ const ErrorName* find_error(CUresult result) {
   return nullptr;
 }
 
+// What this thread's last CUDA_ERROR_NOT_SUPPORTED was about.
+thread_local std::string unsupported_text;
+
 bool is_device(CUdevice device) { return device >= 0 && device < state->options.device_count; }
 
 }  // namespace
 
 CUresult unsupported(std::string why) {
-  state->unsupported_text = std::move(why);
+  unsupported_text = std::move(why);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+PerThread& this_thread() {
+  thread_local std::uint64_t simulator = 0;
+  thread_local PerThread* mine = nullptr;
+  if (simulator != state->id) {
+    simulator = state->id;
+    mine = &state->threads.emplace_back();
+  }
+  return *mine;
+}
+
 CUcontext current_context() {
-  const auto found = state->current.find(std::this_thread::get_id());
-  return found == state->current.end() || found->second.empty() ? nullptr : found->second.back();
+  const std::vector<CUcontext>& contexts = this_thread().contexts;
+  return contexts.empty() ? nullptr : contexts.back();
 }
 
 bool is_context(CUcontext context) {
@@ -93,9 +106,10 @@ CUresult GetErrorName(CUresult result, const char** text) {
 }
 
 CUresult GetErrorString(CUresult result, const char** text) {
-  const Lock lock(state->mutex);
-  if (result == CUDA_ERROR_NOT_SUPPORTED && !state->unsupported_text.empty()) {
-    *text = state->unsupported_text.c_str();
+  if (result == CUDA_ERROR_NOT_SUPPORTED && !unsupported_text.empty()) {
+    thread_local std::string told;  // once: a later error of this kind is about something else
+    told = std::exchange(unsupported_text, {});
+    *text = told.c_str();
     return CUDA_SUCCESS;
   }
   const ErrorName* error = find_error(result);
@@ -139,13 +153,13 @@ CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 CUresult CtxPushCurrent(CUcontext context) {
   const Lock lock(state->mutex);
   if (!is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
-  state->current[std::this_thread::get_id()].push_back(context);
+  this_thread().contexts.push_back(context);
   return CUDA_SUCCESS;
 }
 
 CUresult CtxPopCurrent(CUcontext* context) {
   const Lock lock(state->mutex);
-  std::vector<CUcontext>& stack = state->current[std::this_thread::get_id()];
+  std::vector<CUcontext>& stack = this_thread().contexts;
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   if (context != nullptr) *context = stack.back();
   stack.pop_back();

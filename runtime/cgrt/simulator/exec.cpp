@@ -177,6 +177,7 @@ CUresult GraphExecUpdate(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUp
     }
   }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) exec->nodes[i] = graph.nodes[i]->data;
+  exec->kept = graph.kept;  // what the template kept is let go, as the driver does
   *info = {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
   return CUDA_SUCCESS;
 }

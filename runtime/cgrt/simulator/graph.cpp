@@ -221,7 +221,7 @@ CUresult GraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2
   NodeData& data = *node->data;
   *params = {};
   params->func = function_of(data.kernel, data.context);
-  params->kern = reinterpret_cast<CUkernel>(const_cast<driver::KernelIdentity*>(data.kernel));
+  params->kern = reinterpret_cast<CUkernel>(const_cast<void*>(data.kernel->symbol));
   params->ctx = data.context;
   params->gridDimX = data.grid.x;
   params->gridDimY = data.grid.y;

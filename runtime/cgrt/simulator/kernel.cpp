@@ -16,14 +16,14 @@ constexpr int kDefaultShared = 49152;  // bytes of shared memory per block befor
 constexpr int kOptInShared = 232448;   // of an H200
 
 int max_dynamic_shared(const driver::KernelIdentity* kernel) {
-  const auto found = state->max_dynamic_shared.find(kernel);
+  const auto found = state->max_dynamic_shared.find(kernel->symbol);
   return found != state->max_dynamic_shared.end() ? found->second
                                                   : kDefaultShared - kernel->resources.static_shared_bytes;
 }
 
 const driver::KernelIdentity* identity_of(CUkernel kernel) {
-  const auto* identity = reinterpret_cast<const driver::KernelIdentity*>(kernel);
-  return state->kernels.contains(identity) ? identity : nullptr;
+  const auto found = state->kernels.find(kernel);  // the handle is the symbol
+  return found != state->kernels.end() ? found->second : nullptr;
 }
 
 cudaOccDeviceProp occupancy_device() {
@@ -62,7 +62,7 @@ const driver::KernelIdentity* find_kernel(CUfunction function) {
 }
 
 CUfunction function_of(const driver::KernelIdentity* kernel, CUcontext context) {
-  std::unique_ptr<CUfunc_st>& function = state->functions[{kernel, context}];
+  std::unique_ptr<CUfunc_st>& function = state->functions[{kernel->symbol, context}];
   if (function == nullptr) {
     function = std::make_unique<CUfunc_st>(CUfunc_st{kernel, context});
     state->function_handles.emplace(function.get(), function.get());
@@ -104,8 +104,9 @@ CUresult check_body(const NodeData& node) {
 
 CUresult ResolveKernel(CUkernel* kernel, const driver::KernelIdentity* identity) {
   const Lock lock(state->mutex);
-  state->kernels.insert(identity);
-  *kernel = reinterpret_cast<CUkernel>(const_cast<driver::KernelIdentity*>(identity));
+  const driver::KernelIdentity*& known = state->kernels[identity->symbol];
+  if (known == nullptr || known->host_body == nullptr) known = identity;  // the file that has the body knows more
+  *kernel = reinterpret_cast<CUkernel>(const_cast<void*>(identity->symbol));
   return CUDA_SUCCESS;
 }
 
@@ -142,7 +143,7 @@ CUresult KernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel 
     return unsupported("the simulator cannot set that kernel attribute");
   }
   if (value < 0 || value > kOptInShared - kernel->resources.static_shared_bytes) return CUDA_ERROR_INVALID_VALUE;
-  state->max_dynamic_shared[kernel] = value;
+  state->max_dynamic_shared[kernel->symbol] = value;
   return CUDA_SUCCESS;
 }
 

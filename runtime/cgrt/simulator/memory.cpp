@@ -36,7 +36,11 @@ CUresult free_memory(CUdeviceptr address, bool on_device) {
   if (found == state->memory.end() || found->second.on_device != on_device) return CUDA_ERROR_INVALID_VALUE;
   run_all();  // a free waits for the device
   if (on_device) state->used_bytes[static_cast<std::size_t>(found->second.context->device)] -= found->second.bytes;
-  std::free(reinterpret_cast<void*>(address));
+  state->parked.push_back(reinterpret_cast<void*>(address));
+  if (is_idle()) {  // else a held stream's work may still touch it
+    for (void* parked : state->parked) std::free(parked);
+    state->parked.clear();
+  }
   state->memory.erase(found);
   return CUDA_SUCCESS;
 }
@@ -56,9 +60,13 @@ CUdeviceptr destination_of(const CUDA_MEMCPY3D& copy) {
                  copy.dstPitch, copy.dstHeight);
 }
 
-// Bytes from the first to the last that is touched.
+// Bytes from the first to the last that is touched; SIZE_MAX when that does not fit.
 std::size_t extent(std::size_t width, std::size_t height, std::size_t depth, std::size_t pitch, std::size_t rows) {
-  return (depth - 1) * rows * pitch + (height - 1) * pitch + width;
+  std::size_t slices = 0, lines = 0, bytes = 0;
+  const bool overflows = __builtin_mul_overflow(depth - 1, rows, &slices) ||
+                         __builtin_add_overflow(slices, height - 1, &lines) ||
+                         __builtin_mul_overflow(lines, pitch, &bytes) || __builtin_add_overflow(bytes, width, &bytes);
+  return overflows ? SIZE_MAX : bytes;
 }
 
 CUDA_MEMCPY3D linear(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes) {

@@ -13,15 +13,18 @@ State* state = nullptr;
 
 State::State(SimulatorOptions options_)
     : options(options_), random(options_.seed), used_bytes(static_cast<std::size_t>(options_.device_count)) {
+  static std::uint64_t next_id = 1;
+  id = next_id++;
   for (int device = 0; device < options.device_count; ++device) {
-    contexts.push_back(std::make_unique<CUctx_st>(CUctx_st{device}));
+    CUstream_st& legacy = streams.emplace_back();
+    contexts.push_back(std::make_unique<CUctx_st>(CUctx_st{device, &legacy}));
+    legacy.context = contexts.back().get();
+    legacy.blocking = true;
   }
-  CUstream_st& legacy = streams.emplace_back();
-  legacy.context = contexts.empty() ? nullptr : contexts[0].get();
-  legacy.blocking = true;
 }
 
 State::~State() {
+  for (void* address : parked) std::free(address);
   for (const auto& [address, allocation] : memory) std::free(reinterpret_cast<void*>(address));
 }
 

@@ -10,7 +10,8 @@
 // and graph nodes that may run next, one is picked at random from `seed`, so that a missing edge or
 // a missing wait shows. Kernels run their host bodies (launch/kernel.h).
 //
-// One at a time in a process. Calls through the table are serialized by one lock.
+// One at a time in a process; a second one aborts. Objects of this library that were made on it must
+// be gone before it is. Calls through the table are serialized by one lock.
 #pragma once
 
 #include <cuda.h>

@@ -18,7 +18,6 @@
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -30,6 +29,7 @@
 namespace cgrt::simulator {
 
 struct Capture;
+struct PerThread;
 
 // Set when a piece of work has been done; shared by all that wait for it.
 struct Marker {
@@ -69,6 +69,7 @@ struct Dependency {
 // The driver's handles.
 struct CUctx_st {
   int device = 0;
+  CUstream legacy = nullptr;  // its default stream
 };
 struct CUfunc_st {
   const cgrt::driver::KernelIdentity* kernel = nullptr;
@@ -118,10 +119,17 @@ struct Capture {
   std::uint64_t id = 0;
   CUstream origin = nullptr;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::thread::id thread;
+  const PerThread* thread = nullptr;
   std::unique_ptr<CUgraph_st> graph;
   std::set<CUstream> streams;
   bool invalid = false;
+};
+
+// What a driver keeps per thread. Entries outlive their threads, so that none is taken for another's.
+struct PerThread {
+  std::vector<CUcontext> contexts;  // the stack; the last is current
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::map<CUcontext, CUstream> streams;  // per-thread default streams
 };
 
 struct Allocation {
@@ -140,11 +148,10 @@ struct State {
   std::mt19937_64 random;
 
   std::vector<std::unique_ptr<CUctx_st>> contexts;  // primary, by device
-  std::unordered_map<std::thread::id, std::vector<CUcontext>> current;
-  std::unordered_map<std::thread::id, CUstreamCaptureMode> thread_mode;
+  std::uint64_t id;                                 // of this simulator, for what threads remember
+  std::list<PerThread> threads;
 
-  std::list<CUstream_st> streams;  // the first is the legacy default stream
-  std::map<std::thread::id, CUstream> per_thread;
+  std::list<CUstream_st> streams;
   std::unordered_set<CUstream> live_streams;
   std::unordered_map<CUevent, std::unique_ptr<CUevent_st>> events;
   std::list<Capture> captures;
@@ -152,18 +159,18 @@ struct State {
 
   std::map<CUdeviceptr, Allocation> memory;
   std::vector<std::size_t> used_bytes;  // by device
+  std::vector<void*> parked;            // freed while a held stream may still use it
 
-  std::unordered_set<const driver::KernelIdentity*> kernels;
-  std::map<std::pair<const driver::KernelIdentity*, CUcontext>, std::unique_ptr<CUfunc_st>> functions;
+  // By the kernel's symbol: several files may have an identity of one kernel.
+  std::unordered_map<const void*, const driver::KernelIdentity*> kernels;
+  std::map<std::pair<const void*, CUcontext>, std::unique_ptr<CUfunc_st>> functions;
   std::unordered_map<CUfunction, CUfunc_st*> function_handles;
-  std::unordered_map<const driver::KernelIdentity*, int> max_dynamic_shared;
+  std::unordered_map<const void*, int> max_dynamic_shared;
 
   std::unordered_map<CUgraph, std::unique_ptr<CUgraph_st>> graphs;
   std::unordered_set<CUgraphNode> nodes;  // of live graphs and of captures
   std::unordered_map<CUgraphExec, std::unique_ptr<CUgraphExec_st>> execs;
   std::unordered_map<CUuserObject, std::unique_ptr<CUuserObject_st>> user_objects;
-
-  std::string unsupported_text;  // what the last CUDA_ERROR_NOT_SUPPORTED was about
 };
 
 // The one simulator in force; never null while a call can reach it.
@@ -174,6 +181,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 // device.cpp
 // CUDA_ERROR_NOT_SUPPORTED; cuGetErrorString will say why.
 CUresult unsupported(std::string why);
+PerThread& this_thread();
 CUcontext current_context();
 bool is_context(CUcontext context);
 
@@ -183,11 +191,15 @@ void enqueue(CUstream stream, std::function<void()> run, std::vector<MarkerRef> 
 bool run_one();  // false: nothing can run
 CUresult run_until(const std::function<bool()>& done);
 void run_all();
+inline bool is_legacy(CUstream stream) { return stream->context != nullptr && stream == stream->context->legacy; }
+bool is_idle();  // no stream has work
 
 // capture.cpp
 // 900 and the end of the captures concerned, when this thread may not make unsafe calls now.
 CUresult check_unsafe_call();
 Capture* find_capture(std::uint64_t id);
+// Ends the capture: its streams are ordinary again.
+void leave(Capture& capture);
 void invalidate(Capture& capture);
 // The capture that `stream` is in, ready for a node; sets the result when it cannot take one.
 bool is_capturing(CUstream stream, CUresult* result);

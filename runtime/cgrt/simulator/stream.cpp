@@ -15,6 +15,22 @@ bool is_runnable(const CUstream_st& stream) {
   return std::none_of(gates.begin(), gates.end(), is_pending);
 }
 
+// The work of blocking streams that the legacy stream waits for.
+std::vector<MarkerRef> pending_for_legacy(CUstream legacy) {
+  std::vector<MarkerRef> pending;
+  for (CUstream_st& other : state->streams) {
+    if (other.blocking && other.context == legacy->context && &other != legacy && is_pending(other.last)) {
+      pending.push_back(other.last);
+    }
+  }
+  return pending;
+}
+
+// A question to the legacy stream is one to the blocking streams as well.
+bool is_drained(CUstream stream) {
+  return stream->queue.empty() && (!is_legacy(stream) || pending_for_legacy(stream).empty());
+}
+
 CUevent find_event(CUevent handle) { return handle != nullptr && state->events.contains(handle) ? handle : nullptr; }
 
 // What a query or a wait of an event must look at before its work.
@@ -37,8 +53,8 @@ CUstream find_stream(CUstream handle, CUresult* result) {
       *result = CUDA_ERROR_INVALID_CONTEXT;
       return nullptr;
     }
-    if (handle != CU_STREAM_PER_THREAD) return &state->streams.front();
-    CUstream& stream = state->per_thread[std::this_thread::get_id()];
+    if (handle != CU_STREAM_PER_THREAD) return context->legacy;
+    CUstream& stream = this_thread().streams[context];
     if (stream == nullptr) {
       stream = &state->streams.emplace_back();
       stream->context = context;
@@ -52,11 +68,9 @@ CUstream find_stream(CUstream handle, CUresult* result) {
 }
 
 void enqueue(CUstream stream, std::function<void()> run, std::vector<MarkerRef> gates, MarkerRef done) {
-  CUstream legacy = &state->streams.front();
+  CUstream legacy = stream->context->legacy;
   if (stream == legacy) {
-    for (CUstream_st& other : state->streams) {
-      if (other.blocking && &other != legacy && is_pending(other.last)) gates.push_back(other.last);
-    }
+    for (MarkerRef& other : pending_for_legacy(legacy)) gates.push_back(std::move(other));
   } else if (stream->blocking && is_pending(legacy->last)) {
     gates.push_back(legacy->last);
   }
@@ -96,6 +110,11 @@ void run_all() {
   }
 }
 
+bool is_idle() {
+  return std::all_of(state->streams.begin(), state->streams.end(),
+                     [](const CUstream_st& stream) { return stream.queue.empty(); });
+}
+
 CUresult StreamCreateWithPriority(CUstream* out, unsigned flags, int) {
   const Lock lock(state->mutex);
   if (out == nullptr || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
@@ -112,9 +131,11 @@ CUresult StreamCreateWithPriority(CUstream* out, unsigned flags, int) {
 CUresult StreamDestroy(CUstream stream) {
   const Lock lock(state->mutex);
   if (!state->live_streams.contains(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  if (stream->capture != nullptr) {
+  if (stream->capture != nullptr && stream->capture->origin == stream) {
+    forget_nodes(*stream->capture->graph);
+    leave(*stream->capture);
+  } else if (stream->capture != nullptr) {
     stream->capture->streams.erase(stream);
-    invalidate(*stream->capture);
     stream->capture = nullptr;
   }
   state->live_streams.erase(stream);
@@ -133,7 +154,7 @@ CUresult StreamQuery(CUstream handle) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
-  if (stream->queue.empty()) return CUDA_SUCCESS;
+  if (is_drained(stream)) return CUDA_SUCCESS;
   run_one();  // whoever polls must get there in the end
   return CUDA_ERROR_NOT_READY;
 }
@@ -148,7 +169,7 @@ CUresult StreamSynchronize(CUstream handle) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
-  return run_until([&] { return stream->queue.empty(); });
+  return run_until([&] { return is_drained(stream); });
 }
 
 CUresult StreamGetCtx(CUstream handle, CUcontext* context) {
@@ -156,7 +177,7 @@ CUresult StreamGetCtx(CUstream handle, CUcontext* context) {
   CUresult result = CUDA_SUCCESS;
   CUstream stream = find_stream(handle, &result);
   if (stream == nullptr) return result;
-  *context = stream == &state->streams.front() ? current_context() : stream->context;
+  *context = stream->context;
   return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace cgrt::internal {
@@ -19,7 +20,13 @@ class CaptureWatch {
   const std::vector<CUstream>& streams() const { return streams_; }
 
   static void note(CUstream stream) {
-    if (innermost != nullptr) innermost->streams_.push_back(stream);
+    if (innermost == nullptr) return;
+    std::vector<CUstream>& streams = innermost->streams_;
+    if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+  }
+  // For a stream that is about to be destroyed.
+  static void forget(CUstream stream) {
+    for (CaptureWatch* watch = innermost; watch != nullptr; watch = watch->outer_) std::erase(watch->streams_, stream);
   }
 
  private:

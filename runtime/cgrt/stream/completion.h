@@ -6,8 +6,8 @@ namespace cgrt {
 enum class Completion {
   kDone,
   kPending,
-  // The stream is being captured, or the event was last recorded in a capture: there is no work to
-  // be done before the graph is launched.
+  // The stream is being captured, or the event was last recorded in a capture that goes on: there is
+  // no work to be done before the graph is launched.
   kCaptured,
 };
 

@@ -22,7 +22,7 @@ absl::StatusOr<bool> EventRef::is_complete() const {
   CGRT_ASSIGN_OR_RETURN(Completion answer, completion());
   if (answer != Completion::kCaptured) return answer == Completion::kDone;
   return driver::annotate(
-      driver::to_status(CUDA_ERROR_CAPTURED_EVENT, "cuEventQuery"),
+      driver::make_status(CUDA_ERROR_CAPTURED_EVENT, "cuEventQuery"),
       "The event was last recorded inside a stream capture, so it never completes; record it outside");
 }
 

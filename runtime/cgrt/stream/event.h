@@ -34,7 +34,8 @@ class EventRef {
   // kDone also if never recorded. Never blocks. A sticky fault of the context is an error.
   // Asking does not disturb captures of other streams and threads, except for an event that was
   // last recorded inside a capture still under way: the answer is kCaptured, and CUDA invalidates
-  // that capture.
+  // that capture. Once that capture has ended the event answers kInvalidArgument until it is
+  // recorded again.
   absl::StatusOr<Completion> completion() const;
 
   // completion() == kDone; kFailedPrecondition when captured.
@@ -63,8 +64,8 @@ class Event {
 };
 
 // Device time between two recorded events, both with EventTiming::kEnabled. Never blocks:
-// kFailedPrecondition while either is pending or was never recorded. kUnimplemented on the
-// simulator, which has no GPU time to tell.
+// kFailedPrecondition while either is pending, kInvalidArgument when one was never recorded or has no
+// timing, kUnimplemented on the simulator, which has no GPU time to tell.
 absl::StatusOr<absl::Duration> elapsed_time(EventRef start, EventRef end);
 
 }  // namespace cgrt

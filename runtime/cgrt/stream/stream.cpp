@@ -25,7 +25,7 @@ absl::StatusOr<bool> StreamRef::is_complete() const {
   CGRT_ASSIGN_OR_RETURN(Completion answer, completion());
   if (answer != Completion::kCaptured) return answer == Completion::kDone;
   return driver::annotate(
-      driver::to_status(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "cuStreamIsCapturing"),
+      driver::make_status(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "cuStreamIsCapturing"),
       "The stream is being captured, so there is no work to wait for; ask after the graph's launch");
 }
 
@@ -54,6 +54,19 @@ absl::StatusOr<CUcontext> StreamRef::context() const {
   CUcontext context = nullptr;
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().StreamGetCtx(handle_, &context), "cuStreamGetCtx"));
   return context;
+}
+
+void internal::destroy_stream(CUstream stream) {
+  CaptureWatch::forget(stream);
+  driver::destroy_stream(stream);
+}
+
+absl::StatusOr<Stream> Stream::adopt(CUstream stream) {
+  if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+    return absl::InvalidArgumentError(
+        "A default stream cannot be owned: it belongs to its context. Use StreamRef for it.");
+  }
+  return Stream(stream, nullptr);
 }
 
 absl::StatusOr<Stream> Stream::create(ContextRef context, StreamOptions options) {

@@ -34,18 +34,22 @@ static inline CUstream named_stream(CUstream stream) {
 #endif
 }
 
+void destroy_stream(CUstream stream);
+
 }  // namespace internal
 
 // Does not own. Must not outlive the stream. A literal null cannot be passed; a handle that is 0 at
 // run time means the default stream of the file that passes it (legacy, or per-thread when compiled
-// with --default-stream per-thread).
+// with --default-stream per-thread). Make the StreamRef in that file: a template that converts later
+// (optional::emplace) may have been instantiated in another one.
 class StreamRef {
  public:
   [[gnu::always_inline]] StreamRef(CUstream stream) : handle_(internal::named_stream(stream)) {}
   StreamRef(std::nullptr_t) = delete;
   StreamRef(int) = delete;
   // The same with the stream's context, which saves asking for it at every launch.
-  StreamRef(CUstream stream, CUcontext context) : handle_(stream), context_(context) {}
+  [[gnu::always_inline]] StreamRef(CUstream stream, CUcontext context)
+      : handle_(internal::named_stream(stream)), context_(context) {}
   static StreamRef legacy_default() { return StreamRef(CU_STREAM_LEGACY); }
   static StreamRef per_thread_default() { return StreamRef(CU_STREAM_PER_THREAD); }
 
@@ -87,17 +91,19 @@ struct StreamOptions {
   int priority = 0;  // lower runs first; clamped to what the device has
 };
 
-// Owns. Destroying it while work is pending is allowed; CUDA frees it later.
+// Owns. Destroying it while work is pending is allowed; CUDA frees it later. A moved-from Stream can
+// only be assigned to or destroyed.
 class Stream {
  public:
   static absl::StatusOr<Stream> create(ContextRef context, StreamOptions options = {});
-  static Stream adopt(CUstream stream) { return Stream(stream, nullptr); }
+  // kInvalidArgument for a default stream, which nobody owns.
+  static absl::StatusOr<Stream> adopt(CUstream stream);
   CUstream release() && { return handle_.release(); }
   StreamRef ref() const { return StreamRef(handle_.get(), context_); }
 
  private:
   Stream(CUstream stream, CUcontext context) : handle_(stream), context_(context) {}
-  UniqueHandle<CUstream, driver::destroy_stream> handle_;
+  UniqueHandle<CUstream, internal::destroy_stream> handle_;
   CUcontext context_;  // null when adopted
 };
 

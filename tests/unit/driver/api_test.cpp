@@ -7,6 +7,7 @@
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
+#include "support/test_kernels.h"
 
 namespace cgrt::testing {
 namespace {
@@ -34,6 +35,10 @@ TEST_CASE("without a driver every question is answered kUnavailable, with what t
     CHECK_THAT(devices.status(), StatusIs(absl::StatusCode::kUnavailable, reason));
     CHECK_THAT(Stream::create(DeviceRef(0)).status(), StatusIs(absl::StatusCode::kUnavailable, "river"));
     CHECK_THAT(Graph::create(DeviceRef(0)).status(), StatusIs(absl::StatusCode::kUnavailable));
+    CHECK_THAT(ContextRef(DeviceRef(0)).get().status(), StatusIs(absl::StatusCode::kUnavailable));
+    CHECK_THAT(Graph::adopt(nullptr, DeviceRef(0)).status(), StatusIs(absl::StatusCode::kUnavailable));
+    CHECK_THAT(launch(StreamRef::legacy_default(), LaunchConfig{}, bodiless_kernel(), nullptr),
+               StatusIs(absl::StatusCode::kUnavailable));
   }
 }
 
@@ -48,6 +53,20 @@ TEST_CASE("an error keeps its CUresult, also under annotations", "[driver]") {
   CHECK_FALSE(cuda_result(absl::OkStatus()).has_value());
   CHECK_THAT(driver::to_status(CUDA_ERROR_ILLEGAL_ADDRESS, "cuStreamQuery"),
              StatusIs(absl::StatusCode::kInternal, "sticky"));
+}
+
+TEST_CASE("what was remembered of a driver is asked again after forget_contexts", "[driver]") {
+  Simulator simulator;
+  driver::Instrument instrument;
+  const ContextRef context{DeviceRef(0)};
+  REQUIRE_OK(context.get());
+  instrument.reset_counts();
+
+  REQUIRE_OK(context.get());
+  CHECK(instrument.total() == 0);
+  forget_contexts();
+  REQUIRE_OK(context.get());
+  CHECK(instrument.count("cuDevicePrimaryCtxRetain") == 1);
 }
 
 TEST_CASE("an instrument counts, traces and fails calls, and puts the table back", "[driver]") {

@@ -77,12 +77,19 @@ TEST_CASE("a scalar argument is written as the number that it most likely is", "
 TEST_CASE("control characters are made visible and other text is left alone", "[ir][describe]") {
   CHECK(printable("scale<float>") == "scale<float>");
   CHECK(printable("\x1b[31mred\n") == "\\x1b[31mred\\x0a");
-  CHECK(printable("a\xc2\x9b"
-                  "b") ==
-        "a\\x9b"
-        "b");
-  CHECK(printable("caf\xc3\xa9 \xc2\xb5") == "caf\xc3\xa9 \xc2\xb5");
-  CHECK(printable("cut \xc2") == "cut \xc2");
+  CHECK(printable("a\xc2\x9b.") == "a\\xc2\\x9b.");
+  CHECK(printable("caf\xc3\xa9 \xc2\xb5 \xe2\x82\xac \xf0\x9f\x98\x80") ==
+        "caf\xc3\xa9 \xc2\xb5 \xe2\x82\xac \xf0\x9f\x98\x80");
+}
+
+TEST_CASE("marks that turn text around, and bytes that are no text, are made visible", "[ir][describe]") {
+  CHECK(printable("\xe2\x80\xae.") == "\\xe2\\x80\\xae.");  // U+202E
+  CHECK(printable("\xe2\x80\xa8.") == "\\xe2\\x80\\xa8.");  // U+2028
+  CHECK(printable("\xe2\x81\xa6.") == "\\xe2\\x81\\xa6.");  // U+2066
+  CHECK(printable("\xd8\x9c.") == "\\xd8\\x9c.");           // U+061C
+  CHECK(printable("cut \xc2") == "cut \\xc2");
+  CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");  // a surrogate
+  CHECK(printable("\xc0\xaf") == "\\xc0\\xaf");           // too long a form
 }
 
 }  // namespace

@@ -111,8 +111,25 @@ TEST_CASE("pointers into allocations that are not there are refused wherever the
   check_refused(graph, "destination points into allocation 6");
 
   graph = small_graph();
-  graph.nodes[0] = memset_node({.destination = {7, 0}});
+  graph.nodes[0] = memset_node({.destination = {7, 0}, .width = 1});
   check_refused(graph, "node 0 (memset): destination points into allocation 7");
+
+  graph = small_graph();
+  graph.allocations[0].bytes = 64;
+  graph.nodes[0] = memset_node({.destination = {0, 64}, .width = 1});
+  check_refused(graph, "node 0 (memset): destination points 64 bytes into allocation 0, which has 64.");
+}
+
+TEST_CASE("copies and memsets of nothing are refused, and elements of odd sizes", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  graph.nodes[0] = memset_node({.destination = {0, 0}, .element_bytes = 3, .width = 1});
+  check_refused(graph, "node 0 (memset): has elements of 3 bytes; there are 1, 2 and 4.");
+  graph.nodes[0] = memset_node({.destination = {0, 0}, .width = 1, .height = 0});
+  check_refused(graph, "node 0 (memset): sets 0 elements.");
+
+  graph = small_graph();
+  std::get<MemcpyParams>(graph.nodes[2].params).depth = 0;
+  check_refused(graph, "node 2 (memcpy): copies 0 bytes.");
 }
 
 TEST_CASE("a copy of an array that was not decoded is valid", "[ir][validate]") {

@@ -1,9 +1,12 @@
 #include "cgrt/simulator/simulator.h"
 
 #include <set>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "cgrt/cgrt.h"
+#include "cgrt/driver/api.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
 #include "support/test_kernels.h"
@@ -112,6 +115,60 @@ TEST_CASE("sizes whose bytes do not fit 64 bits are refused", "[simulator]") {
 
   CHECK_THAT(PinnedBuffer::create(kDevice, SIZE_MAX).status(), StatusIs(absl::StatusCode::kResourceExhausted));
   CHECK_THAT(fill32(stream.ref(), x.data(), 0, std::size_t{1} << 62), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_CASE("memory that is freed while a held stream may use it is not given away", "[simulator]") {
+  Simulator simulator;
+  Stream stream = *Stream::create(kDevice);
+  {
+    DeviceBuffer x = *DeviceBuffer::create(kDevice, 4);
+    simulator.hold(stream.ref().get());
+    REQUIRE_OK(fill32(stream.ref(), x.data(), 1, 1));
+  }
+  simulator.release(stream.ref().get());
+  CHECK_OK(stream.ref().synchronize());  // under asan this would be a use after free
+}
+
+TEST_CASE("a kernel's attributes are those of the kernel, whichever file asks", "[simulator]") {
+  Simulator simulator;
+  const KernelRef kernel = scale_kernel();
+  const driver::KernelIdentity same{"scale", kernel.identity()->symbol, nullptr, nullptr, {}, nullptr, nullptr, 0};
+  const KernelRef other(&same);
+
+  REQUIRE_OK(set_max_shared_bytes(kernel, kDevice, 100 << 10));
+
+  CHECK(kernel == other);
+  CUkernel handle = nullptr;
+  REQUIRE(driver::resolve(same, &handle) == CUDA_SUCCESS);
+  int bytes = 0;
+  REQUIRE(driver::api().KernelGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, handle, 0) ==
+          CUDA_SUCCESS);
+  CHECK(bytes == 100 << 10);
+}
+
+TEST_CASE("each device has a legacy default stream of its own", "[simulator]") {
+  Simulator simulator({.device_count = 2});
+  Stream stream = *Stream::create(DeviceRef(0), {.kind = StreamKind::kBlocking});
+  DeviceBuffer x = *DeviceBuffer::create(DeviceRef(0), 4);
+  simulator.hold(stream.ref().get());
+  REQUIRE_OK(fill32(stream.ref(), x.data(), 1, 1));
+
+  ScopedContext second = *ScopedContext::enter(*ContextRef(DeviceRef(1)).get());
+  CHECK(*StreamRef::legacy_default().completion() == Completion::kDone);
+  simulator.release(stream.ref().get());
+}
+
+TEST_CASE("what is unsupported is said to the thread that asked, and to no later one", "[simulator]") {
+  Simulator simulator;
+  std::thread([] {
+    DeviceBuffer x = *DeviceBuffer::create(kDevice, 4);
+    Stream stream = *Stream::create(kDevice);
+    CHECK_FALSE(launch(stream.ref(), kConfig, bodiless_kernel(), x.as<float>()).ok());
+  }).join();
+
+  const char* text = nullptr;
+  REQUIRE(driver::api().GetErrorString(CUDA_ERROR_NOT_SUPPORTED, &text) == CUDA_SUCCESS);
+  CHECK(std::string(text).find("bodiless") == std::string::npos);
 }
 
 TEST_CASE("handles that are left behind are counted by kind", "[simulator]") {
