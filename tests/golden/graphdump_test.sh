@@ -34,8 +34,19 @@ for graph in empty chain fork_join; do
   is_silent
   expect "show $graph as JSON" 0 "$graphdump" show "$golden/$graph.cgrt.json" --format json
   prints "$golden/$graph.cgrt.json"
+  expect "show $graph as DOT" 0 "$graphdump" show "$golden/$graph.cgrt.json" --format dot
+  prints "$golden/$graph.dot"
+  is_silent
   expect "show $graph from standard input" 0 bash -c '"$1" show - <"$2"' - "$graphdump" "$golden/$graph.cgrt.json"
   prints "$golden/$graph.txt"
+  expect "stats of $graph as text" 0 "$graphdump" stats "$golden/$graph.cgrt.json"
+  prints "$golden/$graph.stats.txt"
+  is_silent
+  expect "stats of $graph as JSON" 0 "$graphdump" stats "$golden/$graph.cgrt.json" --format json
+  prints "$golden/$graph.stats.json"
+  is_silent
+  expect "stats of $graph from standard input" 0 bash -c '"$1" stats - <"$2"' - "$graphdump" "$golden/$graph.cgrt.json"
+  prints "$golden/$graph.stats.txt"
 done
 
 expect "a graph is the same as itself" 0 "$graphdump" diff "$golden/chain.cgrt.json" "$golden/chain.cgrt.json"
@@ -62,6 +73,8 @@ complains "graphdump: $scratch/missing.cgrt.json: cannot be opened"
 expect "a missing file is an error of diff, not a difference" 2 \
   "$graphdump" diff "$golden/chain.cgrt.json" "$scratch/missing.cgrt.json"
 complains "missing.cgrt.json: cannot be opened"
+expect "a missing file is an error of stats" 2 "$graphdump" stats "$scratch/missing.cgrt.json"
+complains "graphdump: $scratch/missing.cgrt.json: cannot be opened"
 expect "a directory is an error" 2 "$graphdump" show "$scratch"
 complains "cannot be read"
 expect "a shell script is not a graph" 2 "$graphdump" show "$0"
@@ -80,6 +93,7 @@ says "graphdump "
 says "cgrt-graph version 1"
 expect "--help lists the commands" 0 "$graphdump" --help
 says "show"
+says "stats"
 says "diff"
 expect "--help of a command lists its options" 0 "$graphdump" show --help
 says "--format"
@@ -88,6 +102,10 @@ complains "subcommand"
 expect "an unknown command is an error" 2 "$graphdump" frobnicate
 expect "an unknown format is an error" 2 "$graphdump" show "$golden/chain.cgrt.json" --format xml
 complains "xml"
+expect "a format of show is not one of stats" 2 "$graphdump" stats "$golden/chain.cgrt.json" --format dot
+complains "dot"
+expect "stats without a graph is an error" 2 "$graphdump" stats
+complains "FILE is required"
 expect "one graph is too few for diff" 2 "$graphdump" diff "$golden/chain.cgrt.json"
 complains "B is required"
 
@@ -101,6 +119,10 @@ complains "B is required"
 expect "a closed pipe ends quietly" 0 \
   bash -c '"$1" show "$2" | head -n 1; exit "${PIPESTATUS[0]}"' - "$graphdump" "$scratch/large.cgrt.json"
 says "graph: 20001 nodes"
+is_silent
+expect "a closed pipe ends a picture quietly" 0 \
+  bash -c '"$1" show "$2" --format dot | head -n 1; exit "${PIPESTATUS[0]}"' - "$graphdump" "$scratch/large.cgrt.json"
+says "digraph cgrt {"
 is_silent
 if [ -w /dev/full ]; then
   expect "a full disk is an error" 2 bash -c '"$1" show "$2" >/dev/full' - "$graphdump" "$golden/chain.cgrt.json"

@@ -7,7 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cgrt/inspect/dot.h"
 #include "cgrt/inspect/json.h"
+#include "cgrt/inspect/stats.h"
 #include "cgrt/inspect/text.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/diff.h"
@@ -32,7 +34,16 @@ int fail(const absl::Status& status) { return fail(std::string(status.message())
 int run_show(const ShowOptions& options) {
   const absl::StatusOr<GraphIr> graph = read(options.file);
   if (!graph.ok()) return fail(graph.status());
-  return print(options.format == "json" ? cgrt::inspect::to_json(*graph) : cgrt::inspect::to_text(*graph), "", kOk);
+  if (options.format == "json") return print(cgrt::inspect::to_json(*graph), "", kOk);
+  if (options.format == "dot") return print(cgrt::inspect::to_dot(*graph), "", kOk);
+  return print(cgrt::inspect::to_text(*graph), "", kOk);
+}
+
+int run_stats(const StatsOptions& options) {
+  const absl::StatusOr<GraphIr> graph = read(options.file);
+  if (!graph.ok()) return fail(graph.status());
+  if (options.format == "json") return print(cgrt::inspect::to_stats_json(*graph), "", kOk);
+  return print(cgrt::inspect::to_stats_text(*graph), "", kOk);
 }
 
 int run_diff(const DiffOptions& options) {

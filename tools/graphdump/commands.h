@@ -13,11 +13,17 @@ struct ShowOptions {
   std::string format = "text";
 };
 
+struct StatsOptions {
+  std::string file;
+  std::string format = "text";
+};
+
 struct DiffOptions {
   std::string a, b;
 };
 
 int run_show(const ShowOptions& options);
+int run_stats(const StatsOptions& options);
 int run_diff(const DiffOptions& options);
 
 // Writes to standard output and error, and returns `status`; kError when the output cannot be

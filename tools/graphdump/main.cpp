@@ -21,7 +21,16 @@ int parse_and_run(int argc, char** argv) {
   graphdump::ShowOptions show;
   CLI::App* show_command = app.add_subcommand("show", "Print a graph");
   show_command->add_option("FILE", show.file, "The graph")->required();
-  show_command->add_option("--format", show.format, "text (for people) or json (the file as this version writes it)")
+  show_command
+      ->add_option("--format", show.format,
+                   "text (for people), json (the file as this version writes it) or dot (a picture, by Graphviz)")
+      ->check(CLI::IsMember({"text", "json", "dot"}))
+      ->capture_default_str();
+
+  graphdump::StatsOptions stats;
+  CLI::App* stats_command = app.add_subcommand("stats", "Print a graph in numbers: counts, critical path, bytes");
+  stats_command->add_option("FILE", stats.file, "The graph")->required();
+  stats_command->add_option("--format", stats.format, "text (for people) or json (the same numbers)")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
 
@@ -38,7 +47,9 @@ int parse_and_run(int argc, char** argv) {
     const int code = app.exit(error, out, err);  // 0 for --help and --version
     return graphdump::print(out.str(), err.str(), code == 0 ? graphdump::kOk : graphdump::kError);
   }
-  return show_command->parsed() ? graphdump::run_show(show) : graphdump::run_diff(diff);
+  if (show_command->parsed()) return graphdump::run_show(show);
+  if (stats_command->parsed()) return graphdump::run_stats(stats);
+  return graphdump::run_diff(diff);
 }
 
 }  // namespace

@@ -1,72 +1,22 @@
 #include "cgrt/inspect/text.h"
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cgrt/inspect/text_table.h"
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/validate.h"
 
 namespace cgrt::inspect {
 namespace {
-
-enum class Align { kLeft, kRight };
-
-// Characters, not bytes: UTF-8's continuation bytes do not advance the terminal.
-std::size_t width_of(std::string_view text) {
-  const auto starts = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts));
-}
-
-// Rows of cells, in columns two spaces apart. A column as wide as the widest of its cells, where
-// cells above kMaxColumn do not count: one long template name must not push all rows off the screen.
-template <std::size_t kColumns>
-class Table {
- public:
-  using Row = std::array<std::string, kColumns>;
-
-  void add(Row row) { rows_.push_back(std::move(row)); }
-
-  void append_to(std::string& out, Align first_column) const {
-    constexpr std::size_t kMaxColumn = 60;
-    std::array<std::size_t, kColumns> widths{};
-    for (const Row& row : rows_) {
-      for (std::size_t c = 0; c < kColumns; ++c) {
-        const std::size_t width = width_of(row[c]);
-        if (width <= kMaxColumn) widths[c] = std::max(widths[c], width);
-      }
-    }
-    for (const Row& row : rows_) {
-      std::string line;
-      for (std::size_t c = 0; c < kColumns; ++c) {
-        const std::size_t width = width_of(row[c]);
-        if (widths[c] == 0 && width == 0) continue;  // a column that no row uses
-        const std::string padding(widths[c] - std::min(widths[c], width), ' ');
-        const bool is_right = c == 0 && first_column == Align::kRight;
-        absl::StrAppend(&line, is_right ? padding : "", row[c], is_right ? "" : padding, "  ");
-      }
-      line.erase(line.find_last_not_of(' ') + 1);
-      absl::StrAppend(&out, line, "\n");
-    }
-  }
-
- private:
-  std::vector<Row> rows_;
-};
-
-std::string count_of(std::size_t count, const char* singular, const char* plural) {
-  return absl::StrCat(count, " ", count == 1 ? singular : plural);
-}
 
 std::string header(const ir::GraphIr& graph) {
   const ir::Shape shape = ir::shape_of(graph);

@@ -77,4 +77,30 @@ Shape shape_of(const GraphIr& graph) {
   return shape;
 }
 
+std::vector<std::uint32_t> critical_path(const GraphIr& graph) {
+  const std::optional<std::vector<std::uint32_t>> order = topological_order(graph);
+  if (!order.has_value() || order->empty()) return {};
+
+  // From the last node to the first: the longest path that starts at a node goes on with the
+  // successor whose own is longest.
+  const Successors successors = successors_of(graph);
+  std::vector<std::size_t> length(graph.nodes.size(), 1);  // nodes of that path
+  std::vector<std::uint32_t> next(graph.nodes.size());
+  for (auto node = order->rbegin(); node != order->rend(); ++node) {
+    for (std::size_t i = successors.first[*node]; i < successors.first[*node + 1]; ++i) {
+      const std::uint32_t target = successors.targets[i];
+      const std::size_t through = length[target] + 1;
+      if (through < length[*node] || (through == length[*node] && target >= next[*node])) continue;
+      length[*node] = through;
+      next[*node] = target;
+    }
+  }
+
+  const auto longest = std::max_element(length.begin(), length.end());  // the first of them
+  std::vector<std::uint32_t> path(*longest);
+  auto node = static_cast<std::uint32_t>(longest - length.begin());
+  for (std::uint32_t& id : path) id = std::exchange(node, next[node]);
+  return path;
+}
+
 }  // namespace cgrt::ir

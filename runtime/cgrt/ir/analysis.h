@@ -1,6 +1,7 @@
 // What the edges of a graph say: an order to run in, and how long and how wide the graph is.
 //
 //   ir::Shape shape = ir::shape_of(graph);   // shape.depth nodes follow one another
+//   for (std::uint32_t id : ir::critical_path(graph)) ...   // these
 //
 // Edge ends must be in range (see validate.h). Thread-safe: pure functions, linear in the graph.
 #pragma once
@@ -28,5 +29,10 @@ struct Shape {
 
 // All zero for a graph with a cycle.
 Shape shape_of(const GraphIr& graph);
+
+// The nodes of the longest path, in the order in which they run; as many as shape_of(graph).depth.
+// Of several such paths the one with the lowest ids, compared from the front. Empty for a graph with
+// a cycle.
+std::vector<std::uint32_t> critical_path(const GraphIr& graph);
 
 }  // namespace cgrt::ir

@@ -6,7 +6,9 @@
 #include <iterator>
 #include <string>
 
+#include "cgrt/inspect/dot.h"
 #include "cgrt/inspect/json.h"
+#include "cgrt/inspect/stats.h"
 #include "cgrt/inspect/text.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
@@ -24,7 +26,7 @@ void check_file(const std::string& path, const std::string& expected) {
   CHECK(bytes == expected);
 }
 
-TEST_CASE("golden graphs are written as the bytes that were read, and as the expected text", "[inspect][golden]") {
+TEST_CASE("golden graphs are written as the bytes that were read, and as the expected texts", "[inspect][golden]") {
   const std::string name = GENERATE("empty", "chain", "fork_join");
 
   const absl::StatusOr<ir::GraphIr> graph = read_file(golden(name + ".cgrt.json"));
@@ -32,6 +34,9 @@ TEST_CASE("golden graphs are written as the bytes that were read, and as the exp
   REQUIRE_OK(graph);
   check_file(golden(name + ".cgrt.json"), to_json(*graph));
   check_file(golden(name + ".txt"), to_text(*graph));
+  check_file(golden(name + ".dot"), to_dot(*graph));
+  check_file(golden(name + ".stats.txt"), to_stats_text(*graph));
+  check_file(golden(name + ".stats.json"), to_stats_json(*graph));
 }
 
 }  // namespace
