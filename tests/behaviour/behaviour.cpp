@@ -38,7 +38,10 @@ absl::Status Notes::graph(const std::string& name, const Graph& graph) {
     }
     if (const auto* memset = std::get_if<ir::MemsetParams>(&node.params)) {
       absl::StrAppend(&text, " ", memset->value, " ", memset->width, "x", memset->element_bytes);
+      if (memset->height != 1) absl::StrAppend(&text, "x", memset->height, " pitch ", memset->pitch);
     }
+    if (const auto* event = std::get_if<ir::EventParams>(&node.params)) absl::StrAppend(&text, " ", event->event);
+    if (node.body != 0) absl::StrAppend(&text, " in ", ir.bodies[node.body - 1].owner);
     if (!node.scope.empty()) absl::StrAppend(&text, " scope ", node.scope);
     line(std::move(text));
   }

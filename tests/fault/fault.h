@@ -27,6 +27,10 @@ struct FaultWorld {
   KernelNode kernel;
   MemcpyNode copied;
   MemsetNode filled;
+  HostNode host;
+  EventRecordNode recorded;
+  EventWaitNode waited;
+  ChildGraphNode child;
   GraphExec exec;
   float* x;
 
@@ -37,14 +41,22 @@ struct FaultWorld {
 struct FaultCase {
   const char* operation;
   absl::Status (*run)(FaultWorld& w);
+  const char* failing_entry = nullptr;  // an entry point that always fails
 };
 std::vector<FaultCase>& fault_cases();
 
 struct RegisterFault {
-  RegisterFault(const char* operation, absl::Status (*run)(FaultWorld&)) { fault_cases().push_back({operation, run}); }
+  RegisterFault(const char* operation, absl::Status (*run)(FaultWorld&), const char* failing_entry = nullptr) {
+    fault_cases().push_back({operation, run, failing_entry});
+  }
 };
 
 }  // namespace cgrt::testing
+
+// The same while every call of `entry` fails: for paths that begin with a failure.
+#define FAULT_WHILE_FAILING(entry, operation, ...)                         \
+  static const cgrt::testing::RegisterFault CGRT_CONCAT(fault_, __LINE__)( \
+      operation, []([[maybe_unused]] cgrt::testing::FaultWorld & w) -> absl::Status __VA_ARGS__, entry)
 
 #define FAULT(operation, ...)                                              \
   static const cgrt::testing::RegisterFault CGRT_CONCAT(fault_, __LINE__)( \

@@ -23,6 +23,17 @@ void add_on_host(HostGrid, float* out, const float* a, const float* b, int count
 
 __global__ void bodiless(float* out) { *out = 1.0f; }
 
+__global__ void cluster_size(int* out) {
+#if __CUDA_ARCH__ >= 900
+  unsigned blocks = 1;
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
+  if (blockIdx.x == 0 && threadIdx.x == 0) *out = static_cast<int>(blocks);
+#else
+  if (blockIdx.x == 0 && threadIdx.x == 0) *out = 1;
+#endif
+}
+void cluster_size_on_host(HostGrid grid, int* out) { *out = static_cast<int>(grid.cluster.x); }
+
 __global__ void wait(volatile int* flag) {
   while (*flag == 0) {
   }
@@ -37,6 +48,9 @@ inline constexpr auto cgrt::host_body<cgrt::testing::scale> = cgrt::HostBody(cgr
 template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::add> = cgrt::HostBody(cgrt::testing::add_on_host,
                                                                            {.registers = 12});
+template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::cluster_size> = cgrt::HostBody(cgrt::testing::cluster_size_on_host,
+                                                                                    {.registers = 8});
 
 namespace cgrt::testing {
 
@@ -44,6 +58,7 @@ Kernel<float*, const float*, float, int> scale_kernel() { return make_kernel<sca
 Kernel<float*, const float*, const float*, int> add_kernel() { return make_kernel<add>(); }
 Kernel<float*, const float*, float, int> shift_kernel() { return make_kernel<shift<float>>(); }
 Kernel<float*> bodiless_kernel() { return make_kernel<bodiless>(); }
+Kernel<int*> cluster_kernel() { return make_kernel<cluster_size>(); }
 Kernel<volatile int*> wait_kernel() { return make_kernel<wait>(); }
 
 }  // namespace cgrt::testing

@@ -15,6 +15,8 @@ Kernel<float*, const float*, float, int> shift_kernel();
 Kernel<float*> bodiless_kernel();
 // Runs until *flag is not 0. For devices; on the simulator, see Gate.
 Kernel<volatile int*> wait_kernel();
+// Writes the width of its cluster, in blocks; 1 outside clusters.
+Kernel<int*> cluster_kernel();
 // The identity of the same template instance as shift_kernel, from another translation unit.
 Kernel<float*, const float*, float, int> shift_kernel_of_another_file();
 

@@ -43,7 +43,7 @@ class ContextRef {
 // Forgets what was found in contexts. Cheap; the next use of each kernel asks the driver again.
 void forget_contexts();
 
-// Makes a context current for a scope.
+// Makes a context current for a scope, on the thread that entered it.
 //
 //   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
 class ScopedContext {

@@ -84,6 +84,18 @@ Loaded load_driver() {
   return loaded;
 }
 
+// The kernel's function in `context`, and the context's device.
+CUresult function_in(CUcontext context, CUkernel kernel, CUfunction* function, CUdevice* device) {
+  const Api& table = api();
+  CUresult result = table.CtxPushCurrent(context);
+  if (result != CUDA_SUCCESS) return result;
+  result = table.KernelGetFunction(function, kernel);
+  if (result == CUDA_SUCCESS) result = table.CtxGetDevice(device);
+  CUcontext popped = nullptr;
+  const CUresult restored = table.CtxPopCurrent(&popped);
+  return result == CUDA_SUCCESS ? restored : result;
+}
+
 // Never destroyed: handles may be given back after main has returned.
 const Loaded& driver_table() {
   static const Loaded& loaded = *new Loaded(load_driver());
@@ -101,22 +113,25 @@ const Api& load() {
   return *current.load();
 }
 
-CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context, CUfunction* function) {
+CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context, const ResolvedFunction** found) {
   const std::uint32_t now = driver::generation();
   CUkernel kernel = nullptr;
-  CUresult result = resolve(identity, &kernel);
+  if (const CUresult result = resolve(identity, &kernel); result != CUDA_SUCCESS) return result;
+  CUfunction function = nullptr, in_primary = nullptr;
+  CUdevice device = 0;
+  CUresult result = function_in(context, kernel, &function, &device);
   if (result != CUDA_SUCCESS) return result;
-  const Api& table = api();
-  result = table.CtxPushCurrent(context);
+  CUcontext primary = nullptr;
+  result = api().DevicePrimaryCtxRetain(&primary, device);
   if (result != CUDA_SUCCESS) return result;
-  result = table.KernelGetFunction(function, kernel);
-  CUcontext popped = nullptr;
-  const CUresult restored = table.CtxPopCurrent(&popped);
-  if (result == CUDA_SUCCESS) result = restored;
+  if (primary != context) result = function_in(primary, kernel, &in_primary, &device);
+  const CUresult released = api().DevicePrimaryCtxRelease(device);
+  if (result == CUDA_SUCCESS) result = released;
   if (result != CUDA_SUCCESS) return result;
-  auto* entry = new ResolvedFunction{now, context, *function, identity.functions.load()};
+  auto* entry = new ResolvedFunction{now, context, function, function == in_primary, identity.functions.load()};
   while (!identity.functions.compare_exchange_weak(entry->next, entry)) {
   }
+  *found = entry;
   return CUDA_SUCCESS;
 }
 

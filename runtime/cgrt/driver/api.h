@@ -95,21 +95,21 @@ inline CUresult resolve(const KernelIdentity& identity, CUkernel* kernel) {
 }
 
 namespace internal {
-CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context, CUfunction* function);
+CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context, const ResolvedFunction** found);
 }
 
 // The kernel's function in `context`. Launches and nodes made from it are up to 100 ns cheaper than
 // from the CUkernel, which the driver looks up each time (H200, driver 580).
-inline CUresult resolve_function(const KernelIdentity& identity, CUcontext context, CUfunction* function) {
+inline CUresult resolve_function(const KernelIdentity& identity, CUcontext context, const ResolvedFunction** found) {
   const std::uint32_t now = generation();
   for (const ResolvedFunction* known = identity.functions.load(std::memory_order_acquire); known != nullptr;
        known = known->next) {
     if (known->context == context && known->generation == now) {
-      *function = known->function;
+      *found = known;
       return CUDA_SUCCESS;
     }
   }
-  return internal::resolve_function_slow(identity, context, function);
+  return internal::resolve_function_slow(identity, context, found);
 }
 
 // Entries in the order of entry_points.def, then ResolveKernel.

@@ -36,8 +36,10 @@ CUresult Instrument::around(Call call) {
   counts_[kIndex].fetch_add(1, std::memory_order_relaxed);
   static const bool call_first = gives_back(kIndex);
   CUresult result = static_cast<CUresult>(forced_[kIndex].load(std::memory_order_relaxed));
-  if (until_failure_.load(std::memory_order_relaxed) >= 0 && until_failure_.fetch_sub(1) == 0) {
-    failed_entry_.store(static_cast<int>(kIndex));
+  const bool is_nth = until_failure_.load(std::memory_order_relaxed) >= 0 && until_failure_.fetch_sub(1) == 0;
+  if (is_nth) failed_entry_.store(static_cast<int>(kIndex));
+  if (is_nth || (keeps_failing_ && failed())) {
+    failures_[kIndex].fetch_add(1, std::memory_order_relaxed);
     result = failure_;
   }
   if (result == CUDA_SUCCESS) {
@@ -88,7 +90,13 @@ Instrument::~Instrument() {
   instance = nullptr;
 }
 
+void Instrument::fail_from(std::int64_t nth, CUresult result) {
+  fail_call(nth, result);
+  keeps_failing_ = true;
+}
+
 void Instrument::fail_call(std::int64_t nth, CUresult result) {
+  keeps_failing_ = false;
   failure_ = result;
   failed_entry_.store(-1);
   until_failure_.store(nth);

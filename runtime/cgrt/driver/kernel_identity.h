@@ -27,6 +27,7 @@ struct Dim3 {
 struct HostGrid {
   Dim3 grid, block;
   std::uint32_t shared_bytes = 0;  // dynamic shared memory
+  Dim3 cluster = {};               // (1, 1, 1): none
 };
 
 // What the simulator answers for a kernel's resources, as `nvcc -Xptxas -v` prints them.
@@ -44,6 +45,9 @@ struct ResolvedFunction {
   std::uint32_t generation;
   CUcontext context;
   CUfunction function;
+  // The primary context has the same function, so that it does not say where a node made from it runs
+  // (green contexts; H200, driver 580).
+  bool is_shared;
   const ResolvedFunction* next;
 };
 

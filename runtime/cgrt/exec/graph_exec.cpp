@@ -1,10 +1,13 @@
 #include "cgrt/exec/graph_exec.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
@@ -30,11 +33,49 @@ std::string to_text(const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
   }
 }
 
+using Attributes = std::vector<internal::NodeAttributes>;
+
+// Parameters of a node of an executable can be set, its attributes cannot.
+absl::Status check_attributes(const Attributes& known, KernelNode node, const KernelLaunch& launch) {
+  const auto found = std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.node == node.get(); });
+  const LaunchAttributes was = found != known.end() ? found->attributes : LaunchAttributes{};
+  const LaunchAttributes wanted = launch.attributes != nullptr ? *launch.attributes : LaunchAttributes{};
+  if (was == wanted) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("Kernel \"", launch.kernel->name,
+                   "\": the launch attributes (cluster, cooperative, priority, ...) of a node cannot be changed in an "
+                   "executable. Instantiate the graph anew."));
+}
+
+// The first entry of either list that the other has not; null when both are the same.
+const internal::NodeAttributes* lost_attributes(const Attributes& ours, const Attributes& theirs) {
+  for (std::size_t i = 0; i < ours.size() || i < theirs.size(); ++i) {
+    if (i >= theirs.size()) return &ours[i];
+    if (i >= ours.size()) return &theirs[i];
+    if (ours[i].path != theirs[i].path) return ours[i].path < theirs[i].path ? &ours[i] : &theirs[i];
+    if (ours[i].attributes != theirs[i].attributes) return &theirs[i];
+  }
+  return nullptr;
+}
+
+UpdateReport attributes_changed(const internal::NodeAttributes& lost) {
+  UpdateReport report;
+  report.rung = UpdateRung::kRefused;
+  report.refusal = UpdateRefusal::kAttributesChanged;
+  if (lost.node != nullptr) report.node = NodeRef(lost.node);
+  report.text = absl::StrCat("The executable cannot take over the other graph: the launch attributes of ",
+                             lost.node != nullptr ? describe_node(lost.node) : "a kernel in a child graph", " (node ",
+                             absl::StrJoin(lost.path, "/"),
+                             ") differ, and CUDA would keep the old ones. Instantiate that graph anew.");
+  return report;
+}
+
 }  // namespace
 
 struct GraphExec::State {
   std::shared_ptr<internal::GraphState> definition;  // node handles are valid as long as it lives
   UniqueHandle<CUgraphExec, driver::destroy_graph_exec> handle;
+  std::vector<internal::NodeAttributes> attributes;  // as instantiated: updates cannot change them
   std::mutex mutex;
 
   absl::Status set(CUgraphNode node, CUgraphNodeParams& params) {
@@ -60,6 +101,9 @@ absl::Status GraphExec::upload(StreamRef stream) {
 
 absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) {
   const std::lock_guard lock(state_->mutex);
+  if (ABSL_PREDICT_FALSE(launch.attributes != nullptr || !state_->attributes.empty())) {
+    CGRT_RETURN_IF_ERROR(check_attributes(state_->attributes, node, launch));
+  }
   CUDA_KERNEL_NODE_PARAMS params{};
   CGRT_RETURN_IF_ERROR(internal::set_kernel_params(params, state_->definition->context, launch));
   const CUresult result = driver::api().GraphExecKernelNodeSetParams(state_->handle.get(), node.get(), &params);
@@ -72,7 +116,7 @@ absl::Status GraphExec::set_params(MemcpyNode node, const CopyParams& copy) {
   CUgraphNodeParams params{};
   internal::set_copy_params(params, state_->definition->context, copy);
   const absl::Status status = state_->set(node.get(), params);
-  return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain_copy(status, copy);
+  return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain(status, copy);
 }
 
 absl::Status GraphExec::set_params(MemsetNode node, const FillParams& fill) {
@@ -80,12 +124,68 @@ absl::Status GraphExec::set_params(MemsetNode node, const FillParams& fill) {
   CUgraphNodeParams params{};
   internal::set_fill_params(params, state_->definition->context, fill);
   const absl::Status status = state_->set(node.get(), params);
-  return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain_fill(status, fill);
+  return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain(status, fill);
+}
+
+absl::Status GraphExec::set_params(HostNode node, CUhostFn function, void* data) {
+  if (function == nullptr) return absl::InvalidArgumentError("Host node: the function is null.");
+  const std::lock_guard lock(state_->mutex);
+  CUgraphNodeParams params{};
+  internal::set_host_params(params, {function, data});
+  return state_->set(node.get(), params);
+}
+
+absl::Status GraphExec::set_params(EventRecordNode node, EventRef event) {
+  const std::lock_guard lock(state_->mutex);
+  CUgraphNodeParams params{};
+  internal::set_record_params(params, event);
+  return state_->set(node.get(), params);
+}
+
+absl::Status GraphExec::set_params(EventWaitNode node, EventRef event) {
+  const std::lock_guard lock(state_->mutex);
+  CUgraphNodeParams params{};
+  internal::set_wait_params(params, event);
+  return state_->set(node.get(), params);
+}
+
+absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
+  const std::lock_guard lock(state_->mutex);
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.graph = child.ref().get();
+  const absl::Status status = state_->set(node.get(), params);
+  if (ABSL_PREDICT_TRUE(status.ok())) return status;
+  return driver::annotate(status, "The child graph's topology and kinds of nodes must be those it was made with");
+}
+
+absl::Status GraphExec::set_enabled(KernelNode node, NodeState state) { return set_node_enabled(node, state); }
+absl::Status GraphExec::set_enabled(MemcpyNode node, NodeState state) { return set_node_enabled(node, state); }
+absl::Status GraphExec::set_enabled(MemsetNode node, NodeState state) { return set_node_enabled(node, state); }
+
+absl::Status GraphExec::set_node_enabled(const NodeRef& node, NodeState state) {
+  const std::lock_guard lock(state_->mutex);
+  return driver::to_status(
+      driver::api().GraphNodeSetEnabled(state_->handle.get(), node.get(), state == NodeState::kEnabled ? 1 : 0),
+      "cuGraphNodeSetEnabled");
+}
+
+absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
+  const std::lock_guard lock(state_->mutex);
+  unsigned is_enabled = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphNodeGetEnabled(state_->handle.get(), node.get(), &is_enabled), "cuGraphNodeGetEnabled"));
+  return is_enabled != 0 ? NodeState::kEnabled : NodeState::kDisabled;
 }
 
 absl::StatusOr<UpdateReport> GraphExec::update(const Graph& other) {
   collect_released();
   const std::lock_guard lock(state_->mutex);
+  if (ABSL_PREDICT_FALSE(!state_->attributes.empty() || !other.state()->attributes.empty())) {
+    if (const auto* lost = lost_attributes(state_->attributes, other.state()->attributes); lost != nullptr) {
+      return attributes_changed(*lost);
+    }
+  }
   CUgraphExecUpdateResultInfo info{};
   const CUresult result = driver::api().GraphExecUpdate(state_->handle.get(), other.ref().get(), &info);
   UpdateReport report;
@@ -111,12 +211,19 @@ absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags
   CUDA_GRAPH_INSTANTIATE_PARAMS params{};
   params.flags = static_cast<cuuint64_t>(flags);
   CUgraphExec exec = nullptr;
-  const CUresult result = driver::api().GraphInstantiateWithParams(&exec, graph.ref().get(), &params);
+  const auto try_once = [&] { return driver::api().GraphInstantiateWithParams(&exec, graph.ref().get(), &params); };
+  CUresult result = try_once();
+  CUdevice device = 0;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && driver::api().CtxGetDevice(&device) == CUDA_SUCCESS) {
+    driver::api().DeviceGraphMemTrim(device);  // what graphs freed and the driver kept
+    result = try_once();
+  }
   if (result != CUDA_SUCCESS) {
     return driver::annotate(driver::to_status(result, "cuGraphInstantiateWithParams"), to_text(params));
   }
   auto state = std::make_unique<GraphExec::State>();
   state->definition = graph.state();
+  state->attributes = graph.state()->attributes;
   state->handle.reset(exec);
   if (const InstantiateObserver observe = observer.load(std::memory_order_acquire); observe != nullptr) observe(graph);
   return GraphExec(std::move(state));

@@ -36,6 +36,8 @@ constexpr InstantiateFlags operator|(InstantiateFlags a, InstantiateFlags b) {
   return static_cast<InstantiateFlags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 
+enum class NodeState { kEnabled, kDisabled };
+
 // How far down the ladder an update went.
 enum class UpdateRung {
   kWholeGraph,  // the executable now has the parameters of the other graph
@@ -77,19 +79,35 @@ class GraphExec {
   absl::Status upload(StreamRef stream);
 
   // New parameters for one node of the graph that this was made from, for launches from now on;
-  // those in flight keep theirs. Refused parameters change nothing.
+  // those in flight keep theirs. Refused parameters change nothing. Launch attributes cannot change:
+  // kFailedPrecondition when they differ from the node's.
   template <class... Args>
   absl::Status set_params(KernelNode node, const LaunchConfig& config, Kernel<Args...> kernel,
                           std::type_identity_t<Args>... arguments) {
     void* packed[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
-    return set_params(node, KernelLaunch{kernel.identity(), config.grid, config.block, config.shared_bytes, packed});
+    return set_params(node, internal::kernel_launch(config, kernel.identity(), packed));
   }
   absl::Status set_params(KernelNode node, const KernelLaunch& launch);
   absl::Status set_params(MemcpyNode node, const CopyParams& copy);
   absl::Status set_params(MemsetNode node, const FillParams& fill);
+  // `data` must stay valid until the last launch that calls `function` has ended.
+  absl::Status set_params(HostNode node, CUhostFn function, void* data);
+  absl::Status set_params(EventRecordNode node, EventRef event);
+  absl::Status set_params(EventWaitNode node, EventRef event);
+  // Takes over all parameters of `child`, which must have the topology of the node's own child.
+  absl::Status set_params(ChildGraphNode node, const Graph& child);
 
-  // Takes over the parameters of all nodes of `other`, which must have the same topology. A refusal
-  // is a report, not an error, and leaves the executable as it was. `other` may be destroyed: the
+  // A disabled node does nothing at launches from now on, as if it were empty; those in flight are
+  // not touched. Its parameters can be set meanwhile, and updates keep it disabled.
+  absl::Status set_enabled(KernelNode node, NodeState state);
+  absl::Status set_enabled(MemcpyNode node, NodeState state);
+  absl::Status set_enabled(MemsetNode node, NodeState state);
+  absl::StatusOr<NodeState> enabled(const NodeRef& node) const;
+
+  // Takes over the parameters of all nodes of `other`, which must have the same topology and the same
+  // launch attributes: CUDA would keep the old attributes without a word. (Attributes of launches that
+  // this library did not make, captured with <<<>>>, are not known and not compared.) A refusal is a
+  // report, not an error, and leaves the executable as it was. `other` may be destroyed: the
   // driver hands what it keeps (Graph::keep) to the executable.
   absl::StatusOr<UpdateReport> update(const Graph& other);
 
@@ -97,12 +115,14 @@ class GraphExec {
 
  private:
   friend absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags);
+  absl::Status set_node_enabled(const NodeRef& node, NodeState state);
   struct State;
   explicit GraphExec(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-// Blocks; costs 1.2-3.7 us per node on an H200. The graph may change or die afterwards.
+// Blocks; costs 1.2-3.7 us per node on an H200. The graph may change or die afterwards. Short of memory
+// (kResourceExhausted), it trims the memory that graphs freed on this device and tries once more.
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
 // Called after every successful instantiate, from the thread that did it; null: nobody. For dump/.

@@ -92,7 +92,7 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
   {
     const driver::FirstFailure failure;
     internal::CaptureScopes scopes(stream.get(), *state);
-    if (!state->is_scope_noted()) state->scopes.push_back({0, current_scope_path()});  // begun inside a scope
+    if (!state->is_scope_noted()) state->scopes.runs.push_back({0, current_scope_path()});  // begun inside a scope
     state->scope_id = internal::current_scope_id();
     CGRT_RETURN_IF_ERROR(record(StreamRef(stream.get(), context)));
     first_failure = failure.status();
@@ -101,7 +101,10 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
 
   std::move(abandon).Cancel();
   const CUresult ended = end();
-  if (ended == CUDA_SUCCESS) return Graph(std::move(state));
+  if (ended == CUDA_SUCCESS) {
+    if (watch.saw_attributes()) CGRT_RETURN_IF_ERROR(internal::read_attributes(*state));
+    return Graph(std::move(state));
+  }
   const absl::Status failure = driver::to_status(ended, "cuStreamEndCapture");
   if (ended == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
     return driver::annotate(failure,

@@ -4,6 +4,7 @@
 
 #include "cgrt/base/status_macros.h"
 #include "cgrt/graph/graph_state.h"
+#include "cgrt/stream/keep.h"
 
 namespace cgrt {
 
@@ -58,6 +59,42 @@ absl::Status Cursor::add_empty() {
   CGRT_ASSIGN_OR_RETURN(EmptyNode node, internal::add_empty(*state_, frontier_));
   advance(node);
   return absl::OkStatus();
+}
+
+absl::Status Cursor::add_child(const Graph& child) {
+  CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
+                        internal::add_child(*state_, frontier_, *child.state(), internal::ChildOwnership::kCopy));
+  advance(node);
+  return absl::OkStatus();
+}
+
+absl::Status Cursor::add_child(Graph&& child) {
+  CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
+                        internal::add_child(*state_, frontier_, *child.state(), internal::ChildOwnership::kMove));
+  advance(node);
+  return absl::OkStatus();
+}
+
+absl::Status Cursor::add_host(const HostParams& host) {
+  CGRT_ASSIGN_OR_RETURN(HostNode node, internal::add_host(*state_, frontier_, host));
+  advance(node);
+  return absl::OkStatus();
+}
+
+absl::Status Cursor::add_event_record(EventRef event) {
+  CGRT_ASSIGN_OR_RETURN(EventRecordNode node, internal::add_event_record(*state_, frontier_, event));
+  advance(node);
+  return absl::OkStatus();
+}
+
+absl::Status Cursor::add_event_wait(EventRef event) {
+  CGRT_ASSIGN_OR_RETURN(EventWaitNode node, internal::add_event_wait(*state_, frontier_, event));
+  advance(node);
+  return absl::OkStatus();
+}
+
+absl::Status Cursor::keep(std::shared_ptr<const void> resource) {
+  return internal::keep_in_graph(state_->handle.get(), std::move(resource));
 }
 
 absl::StatusOr<CUcontext> Cursor::context() const { return state_->context; }

@@ -14,6 +14,8 @@
 // kept.
 #pragma once
 
+#include <memory>
+
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +34,9 @@ class Cursor final : public LaunchSink {
 
   // A node that does nothing: one frontier for what came from many.
   absl::Status add_empty();
+  // See Graph::add_child.
+  absl::Status add_child(const Graph& child);
+  absl::Status add_child(Graph&& child);
 
   // What the next node will wait for.
   Dependencies frontier() const { return frontier_; }
@@ -39,6 +44,10 @@ class Cursor final : public LaunchSink {
   absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) override;
   absl::Status add_copy(const CopyParams& copy) override;
   absl::Status add_fill(const FillParams& fill) override;
+  absl::Status add_host(const HostParams& host) override;
+  absl::Status add_event_record(EventRef event) override;
+  absl::Status add_event_wait(EventRef event) override;
+  absl::Status keep(std::shared_ptr<const void> resource) override;
   absl::StatusOr<CUcontext> context() const override;
 
  private:

@@ -5,7 +5,7 @@
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph_state.h"
-#include "cgrt/graph/keep.h"
+#include "cgrt/launch/host.h"
 
 namespace cgrt {
 
@@ -42,6 +42,67 @@ absl::StatusOr<MemsetNode> Graph::add_fill(Dependencies dependencies, const Fill
 
 absl::StatusOr<EmptyNode> Graph::add_empty(Dependencies dependencies) {
   return internal::add_empty(*state_, dependencies);
+}
+
+absl::StatusOr<MemcpyNode> Graph::add_copy(Dependencies dependencies, const CopyParams& copy) {
+  return internal::add_copy(*state_, dependencies, copy);
+}
+
+absl::StatusOr<HostNode> Graph::add_host(Dependencies dependencies, CUhostFn function, void* data) {
+  return internal::add_host(*state_, dependencies, {function, data});
+}
+
+absl::StatusOr<HostNode> Graph::add_host(Dependencies dependencies, std::function<void()> function) {
+  Cursor place = cursor(dependencies);
+  CGRT_RETURN_IF_ERROR(launch_host(place, std::move(function)));
+  return HostNode(place.frontier().front().node.get());
+}
+
+absl::StatusOr<EventRecordNode> Graph::add_event_record(Dependencies dependencies, EventRef event) {
+  return internal::add_event_record(*state_, dependencies, event);
+}
+
+absl::StatusOr<EventWaitNode> Graph::add_event_wait(Dependencies dependencies, EventRef event) {
+  return internal::add_event_wait(*state_, dependencies, event);
+}
+
+absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, const Graph& child) {
+  return internal::add_child(*state_, dependencies, *child.state_, internal::ChildOwnership::kCopy);
+}
+
+absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, Graph&& child) {
+  CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
+                        internal::add_child(*state_, dependencies, *child.state_, internal::ChildOwnership::kMove));
+  child.state_ = nullptr;
+  return node;
+}
+
+absl::StatusOr<Graph> Graph::clone() const {
+  collect_released();
+  CUgraph handle = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphClone(&handle, state_->handle.get()), "cuGraphClone"));
+  Graph copy(std::make_shared<internal::GraphState>(handle, state_->context));
+  copy.state_->scope_id = state_->scope_id;
+  copy.state_->scopes.runs = state_->scopes.runs;
+  for (const auto& [node, scopes] : state_->scopes.children) {
+    CGRT_ASSIGN_OR_RETURN(NodeRef child, copy.find_in_clone(NodeRef(node)));
+    copy.state_->scopes.children.emplace_back(child.get(), scopes);
+  }
+  for (const internal::NodeAttributes& one : state_->attributes) {
+    internal::NodeAttributes& theirs = copy.state_->attributes.emplace_back(one);
+    theirs.node = nullptr;
+    if (one.path.size() > 1) continue;
+    CGRT_ASSIGN_OR_RETURN(NodeRef node, copy.find_in_clone(NodeRef(one.node)));
+    theirs.node = node.get();
+  }
+  return copy;
+}
+
+absl::StatusOr<NodeRef> Graph::find_in_clone(const NodeRef& original) const {
+  CUgraphNode node = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphNodeFindInClone(&node, original.get(), state_->handle.get()), "cuGraphNodeFindInClone"));
+  return NodeRef(node);
 }
 
 Cursor Graph::cursor() { return Cursor(*state_, {}); }

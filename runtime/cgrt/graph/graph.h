@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/graph/node.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt/stream/keep.h"
 
 namespace cgrt {
 
@@ -57,14 +59,37 @@ class Graph {
   absl::StatusOr<KernelNode> add_kernel(Dependencies dependencies, const LaunchConfig& config, Kernel<Args...> kernel,
                                         std::type_identity_t<Args>... arguments) {
     void* packed[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
-    return add_kernel(dependencies,
-                      KernelLaunch{kernel.identity(), config.grid, config.block, config.shared_bytes, packed});
+    return add_kernel(dependencies, internal::kernel_launch(config, kernel.identity(), packed));
   }
   absl::StatusOr<KernelNode> add_kernel(Dependencies dependencies, const KernelLaunch& launch);
   absl::StatusOr<MemcpyNode> add_copy(Dependencies dependencies, void* destination, const void* source,
                                       std::size_t bytes);
   absl::StatusOr<MemsetNode> add_fill(Dependencies dependencies, const FillParams& fill);
+  absl::StatusOr<MemcpyNode> add_copy(Dependencies dependencies, const CopyParams& copy);
   absl::StatusOr<EmptyNode> add_empty(Dependencies dependencies);
+  // See launch/host.h: the first does not own what `data` points to, the second keeps `function`.
+  absl::StatusOr<HostNode> add_host(Dependencies dependencies, CUhostFn function, void* data);
+  absl::StatusOr<HostNode> add_host(Dependencies dependencies, std::function<void()> function);
+  // The event must outlive the graph's last launch.
+  absl::StatusOr<EventRecordNode> add_event_record(Dependencies dependencies, EventRef event);
+  absl::StatusOr<EventWaitNode> add_event_wait(Dependencies dependencies, EventRef event);
+  // A copy of `child` as one node; what it keeps is kept. kInvalidArgument for the graph itself.
+  absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, const Graph& child);
+  // Moves `child` in instead: its nodes stay valid, also for executables of this graph. On failure it
+  // stays the caller's.
+  absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, Graph&& child);
+
+  // An independent copy, with what this one keeps and the same order of nodes. kUnimplemented, from
+  // the driver, for graphs with conditional, allocation, free or device-updatable nodes.
+  absl::StatusOr<Graph> clone() const;
+  // The node of this graph, a clone, that was made from `original`. kInvalidArgument when none was.
+  template <class Node>
+  absl::StatusOr<Node> find_in_clone(Node original) const {
+    absl::StatusOr<NodeRef> found = find_in_clone(static_cast<const NodeRef&>(original));
+    if (!found.ok()) return std::move(found).status();
+    return Node(found->get());
+  }
+  absl::StatusOr<NodeRef> find_in_clone(const NodeRef& original) const;
 
   // A place to launch into: nodes made through it form a chain that starts without dependencies,
   // or after `dependencies`.
@@ -92,8 +117,5 @@ class Graph {
  private:
   std::shared_ptr<internal::GraphState> state_;
 };
-
-// Lets go of what graphs kept and no longer need (Graph::keep); returns how many resources.
-std::size_t collect_released();
 
 }  // namespace cgrt

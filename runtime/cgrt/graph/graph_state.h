@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "cgrt/graph/node.h"
 #include "cgrt/graph/scope.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt/memory/copy.h"
 
 namespace cgrt::internal {
 
@@ -25,6 +27,20 @@ namespace cgrt::internal {
 struct ScopeRun {
   std::size_t first_node;
   std::string scope;
+};
+
+// Names of the nodes of a graph and of the child graphs inside it.
+struct ScopeTree {
+  std::vector<ScopeRun> runs;
+  std::vector<std::pair<CUgraphNode, ScopeTree>> children;
+};
+
+// A kernel node whose launch attributes are not the defaults. `path` is its position, after those of
+// the child graph nodes that it is inside of; `node` is null inside a copied child.
+struct NodeAttributes {
+  std::vector<std::size_t> path;
+  CUgraphNode node;
+  LaunchAttributes attributes;
 };
 
 struct GraphState {
@@ -37,21 +53,36 @@ struct GraphState {
   UniqueHandle<CUgraph, driver::destroy_graph> handle;
   CUcontext context;
   std::uint64_t scope_id = 0;
-  std::vector<ScopeRun> scopes;
+  ScopeTree scopes;
+  std::vector<NodeAttributes> attributes;  // ascending by path; what an update would lose without a word
 };
+
+absl::StatusOr<std::vector<CUgraphNode>> nodes_of(CUgraph graph);
+absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode kernel);
+
+// The attributes of every kernel node, read back from a captured graph.
+absl::Status read_attributes(GraphState& state);
 
 // The driver's form of node parameters, for adding and for setting; `params` is zero before. Nothing
 // is copied: `launch` and its arguments must outlive the call that takes the result.
 absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch);
 void set_copy_params(CUgraphNodeParams& params, CUcontext context, const CopyParams& copy);
 void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillParams& fill);
-
-absl::Status explain_copy(const absl::Status& status, const CopyParams& copy);
-absl::Status explain_fill(const absl::Status& status, const FillParams& fill);
+void set_host_params(CUgraphNodeParams& params, const HostParams& host);
+void set_record_params(CUgraphNodeParams& params, EventRef event);
+void set_wait_params(CUgraphNodeParams& params, EventRef event);
 
 absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependencies, const KernelLaunch& launch);
 absl::StatusOr<MemcpyNode> add_copy(GraphState& state, Dependencies dependencies, const CopyParams& copy);
 absl::StatusOr<MemsetNode> add_fill(GraphState& state, Dependencies dependencies, const FillParams& fill);
 absl::StatusOr<EmptyNode> add_empty(GraphState& state, Dependencies dependencies);
+absl::StatusOr<HostNode> add_host(GraphState& state, Dependencies dependencies, const HostParams& host);
+absl::StatusOr<EventRecordNode> add_event_record(GraphState& state, Dependencies dependencies, EventRef event);
+absl::StatusOr<EventWaitNode> add_event_wait(GraphState& state, Dependencies dependencies, EventRef event);
+
+enum class ChildOwnership { kCopy, kMove };
+// On a move that succeeds, the child's graph is the driver's.
+absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies, GraphState& child,
+                                         ChildOwnership ownership);
 
 }  // namespace cgrt::internal

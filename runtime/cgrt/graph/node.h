@@ -38,6 +38,18 @@ class MemsetNode : public NodeRef {
 class EmptyNode : public NodeRef {
   using NodeRef::NodeRef;
 };
+class HostNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+class ChildGraphNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+class EventRecordNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+class EventWaitNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
 
 struct Dependency {
   Dependency(NodeRef node_) : node(node_) {}
@@ -57,5 +69,8 @@ std::array<Dependency, sizeof...(Nodes)> after(Nodes... nodes) {
 
 // The dependent kernel may start when `node` triggers: see EdgeKind.
 inline Dependency programmatic(KernelNode node) { return Dependency(node, EdgeKind::kProgrammatic); }
+
+// The dependent may start when all blocks of `node` have begun: see EdgeKind.
+inline Dependency launched(KernelNode node) { return Dependency(node, EdgeKind::kLaunchCompletion); }
 
 }  // namespace cgrt

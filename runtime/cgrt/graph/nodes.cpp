@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -14,8 +15,9 @@ CUresult GraphState::note_scope() {
   std::size_t count = 0;
   const CUresult result = driver::api().GraphGetNodes(handle.get(), nullptr, &count);
   if (result != CUDA_SUCCESS) return result;
-  if (!scopes.empty() && scopes.back().first_node == count) scopes.pop_back();
-  scopes.push_back({count, current_scope_path()});
+  std::vector<ScopeRun>& runs = scopes.runs;
+  if (!runs.empty() && runs.back().first_node == count) runs.pop_back();
+  runs.push_back({count, current_scope_path()});
   scope_id = current_scope_id();
   return CUDA_SUCCESS;
 }
@@ -25,8 +27,10 @@ absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext contex
   // has no current context; the CUkernel with its context is safe there.
   CUcontext current = nullptr;
   CUresult result = driver::api().CtxGetCurrent(&current);
-  if (result == CUDA_SUCCESS && current != nullptr) {
-    result = driver::resolve_function(*launch.kernel, context, &params.func);
+  const driver::ResolvedFunction* resolved = nullptr;
+  if (result == CUDA_SUCCESS) result = driver::resolve_function(*launch.kernel, context, &resolved);
+  if (result == CUDA_SUCCESS && current != nullptr && !resolved->is_shared) {
+    params.func = resolved->function;
   } else if (result == CUDA_SUCCESS) {
     result = driver::resolve(*launch.kernel, &params.kern);
     params.ctx = context;
@@ -45,40 +49,37 @@ absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext contex
   return absl::OkStatus();
 }
 
-// Unified addresses, one row: the form in which the driver itself captures cuMemcpyAsync.
 void set_copy_params(CUgraphNodeParams& params, CUcontext context, const CopyParams& copy) {
   params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-  CUDA_MEMCPY3D& operation = params.memcpy.copyParams;
-  operation.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-  operation.dstDevice = reinterpret_cast<CUdeviceptr>(copy.destination);
-  operation.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-  operation.srcDevice = reinterpret_cast<CUdeviceptr>(copy.source);
-  operation.WidthInBytes = copy.bytes;
-  operation.Height = 1;
-  operation.Depth = 1;
+  params.memcpy.copyParams = to_driver(copy);
   params.memcpy.copyCtx = context;
 }
 
 void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillParams& fill) {
   params.type = CU_GRAPH_NODE_TYPE_MEMSET;
   params.memset.dst = reinterpret_cast<CUdeviceptr>(fill.destination);
+  params.memset.pitch = fill.height == 1 ? 0 : fill.pitch;
   params.memset.value = fill.value;
   params.memset.elementSize = fill.element_bytes;
   params.memset.width = fill.count;
-  params.memset.height = 1;
+  params.memset.height = fill.height;
   params.memset.ctx = context;
 }
 
-absl::Status explain_copy(const absl::Status& status, const CopyParams& copy) {
-  return driver::annotate(status, absl::StrCat("Copy of ", copy.bytes, " bytes from 0x",
-                                               absl::Hex(reinterpret_cast<std::uintptr_t>(copy.source)), " to 0x",
-                                               absl::Hex(reinterpret_cast<std::uintptr_t>(copy.destination))));
+void set_host_params(CUgraphNodeParams& params, const HostParams& host) {
+  params.type = CU_GRAPH_NODE_TYPE_HOST;
+  params.host.fn = host.function;
+  params.host.userData = host.data;
 }
 
-absl::Status explain_fill(const absl::Status& status, const FillParams& fill) {
-  return driver::annotate(status,
-                          absl::StrCat("Memset of ", fill.count, " elements of ", fill.element_bytes, " bytes at 0x",
-                                       absl::Hex(reinterpret_cast<std::uintptr_t>(fill.destination))));
+void set_record_params(CUgraphNodeParams& params, EventRef event) {
+  params.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+  params.eventRecord.event = event.get();
+}
+
+void set_wait_params(CUgraphNodeParams& params, EventRef event) {
+  params.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+  params.eventWait.event = event.get();
 }
 
 namespace {
@@ -90,8 +91,12 @@ struct DriverDependencies {
     for (std::size_t i = 0; i < dependencies.size(); ++i) {
       if (dependencies[i].kind == EdgeKind::kFull) continue;
       edges.resize(dependencies.size(), CUgraphEdgeData{});
-      edges[i].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
-      edges[i].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+      if (dependencies[i].kind == EdgeKind::kProgrammatic) {
+        edges[i].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+        edges[i].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+      } else {
+        edges[i].from_port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+      }
     }
   }
   absl::InlinedVector<CUgraphNode, 8> nodes;
@@ -109,6 +114,29 @@ absl::StatusOr<CUgraphNode> add_node(GraphState& state, const DriverDependencies
   return node;
 }
 
+absl::StatusOr<std::size_t> count_nodes(CUgraph graph) {
+  std::size_t count = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nullptr, &count), "cuGraphGetNodes"));
+  return count;
+}
+
+// All or nothing: a node that cannot have its attributes is taken out again.
+absl::Status set_attributes(GraphState& state, CUgraphNode node, const KernelLaunch& launch) {
+  CUlaunchAttribute attributes[kMaxLaunchAttributes];
+  const unsigned count = to_driver(*launch.attributes, attributes);
+  absl::Cleanup remove = [&] { driver::api().GraphDestroyNode(node); };
+  for (unsigned i = 0; i < count; ++i) {
+    const CUresult result = driver::api().GraphKernelNodeSetAttribute(node, attributes[i].id, &attributes[i].value);
+    if (result != CUDA_SUCCESS) {
+      return explain_launch(driver::to_status(result, "cuGraphKernelNodeSetAttribute"), launch);
+    }
+  }
+  CGRT_ASSIGN_OR_RETURN(const std::size_t nodes, count_nodes(state.handle.get()));
+  state.attributes.push_back({{nodes - 1}, node, *launch.attributes});
+  std::move(remove).Cancel();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependencies, const KernelLaunch& launch) {
@@ -121,8 +149,11 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
     const CUgraphNode before = dependencies.empty() ? nullptr : dependencies.front().node.get();
     const CUresult result =
         driver::api().GraphAddKernelNode(&node, state.handle.get(), &before, dependencies.size(), &kernel);
-    if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return KernelNode(node);
-    return explain_launch(driver::to_status(result, "cuGraphAddKernelNode"), launch);
+    if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+      return explain_launch(driver::to_status(result, "cuGraphAddKernelNode"), launch);
+    }
+    if (ABSL_PREDICT_FALSE(launch.attributes != nullptr)) CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch));
+    return KernelNode(node);
   }
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_KERNEL;
@@ -130,6 +161,7 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
   std::memcpy(&params.kernel, &kernel, sizeof(kernel));
   absl::StatusOr<CUgraphNode> added = add_node(state, DriverDependencies(dependencies), params);
   if (ABSL_PREDICT_FALSE(!added.ok())) return explain_launch(added.status(), launch);
+  if (launch.attributes != nullptr) CGRT_RETURN_IF_ERROR(set_attributes(state, *added, launch));
   return KernelNode(*added);
 }
 
@@ -137,7 +169,7 @@ absl::StatusOr<MemcpyNode> add_copy(GraphState& state, Dependencies dependencies
   CUgraphNodeParams params{};
   set_copy_params(params, state.context, copy);
   absl::StatusOr<CUgraphNode> node = add_node(state, DriverDependencies(dependencies), params);
-  if (ABSL_PREDICT_FALSE(!node.ok())) return explain_copy(node.status(), copy);
+  if (ABSL_PREDICT_FALSE(!node.ok())) return explain(node.status(), copy);
   return MemcpyNode(*node);
 }
 
@@ -145,7 +177,7 @@ absl::StatusOr<MemsetNode> add_fill(GraphState& state, Dependencies dependencies
   CUgraphNodeParams params{};
   set_fill_params(params, state.context, fill);
   absl::StatusOr<CUgraphNode> node = add_node(state, DriverDependencies(dependencies), params);
-  if (ABSL_PREDICT_FALSE(!node.ok())) return explain_fill(node.status(), fill);
+  if (ABSL_PREDICT_FALSE(!node.ok())) return explain(node.status(), fill);
   return MemsetNode(*node);
 }
 
@@ -154,6 +186,55 @@ absl::StatusOr<EmptyNode> add_empty(GraphState& state, Dependencies dependencies
   params.type = CU_GRAPH_NODE_TYPE_EMPTY;
   CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
   return EmptyNode(node);
+}
+
+absl::StatusOr<HostNode> add_host(GraphState& state, Dependencies dependencies, const HostParams& host) {
+  if (host.function == nullptr) return absl::InvalidArgumentError("Host node: the function is null.");
+  CUgraphNodeParams params{};
+  set_host_params(params, host);
+  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
+  return HostNode(node);
+}
+
+absl::StatusOr<EventRecordNode> add_event_record(GraphState& state, Dependencies dependencies, EventRef event) {
+  CUgraphNodeParams params{};
+  set_record_params(params, event);
+  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
+  return EventRecordNode(node);
+}
+
+absl::StatusOr<EventWaitNode> add_event_wait(GraphState& state, Dependencies dependencies, EventRef event) {
+  CUgraphNodeParams params{};
+  set_wait_params(params, event);
+  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
+  return EventWaitNode(node);
+}
+
+absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies, GraphState& child,
+                                         ChildOwnership ownership) {
+  // Driver 580 crashes on a copy of the graph into itself, and takes a move into itself.
+  if (child.handle.get() == state.handle.get()) {
+    return absl::InvalidArgumentError("A graph cannot be a child of itself. Clone it first: Graph::clone.");
+  }
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.graph = child.handle.get();
+  params.graph.ownership =
+      ownership == ChildOwnership::kMove ? CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE : CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+  const bool has_attributes = !child.attributes.empty();
+  std::size_t position = 0;
+  if (has_attributes) {
+    CGRT_ASSIGN_OR_RETURN(position, count_nodes(state.handle.get()));
+  }
+  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
+  state.scopes.children.emplace_back(node, child.scopes);
+  for (const NodeAttributes& inner : child.attributes) {
+    NodeAttributes& outer = state.attributes.emplace_back(inner);
+    outer.path.insert(outer.path.begin(), position);
+    if (ownership == ChildOwnership::kCopy) outer.node = nullptr;
+  }
+  if (ownership == ChildOwnership::kMove) child.handle.release();
+  return ChildGraphNode(node);
 }
 
 }  // namespace cgrt::internal

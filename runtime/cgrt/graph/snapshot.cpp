@@ -18,30 +18,20 @@ namespace {
 
 using ir::GraphIr;
 
-absl::StatusOr<std::vector<CUgraphNode>> nodes_of(GraphRef graph) {
-  std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph.get(), nullptr, &count), "cuGraphGetNodes"));
-  std::vector<CUgraphNode> nodes(count);
-  if (count == 0) return nodes;
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().GraphGetNodes(graph.get(), nodes.data(), &count), "cuGraphGetNodes"));
-  return nodes;
-}
-
 struct Edges {
   std::vector<CUgraphNode> from, to;
   std::vector<CUgraphEdgeData> data;
 };
 
-absl::StatusOr<Edges> edges_of(GraphRef graph) {
+absl::StatusOr<Edges> edges_of(CUgraph graph) {
   std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetEdges(graph.get(), nullptr, nullptr, nullptr, &count),
-                                         "cuGraphGetEdges"));
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().GraphGetEdges(graph, nullptr, nullptr, nullptr, &count), "cuGraphGetEdges"));
   Edges edges{std::vector<CUgraphNode>(count), std::vector<CUgraphNode>(count), std::vector<CUgraphEdgeData>(count)};
   if (count == 0) return edges;
   // Without the edge data the driver refuses to list a graph that has programmatic edges.
   CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().GraphGetEdges(graph.get(), edges.from.data(), edges.to.data(), edges.data.data(), &count),
+      driver::api().GraphGetEdges(graph, edges.from.data(), edges.to.data(), edges.data.data(), &count),
       "cuGraphGetEdges"));
   return edges;
 }
@@ -129,6 +119,8 @@ class Reader {
       case CU_GRAPH_NODE_TYPE_KERNEL: CGRT_RETURN_IF_ERROR(read_kernel(handle, node)); break;
       case CU_GRAPH_NODE_TYPE_MEMCPY: CGRT_RETURN_IF_ERROR(read_memcpy(handle, node)); break;
       case CU_GRAPH_NODE_TYPE_MEMSET: CGRT_RETURN_IF_ERROR(read_memset(handle, node)); break;
+      case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      case CU_GRAPH_NODE_TYPE_WAIT_EVENT: CGRT_RETURN_IF_ERROR(read_event(handle, type, node)); break;
       default: break;
     }
     return node;
@@ -176,7 +168,45 @@ class Reader {
       CGRT_ASSIGN_OR_RETURN(ir::Argument argument, read_argument(value, offset, size));
       kernel.arguments.push_back(std::move(argument));
     }
+    CGRT_ASSIGN_OR_RETURN(const LaunchAttributes attributes, internal::attributes_of(handle));
+    if (!attributes.is_default()) {
+      CGRT_ASSIGN_OR_RETURN(kernel.attributes, read_attributes(attributes));
+    }
     node.params = std::move(kernel);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ir::LaunchAttributes> read_attributes(const LaunchAttributes& attributes) {
+    ir::LaunchAttributes out;
+    out.cooperative = attributes.cooperative;
+    out.cluster = dim(attributes.cluster.x, attributes.cluster.y, attributes.cluster.z);
+    const Dim3& preferred = attributes.preferred_cluster;
+    out.preferred_cluster = dim(preferred.x, preferred.y, preferred.z);
+    out.priority = attributes.priority;
+    out.is_remote_domain = attributes.mem_sync_domain == MemSyncDomain::kRemote;
+    out.shared_carveout_percent = static_cast<std::uint32_t>(attributes.shared_carveout_percent);
+    if (const AccessPolicyWindow& window = attributes.access_policy; window.bytes != 0) {
+      CGRT_ASSIGN_OR_RETURN(out.access_policy.base, addresses_.operand(reinterpret_cast<CUdeviceptr>(window.base)));
+      out.access_policy.bytes = window.bytes;
+      out.access_policy.hit_ratio = window.hit_ratio;
+      out.access_policy.hit = static_cast<ir::AccessProperty>(window.hit);
+      out.access_policy.miss = static_cast<ir::AccessProperty>(window.miss);
+    }
+    return out;
+  }
+
+  absl::Status read_event(CUgraphNode handle, CUgraphNodeType type, ir::Node& node) {
+    CUevent event = nullptr;
+    const driver::Api& api = driver::api();
+    if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(api.GraphEventRecordNodeGetEvent(handle, &event), "cuGraphEventRecordNodeGetEvent"));
+    } else {
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(api.GraphEventWaitNodeGetEvent(handle, &event), "cuGraphEventWaitNodeGetEvent"));
+    }
+    const auto number = static_cast<std::uint32_t>(events_.size());
+    node.params = ir::EventParams{events_.try_emplace(event, number).first->second};
     return absl::OkStatus();
   }
 
@@ -259,42 +289,83 @@ class Reader {
 
   Addresses addresses_;
   absl::flat_hash_map<CUfunction, std::unique_ptr<FunctionInfo>> functions_;
+  absl::flat_hash_map<CUevent, std::uint32_t> events_;
 };
 
 }  // namespace
 
-absl::StatusOr<GraphIr> snapshot(GraphRef graph) {
-  CGRT_ASSIGN_OR_RETURN(std::vector<CUgraphNode> nodes, nodes_of(graph));
-  CGRT_ASSIGN_OR_RETURN(Edges edges, edges_of(graph));
+absl::StatusOr<std::vector<CUgraphNode>> internal::nodes_of(CUgraph graph) {
+  std::size_t count = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nullptr, &count), "cuGraphGetNodes"));
+  std::vector<CUgraphNode> nodes(count);
+  if (count == 0) return nodes;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nodes.data(), &count), "cuGraphGetNodes"));
+  return nodes;
+}
+
+namespace {
+
+// A graph still to be read: the graph itself, or the child of a node that was.
+struct Pending {
+  CUgraph graph;
+  const internal::ScopeTree* scopes;  // null: not known
+};
+
+std::string scope_of(const internal::ScopeTree& scopes, std::size_t position) {
+  const auto after =
+      std::upper_bound(scopes.runs.begin(), scopes.runs.end(), position,
+                       [](std::size_t at, const internal::ScopeRun& run) { return at < run.first_node; });
+  return after == scopes.runs.begin() ? "" : std::prev(after)->scope;
+}
+
+const internal::ScopeTree* scopes_of_child(const internal::ScopeTree* scopes, CUgraphNode node) {
+  if (scopes == nullptr) return nullptr;
+  for (const auto& [child, inner] : scopes->children) {
+    if (child == node) return &inner;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::ScopeTree* scopes) {
   GraphIr out;
   Reader reader(out);
-  absl::flat_hash_map<CUgraphNode, std::uint32_t> ids;
-  for (CUgraphNode node : nodes) {
-    ids.emplace(node, static_cast<std::uint32_t>(out.nodes.size()));
-    absl::StatusOr<ir::Node> read = reader.read(node);
-    if (!read.ok()) return driver::annotate(read.status(), absl::StrCat("Reading node ", out.nodes.size()));
-    out.nodes.push_back(*std::move(read));
-  }
-  for (std::size_t i = 0; i < edges.from.size(); ++i) {
-    const CUgraphEdgeData& data = edges.data[i];
-    out.edges.push_back({ids.at(edges.from[i]), ids.at(edges.to[i]), data.from_port, data.to_port,
-                         static_cast<ir::EdgeType>(data.type)});
+  std::vector<Pending> pending{{graph, scopes}};
+  for (std::uint32_t body = 0; body < pending.size(); ++body) {
+    const Pending current = pending[body];
+    CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, internal::nodes_of(current.graph));
+    CGRT_ASSIGN_OR_RETURN(const Edges edges, edges_of(current.graph));
+    absl::flat_hash_map<CUgraphNode, std::uint32_t> ids;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const auto id = static_cast<std::uint32_t>(out.nodes.size());
+      ids.emplace(nodes[i], id);
+      absl::StatusOr<ir::Node> node = reader.read(nodes[i]);
+      if (!node.ok()) return driver::annotate(node.status(), absl::StrCat("Reading node ", id));
+      node->body = body;
+      if (current.scopes != nullptr) node->scope = scope_of(*current.scopes, i);
+      if (node->kind == ir::NodeKind::kChildGraph) {
+        CUgraph child = nullptr;
+        CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphChildGraphNodeGetGraph(nodes[i], &child),
+                                               "cuGraphChildGraphNodeGetGraph"));
+        pending.push_back({child, scopes_of_child(current.scopes, nodes[i])});
+        out.bodies.push_back({id});
+      }
+      out.nodes.push_back(*std::move(node));
+    }
+    for (std::size_t i = 0; i < edges.from.size(); ++i) {
+      const CUgraphEdgeData& data = edges.data[i];
+      out.edges.push_back({ids.at(edges.from[i]), ids.at(edges.to[i]), data.from_port, data.to_port,
+                           static_cast<ir::EdgeType>(data.type)});
+    }
   }
   std::sort(out.edges.begin(), out.edges.end());
   return out;
 }
 
-absl::StatusOr<GraphIr> snapshot(const Graph& graph) {
-  CGRT_ASSIGN_OR_RETURN(GraphIr out, snapshot(graph.ref()));
-  const std::vector<internal::ScopeRun>& runs = graph.state()->scopes;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::size_t end = i + 1 < runs.size() ? runs[i + 1].first_node : out.nodes.size();
-    for (std::size_t node = runs[i].first_node; node < end && node < out.nodes.size(); ++node) {
-      out.nodes[node].scope = runs[i].scope;
-    }
-  }
-  return out;
-}
+}  // namespace
+
+absl::StatusOr<GraphIr> snapshot(GraphRef graph) { return read_graph(graph.get(), nullptr); }
+
+absl::StatusOr<GraphIr> snapshot(const Graph& graph) { return read_graph(graph.ref().get(), &graph.state()->scopes); }
 
 std::string describe_node(CUgraphNode node) {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;

@@ -4,7 +4,7 @@
 //   CGRT_ASSIGN_OR_RETURN(ir::GraphIr ir, snapshot(graph));
 //   CGRT_RETURN_IF_ERROR(inspect::write_file("step.cgrt.json", ir));      // graphdump show step.cgrt.json
 //
-// Reads only; the graph must not be changed meanwhile. Costs about 4 us per kernel node: not for
+// Reads only; the graph must not be changed meanwhile. Costs about 5 us per kernel node: not for
 // the hot path. An argument of 8 bytes counts as a pointer when the driver knows the address.
 #pragma once
 

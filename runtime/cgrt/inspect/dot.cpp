@@ -57,7 +57,8 @@ struct Cluster {
   std::vector<std::size_t> children;
 };
 
-// The first cluster is the graph itself. Both kinds of lists are in the order of ids.
+// The first cluster is the graph itself. Both kinds of lists are in the order of ids. A child graph is
+// a cluster as well, named by its owner.
 std::vector<Cluster> clusters_of(const ir::GraphIr& graph) {
   // Graphviz reads nested clusters with a stack: what lies deeper is one cluster with a long name.
   constexpr int kMaxNested = 32;
@@ -66,6 +67,15 @@ std::vector<Cluster> clusters_of(const ir::GraphIr& graph) {
   for (std::uint32_t id = 0; id < graph.nodes.size(); ++id) {
     const std::string& scope = graph.nodes[id].scope;
     std::size_t cluster = 0;
+    if (const std::uint32_t body = graph.nodes[id].body; body != 0) {
+      const std::string name = absl::StrCat("child of ", ir::node_label(graph, graph.bodies[body - 1].owner));
+      const auto [entry, is_new] = found.try_emplace({0, name}, clusters.size());
+      if (is_new) {
+        clusters[0].children.push_back(entry->second);
+        clusters.push_back({.name = name, .nodes = {}, .children = {}});
+      }
+      cluster = entry->second;
+    }
     if (!scope.empty()) {
       for (const auto name : absl::StrSplit(scope, absl::MaxSplits('/', kMaxNested - 1))) {
         const auto [entry, is_new] = found.try_emplace({cluster, std::string(name)}, clusters.size());

@@ -54,6 +54,39 @@ void write(JsonWriter& json, const ir::Argument& argument) {
 
 void write_params(JsonWriter&, const ir::NoParams&) {}
 
+void write(JsonWriter& json, const ir::AccessPolicyWindow& window) {
+  json.begin_object();
+  json.key("base");
+  write(json, window.base);
+  json.member("bytes", window.bytes);
+  json.member("hit_ratio", static_cast<double>(window.hit_ratio));
+  json.member("hit", ir::to_string(window.hit));
+  json.member("miss", ir::to_string(window.miss));
+  json.end_object();
+}
+
+void write(JsonWriter& json, const ir::LaunchAttributes& attributes) {
+  const ir::LaunchAttributes standard;
+  json.begin_object();
+  if (attributes.cooperative) json.member("cooperative", true);
+  for (const auto& [key, member] : {std::pair("cluster", &ir::LaunchAttributes::cluster),
+                                    std::pair("preferred_cluster", &ir::LaunchAttributes::preferred_cluster)}) {
+    if (attributes.*member == standard.*member) continue;
+    json.key(key);
+    write(json, attributes.*member);
+  }
+  member_unless(json, "priority", attributes.priority, standard.priority);
+  if (attributes.is_remote_domain) json.member("remote_mem_sync_domain", true);
+  member_unless(json, "shared_carveout_percent", attributes.shared_carveout_percent, 0u);
+  if (attributes.access_policy.bytes != 0) {
+    json.key("access_policy");
+    write(json, attributes.access_policy);
+  }
+  json.end_object();
+}
+
+void write_params(JsonWriter& json, const ir::EventParams& params) { json.member("event", params.event); }
+
 void write_params(JsonWriter& json, const ir::KernelParams& params) {
   json.member("function", params.function);
   json.key("grid");
@@ -65,6 +98,9 @@ void write_params(JsonWriter& json, const ir::KernelParams& params) {
   json.begin_array();
   for (const ir::Argument& argument : params.arguments) write(json, argument);
   json.end_array();
+  if (params.attributes == ir::LaunchAttributes{}) return;
+  json.key("attributes");
+  write(json, params.attributes);
 }
 
 void write_params(JsonWriter& json, const ir::MemcpyParams& params) {
@@ -100,6 +136,7 @@ void write(JsonWriter& json, const ir::Node& node, std::size_t id) {
   json.member("id", id);
   json.member("kind", ir::to_string(node.kind));
   member_unless(json, "device", node.device, -1);
+  member_unless(json, "body", node.body, 0u);
   member_unless(json, "scope", node.scope, std::string());
   std::visit([&](const auto& params) { write_params(json, params); }, node.params);
   json.end_object();
@@ -124,6 +161,13 @@ void write(JsonWriter& json, const ir::Allocation& allocation, std::size_t id) {
   json.end_object();
 }
 
+void write(JsonWriter& json, const ir::Body& body, std::size_t position) {
+  json.begin_object(JsonLayout::kOneLine);
+  json.member("id", position + 1);
+  json.member("owner", body.owner);
+  json.end_object();
+}
+
 template <class Item>
 void write_list(JsonWriter& json, std::string_view key, const std::vector<Item>& items) {
   json.key(key);
@@ -143,10 +187,11 @@ std::string to_json(const ir::GraphIr& graph) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", kGraphSchema);
-  json.member("version", kGraphVersion);
+  json.member("version", graph.bodies.empty() ? 1 : kGraphVersion);
   write_list(json, "nodes", graph.nodes);
   write_list(json, "edges", graph.edges);
   write_list(json, "allocations", graph.allocations);
+  if (!graph.bodies.empty()) write_list(json, "bodies", graph.bodies);
   json.end_object();
   return std::move(json).finish();
 }

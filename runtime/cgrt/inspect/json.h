@@ -20,12 +20,12 @@
 namespace cgrt::inspect {
 
 inline constexpr char kGraphSchema[] = "cgrt-graph";
-inline constexpr int kGraphVersion = 1;
+inline constexpr int kGraphVersion = 2;
 
-// Does not need a valid graph; from_json does.
+// In the lowest version that can say it. Does not need a valid graph; from_json does.
 std::string to_json(const ir::GraphIr& graph);
 
-// InvalidArgument for any text that is not a valid graph of this version, with line and column or
+// InvalidArgument for any text that is not a valid graph of this version or an older one, with line and column or
 // with the path of the offending value ("nodes[3].grid: expected 3 integers, found an array of 2").
 // Keys that this reader does not know are skipped. Safe on files of unknown origin.
 absl::StatusOr<ir::GraphIr> from_json(std::string_view text);

@@ -82,6 +82,18 @@ absl::Status read(const JsonCursor& cursor, std::string& out) {
   return absl::OkStatus();
 }
 
+absl::Status read(const JsonCursor& cursor, double& out) {
+  const auto& data = cursor.value().data;
+  if (const auto* real = std::get_if<double>(&data)) return out = *real, absl::OkStatus();
+  if (const auto* natural = std::get_if<std::uint64_t>(&data)) {
+    return out = static_cast<double>(*natural), absl::OkStatus();
+  }
+  if (const auto* negative = std::get_if<std::int64_t>(&data)) {
+    return out = static_cast<double>(*negative), absl::OkStatus();
+  }
+  return cursor.mismatch("a number");
+}
+
 absl::Status read_integer(const JsonCursor& cursor, std::int64_t lowest, std::uint64_t highest, std::uint64_t& bits) {
   if (const auto* number = std::get_if<std::uint64_t>(&cursor.value().data); number != nullptr && *number <= highest) {
     bits = *number;

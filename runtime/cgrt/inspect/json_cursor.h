@@ -52,6 +52,7 @@ class JsonCursor {
 };
 
 absl::Status read(const JsonCursor& cursor, std::string& out);
+absl::Status read(const JsonCursor& cursor, double& out);
 absl::Status read_integer(const JsonCursor& cursor, std::int64_t lowest, std::uint64_t highest, std::uint64_t& bits);
 
 template <std::integral Integer>

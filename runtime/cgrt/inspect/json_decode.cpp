@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -88,12 +89,50 @@ static absl::Status read(const JsonCursor& cursor, ir::Argument& out) {
   return cursor.member("bytes") ? cursor.error("has both \"pointer\" and \"bytes\"") : absl::OkStatus();
 }
 
+static absl::Status read(const JsonCursor& cursor, ir::AccessProperty& out) {
+  return read_enum(cursor, ir::parse_access_property, "an access property", out);
+}
+
+static absl::Status read(const JsonCursor& cursor, bool& out) {
+  const bool* flag = std::get_if<bool>(&cursor.value().data);
+  if (flag == nullptr) return cursor.mismatch("true or false");
+  out = *flag;
+  return absl::OkStatus();
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::AccessPolicyWindow& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  double hit_ratio = 0;
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "base", out.base));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "bytes", out.bytes));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "hit_ratio", hit_ratio));
+  out.hit_ratio = static_cast<float>(hit_ratio);
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "hit", out.hit));
+  return read_required(cursor, "miss", out.miss);
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::LaunchAttributes& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "cooperative", out.cooperative));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "cluster", out.cluster));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "preferred_cluster", out.preferred_cluster));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "priority", out.priority));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "remote_mem_sync_domain", out.is_remote_domain));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "shared_carveout_percent", out.shared_carveout_percent));
+  return read_optional(cursor, "access_policy", out.access_policy);
+}
+
+static absl::Status read(const JsonCursor& node, ir::EventParams& out) {
+  return read_optional(node, "event", out.event);  // version 1 files from before it was written lack it
+}
+
 static absl::Status read(const JsonCursor& node, ir::KernelParams& out) {
   CGRT_RETURN_IF_ERROR(read_required(node, "function", out.function));
   CGRT_RETURN_IF_ERROR(read_required(node, "grid", out.grid));
   CGRT_RETURN_IF_ERROR(read_required(node, "block", out.block));
   CGRT_RETURN_IF_ERROR(read_required(node, "shared_bytes", out.shared_bytes));
-  return read_required(node, "arguments", out.arguments);
+  CGRT_RETURN_IF_ERROR(read_required(node, "arguments", out.arguments));
+  return read_optional(node, "attributes", out.attributes);
 }
 
 static absl::Status read(const JsonCursor& node, ir::MemcpyParams& out) {
@@ -127,11 +166,14 @@ static absl::Status read(const JsonCursor& cursor, ir::Node& out) {
   CGRT_RETURN_IF_ERROR(check_id(cursor, cursor.index()));
   CGRT_RETURN_IF_ERROR(read_required(cursor, "kind", out.kind));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "device", out.device));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "body", out.body));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "scope", out.scope));
   switch (out.kind) {
     case ir::NodeKind::kKernel: return read(cursor, out.params.emplace<ir::KernelParams>());
     case ir::NodeKind::kMemcpy: return read(cursor, out.params.emplace<ir::MemcpyParams>());
     case ir::NodeKind::kMemset: return read(cursor, out.params.emplace<ir::MemsetParams>());
+    case ir::NodeKind::kEventRecord:
+    case ir::NodeKind::kEventWait: return read(cursor, out.params.emplace<ir::EventParams>());
     default: return absl::OkStatus();
   }
 }
@@ -153,6 +195,12 @@ static absl::Status read(const JsonCursor& cursor, ir::Allocation& out) {
   return read_optional(cursor, "bytes", out.bytes);
 }
 
+static absl::Status read(const JsonCursor& cursor, ir::Body& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(check_id(cursor, cursor.index() + 1));
+  return read_required(cursor, "owner", out.owner);
+}
+
 static absl::Status check_schema(const JsonCursor& root) {
   std::string schema;
   CGRT_RETURN_IF_ERROR(root.expect_object());
@@ -167,8 +215,8 @@ static absl::Status check_header(const JsonCursor& root) {
   }
   std::uint64_t version = 0;
   CGRT_RETURN_IF_ERROR(read_required(root, "version", version));
-  if (version == kGraphVersion) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("version ", version, "; this reader knows ", kGraphVersion));
+  if (version >= 1 && version <= kGraphVersion) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("version ", version, "; this reader knows 1 to ", kGraphVersion));
 }
 
 absl::StatusOr<ir::GraphIr> from_json(std::string_view text) {
@@ -180,6 +228,7 @@ absl::StatusOr<ir::GraphIr> from_json(std::string_view text) {
     CGRT_RETURN_IF_ERROR(read_required(root, "nodes", graph.nodes));
     CGRT_RETURN_IF_ERROR(read_required(root, "edges", graph.edges));
     CGRT_RETURN_IF_ERROR(read_required(root, "allocations", graph.allocations));
+    CGRT_RETURN_IF_ERROR(read_optional(root, "bodies", graph.bodies));
     CGRT_RETURN_IF_ERROR(ir::validate(graph));
     return graph;
   } catch (const std::exception&) {  // memory: the tree itself did fit

@@ -20,7 +20,13 @@ namespace {
 
 std::string header(const ir::GraphIr& graph) {
   const ir::Shape shape = ir::shape_of(graph);
-  return absl::StrCat("graph: ", count_of(graph.nodes.size(), "node", "nodes"), ", ",
+  std::string inside;  // "2 child graphs with 7 of them, "
+  if (!graph.bodies.empty()) {
+    const auto in_body = [](const ir::Node& node) { return node.body != 0; };
+    inside = absl::StrCat(count_of(graph.bodies.size(), "child graph", "child graphs"), " with ",
+                          std::count_if(graph.nodes.begin(), graph.nodes.end(), in_body), " of them, ");
+  }
+  return absl::StrCat("graph: ", count_of(graph.nodes.size(), "node", "nodes"), ", ", inside,
                       count_of(graph.edges.size(), "edge", "edges"), ", depth ", shape.depth, ", width ", shape.width,
                       ", ", count_of(shape.roots, "root", "roots"), ", ", count_of(shape.leaves, "leaf", "leaves"),
                       "\n");
@@ -35,9 +41,10 @@ Cells cells_of(const ir::GraphIr&, const ir::NoParams&) { return {}; }
 
 Cells cells_of(const ir::GraphIr& graph, const ir::KernelParams& params) {
   const auto append = [&](std::string* out, const ir::Argument& argument) { *out += describe(graph, argument); };
+  const std::string attributes = describe(graph, params.attributes);
   return {.subject = ir::printable(params.function),
           .size = absl::StrCat("grid ", describe(params.grid), " block ", describe(params.block), " shared ",
-                               params.shared_bytes),
+                               params.shared_bytes, attributes.empty() ? "" : " ", attributes),
           .arguments = absl::StrCat("(", absl::StrJoin(params.arguments, ", ", append), ")")};
 }
 
@@ -66,13 +73,20 @@ Cells cells_of(const ir::GraphIr& graph, const ir::MemsetParams& params) {
   return cells;
 }
 
+Cells cells_of(const ir::GraphIr&, const ir::EventParams& params) {
+  return {.subject = absl::StrCat("event#", params.event), .size = {}, .arguments = {}};
+}
+
 // "2", "2 (programmatic)", and with ports that are not the usual ones of the type.
 std::string dependency(const ir::Edge& edge) {
   const bool is_programmatic = edge.type == ir::EdgeType::kProgrammatic;
   const std::uint8_t usual_port = is_programmatic ? 1 : 0;  // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
   std::vector<std::string> notes;
   if (is_programmatic) notes.emplace_back(to_string(edge.type));
-  if (edge.from_port != usual_port) notes.push_back(absl::StrCat("from port ", edge.from_port));
+  if (!is_programmatic && edge.from_port == 2) {  // CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER
+    notes.emplace_back("launch completion");
+  } else if (edge.from_port != usual_port)
+    notes.push_back(absl::StrCat("from port ", edge.from_port));
   if (edge.to_port != 0) notes.push_back(absl::StrCat("to port ", edge.to_port));
   if (notes.empty()) return absl::StrCat(edge.from);
   return absl::StrCat(edge.from, " (", absl::StrJoin(notes, ", "), ")");
@@ -98,12 +112,14 @@ bool uses_several_devices(const ir::GraphIr& graph) {
   return false;
 }
 
-void append_nodes(const ir::GraphIr& graph, std::string& out) {
+// The nodes of one body.
+void append_nodes(const ir::GraphIr& graph, std::uint32_t body, std::string& out) {
   const bool shows_device = uses_several_devices(graph);
   std::vector<std::string> after = dependencies(graph);
   Table<8> table;
   for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
     const ir::Node& node = graph.nodes[id];
+    if (node.body != body) continue;
     Cells cells = std::visit([&](const auto& params) { return cells_of(graph, params); }, node.params);
     table.add({absl::StrCat(id), to_string(node.kind),
                shows_device && node.device != -1 ? absl::StrCat("on ", node.device) : "", std::move(cells.subject),
@@ -134,7 +150,11 @@ std::string to_text(const ir::GraphIr& graph) {
   std::string out = header(graph);
   if (!graph.nodes.empty()) {
     out += '\n';
-    append_nodes(graph, out);
+    append_nodes(graph, 0, out);
+  }
+  for (std::uint32_t body = 1; body <= graph.bodies.size(); ++body) {
+    absl::StrAppend(&out, "\nchild of ", ir::node_label(graph, graph.bodies[body - 1].owner), "\n");
+    append_nodes(graph, body, out);
   }
   if (!graph.allocations.empty()) {
     out += "\nallocations\n";

@@ -59,21 +59,25 @@ std::optional<std::vector<std::uint32_t>> topological_order(const GraphIr& graph
   return std::move(levels.order);
 }
 
-Shape shape_of(const GraphIr& graph) {
+Shape shape_of(const GraphIr& graph, std::uint32_t body) {
   const Levels levels = levels_of(graph);
-  if (levels.order.size() != graph.nodes.size() || levels.order.empty()) return {};
+  if (levels.order.size() != graph.nodes.size()) return {};
 
+  // Edges stay within bodies, so each body's levels are those that it would have alone.
   Shape shape;
-  shape.depth = levels.level_ends.size();
-  shape.roots = levels.level_ends.front();
   std::size_t begin = 0;
   for (const std::size_t end : levels.level_ends) {
-    shape.width = std::max(shape.width, end - begin);
-    begin = end;
+    std::size_t width = 0;
+    for (; begin < end; ++begin) width += graph.nodes[levels.order[begin]].body == body ? 1 : 0;
+    if (width == 0) break;
+    if (shape.depth++ == 0) shape.roots = width;
+    shape.width = std::max(shape.width, width);
   }
   std::vector<bool> is_waited_for(graph.nodes.size());
   for (const Edge& edge : graph.edges) is_waited_for[edge.from] = true;
-  shape.leaves = static_cast<std::size_t>(std::count(is_waited_for.begin(), is_waited_for.end(), false));
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n].body == body && !is_waited_for[n]) ++shape.leaves;
+  }
   return shape;
 }
 
@@ -96,6 +100,9 @@ std::vector<std::uint32_t> critical_path(const GraphIr& graph) {
     }
   }
 
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n].body != 0) length[n] = 0;
+  }
   const auto longest = std::max_element(length.begin(), length.end());  // the first of them
   std::vector<std::uint32_t> path(*longest);
   auto node = static_cast<std::uint32_t>(longest - length.begin());

@@ -27,10 +27,10 @@ struct Shape {
   std::size_t leaves = 0;  // nodes that none waits for
 };
 
-// All zero for a graph with a cycle.
-Shape shape_of(const GraphIr& graph);
+// Of one body; 0: the graph itself, without its child graphs. All zero for a graph with a cycle.
+Shape shape_of(const GraphIr& graph, std::uint32_t body = 0);
 
-// The nodes of the longest path, in the order in which they run; as many as shape_of(graph).depth.
+// The nodes of the longest path of the graph itself, in the order in which they run; as many as shape_of(graph).depth.
 // Of several such paths the one with the lowest ids, compared from the front. Empty for a graph with
 // a cycle.
 std::vector<std::uint32_t> critical_path(const GraphIr& graph);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace cgrt::ir {
 namespace {
@@ -137,13 +138,39 @@ std::string describe(const GraphIr& graph, const Pointer& value) {
   return text;
 }
 
+std::string describe(const GraphIr& graph, const AccessPolicyWindow& window) {
+  if (window.bytes == 0) return "none";
+  return absl::StrCat(describe(graph, window.base), " ", window.bytes, " bytes, ", window.hit_ratio, " ",
+                      to_string(window.hit), ", else ", to_string(window.miss));
+}
+
+std::string describe(const GraphIr& graph, const LaunchAttributes& attributes) {
+  constexpr Dim3 kNone;
+  std::vector<std::string> parts;
+  if (attributes.cooperative) parts.emplace_back("cooperative");
+  if (attributes.cluster != kNone) parts.push_back(absl::StrCat("cluster ", describe(attributes.cluster)));
+  if (attributes.preferred_cluster != kNone) {
+    parts.push_back(absl::StrCat("preferred cluster ", describe(attributes.preferred_cluster)));
+  }
+  if (attributes.priority != 0) parts.push_back(absl::StrCat("priority ", attributes.priority));
+  if (attributes.is_remote_domain) parts.emplace_back("remote domain");
+  if (attributes.shared_carveout_percent != 0) {
+    parts.push_back(absl::StrCat("carveout ", attributes.shared_carveout_percent, "%"));
+  }
+  if (attributes.access_policy.bytes != 0) {
+    parts.push_back(absl::StrCat("window ", describe(graph, attributes.access_policy)));
+  }
+  return absl::StrJoin(parts, " ");
+}
+
 std::string describe(const GraphIr& graph, const Argument& argument) {
   constexpr std::size_t kShown = 16;
   if (argument.pointer.has_value()) return describe(graph, *argument.pointer);
   const std::size_t size = argument.bytes.size();
   if (size == 0) return "{}";
   if (size <= 8) return scalar(argument.bytes);
-  const std::string shown(argument.bytes.begin(), argument.bytes.begin() + std::min(size, kShown));
+  const std::string shown(argument.bytes.begin(),
+                          argument.bytes.begin() + static_cast<std::ptrdiff_t>(std::min(size, kShown)));
   const std::string more = size > kShown ? absl::StrCat(".. ", size, " bytes") : "";
   return absl::StrCat("{", absl::BytesToHexString(shown), more, "}");
 }

@@ -23,6 +23,10 @@ std::string node_label(const GraphIr& graph, std::uint32_t id);
 
 std::string describe(const Dim3& dim);                             // (4,1,1)
 std::string describe(const GraphIr& graph, const Pointer& value);  // memory kind, allocation, offset
+// device#0+0x100 4096 bytes, 0.5 persisting, else streaming
+std::string describe(const GraphIr& graph, const AccessPolicyWindow& window);
+// Those that are not at their defaults: "cluster (2,1,1) cooperative"; empty when all are.
+std::string describe(const GraphIr& graph, const LaunchAttributes& attributes);
 
 // Arguments carry no types, so a scalar is a guess that keeps every bit: a small integer in
 // decimal, a plausible float as 2.0f and double as 2.0, and hexadecimal otherwise. More than eight

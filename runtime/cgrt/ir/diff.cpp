@@ -27,6 +27,7 @@ class Comparison {
     if (!found_) check("number of nodes", a_.nodes.size(), b_.nodes.size());
     if (!found_) compare_edges();
     if (!found_) compare_allocations();
+    if (!found_) compare_bodies();
     if (found_) {
       found_->only_in_a = list_nodes(a_, common);
       found_->only_in_b = list_nodes(b_, common);
@@ -38,7 +39,8 @@ class Comparison {
   void compare_node(std::uint32_t id) {
     const Node& a = a_.nodes[id];
     const Node& b = b_.nodes[id];
-    if (a.kind == b.kind && a.device == b.device && a.params == b.params) return;  // labels cost time
+    if (a.kind == b.kind && a.device == b.device && a.body == b.body && a.params == b.params)
+      return;  // labels cost time
 
     place_ = absl::StrCat("node ", id);
     if (a.kind != b.kind) return report("kind", to_string(a.kind), to_string(b.kind));
@@ -46,12 +48,13 @@ class Comparison {
       return report("parameters", kParams[a.params.index()], kParams[b.params.index()]);
     place_ = node_label(a_, id);
     if (check("device", a.device, b.device)) return;
+    if (check("body", a.body, b.body)) return;
     std::visit([&](const auto& params) { compare(params, std::get<std::decay_t<decltype(params)>>(b.params)); },
                a.params);
   }
 
   // Two nodes of one kind have different ones only in graphs that are not valid.
-  static constexpr const char* kParams[] = {"none", "of a kernel", "of a memcpy", "of a memset"};
+  static constexpr const char* kParams[] = {"none", "of a kernel", "of a memcpy", "of a memset", "of an event"};
 
   void compare(const NoParams&, const NoParams&) {}
 
@@ -64,7 +67,23 @@ class Comparison {
     for (std::size_t i = 0; i < a.arguments.size() && !found_; ++i) {
       compare_argument(absl::StrCat("argument ", i), a.arguments[i], b.arguments[i]);
     }
+    if (!found_) compare_attributes(a.attributes, b.attributes);
   }
+
+  void compare_attributes(const LaunchAttributes& a, const LaunchAttributes& b) {
+    if (a == b) return;
+    if (check("cooperative", int{a.cooperative}, int{b.cooperative})) return;
+    if (a.cluster != b.cluster) return report("cluster", describe(a.cluster), describe(b.cluster));
+    if (a.preferred_cluster != b.preferred_cluster) {
+      return report("preferred cluster", describe(a.preferred_cluster), describe(b.preferred_cluster));
+    }
+    if (check("priority", a.priority, b.priority)) return;
+    if (check("remote memory synchronization domain", int{a.is_remote_domain}, int{b.is_remote_domain})) return;
+    if (check("shared carveout percent", a.shared_carveout_percent, b.shared_carveout_percent)) return;
+    report("access policy window", describe(a_, a.access_policy), describe(b_, b.access_policy));
+  }
+
+  void compare(const EventParams& a, const EventParams& b) { check("event", a.event, b.event); }
 
   void compare_argument(const std::string& name, const Argument& a, const Argument& b) {
     if (a == b) return;
@@ -126,6 +145,17 @@ class Comparison {
     }
     place_.clear();
     check("number of allocations", a_.allocations.size(), b_.allocations.size());
+  }
+
+  // Last: two graphs whose nodes and edges agree differ here only when a child graph is empty.
+  void compare_bodies() {
+    const auto owners = [](const GraphIr& graph) {
+      std::string text;
+      for (const Body& body : graph.bodies) absl::StrAppend(&text, text.empty() ? "" : ", ", body.owner);
+      return text.empty() ? std::string("none") : text;
+    };
+    place_.clear();
+    if (a_.bodies != b_.bodies) report("owners of bodies", owners(a_), owners(b_));
   }
 
   static std::string list_nodes(const GraphIr& graph, std::size_t first) {

@@ -71,11 +71,33 @@ struct Argument {
   bool operator==(const Argument&) const = default;
 };
 
+enum class AccessProperty : std::uint8_t { kNormal, kStreaming, kPersisting };
+
+// Bytes that the second-level cache treats apart; none while `bytes` is 0.
+struct AccessPolicyWindow {
+  Pointer base;
+  std::uint64_t bytes = 0;
+  float hit_ratio = 0;
+  AccessProperty hit = AccessProperty::kNormal, miss = AccessProperty::kNormal;
+  bool operator==(const AccessPolicyWindow&) const = default;
+};
+
+struct LaunchAttributes {
+  bool cooperative = false;
+  Dim3 cluster, preferred_cluster;  // (1, 1, 1): none
+  std::int32_t priority = 0;
+  bool is_remote_domain = false;              // memory synchronization domain
+  std::uint32_t shared_carveout_percent = 0;  // 0: CUDA's choice
+  AccessPolicyWindow access_policy;
+  bool operator==(const LaunchAttributes&) const = default;
+};
+
 struct KernelParams {
   std::string function;  // as in the source: "scale", "ns::add<float>"
   Dim3 grid, block;
   std::uint32_t shared_bytes = 0;  // dynamic shared memory
   std::vector<Argument> arguments;
+  LaunchAttributes attributes = {};
   bool operator==(const KernelParams&) const = default;
 };
 
@@ -95,6 +117,12 @@ struct MemsetParams {
   bool operator==(const MemsetParams&) const = default;
 };
 
+// Event record and event wait. Events are numbered in the order in which the nodes mention them.
+struct EventParams {
+  std::uint32_t event = 0;
+  bool operator==(const EventParams&) const = default;
+};
+
 // Kinds without parameters, and kinds that are listed but not decoded.
 struct NoParams {
   bool operator==(const NoParams&) const = default;
@@ -104,11 +132,19 @@ struct Node {
   NodeKind kind = NodeKind::kEmpty;
   std::int32_t device = -1;  // ordinal of the node's context; -1 when the kind has none
   std::string scope;         // names given while recording, outermost first: "layer0/attention"
-  std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams> params;
+  std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams, EventParams> params;
+  std::uint32_t body = 0;  // 0: the graph itself; n: bodies[n - 1]
   bool operator==(const Node&) const = default;
 };
 
-// `to` waits for `from`. Ports are 0 except on programmatic edges out of kernels.
+// A graph inside a node of another: the child of a child graph node.
+struct Body {
+  std::uint32_t owner = 0;  // id of that node
+  bool operator==(const Body&) const = default;
+};
+
+// `to` waits for `from`, a node of the same body. Ports are 0 except on edges out of kernels: 1 for
+// programmatic ones, 2 for those that wait for the launch's completion only.
 struct Edge {
   std::uint32_t from = 0, to = 0;
   std::uint8_t from_port = 0, to_port = 0;
@@ -117,19 +153,22 @@ struct Edge {
 };
 
 struct GraphIr {
-  std::vector<Node> nodes;
+  std::vector<Node> nodes;  // ascending by body: those of the graph itself come first
   std::vector<Edge> edges;  // ascending
   std::vector<Allocation> allocations;
+  std::vector<Body> bodies = {};  // each after the one that its owner is in
   bool operator==(const GraphIr&) const = default;
 };
 
-const char* to_string(NodeKind kind);    // "kernel", "memcpy", "child graph", ...
-const char* to_string(EdgeType type);    // "full", "programmatic"
-const char* to_string(MemoryKind kind);  // "device", "pinned host", ...
+const char* to_string(NodeKind kind);            // "kernel", "memcpy", "child graph", ...
+const char* to_string(EdgeType type);            // "full", "programmatic"
+const char* to_string(MemoryKind kind);          // "device", "pinned host", ...
+const char* to_string(AccessProperty property);  // "normal", "streaming", "persisting"
 
 // The inverse of to_string; nullopt for any other text.
 std::optional<NodeKind> parse_node_kind(std::string_view text);
 std::optional<EdgeType> parse_edge_type(std::string_view text);
 std::optional<MemoryKind> parse_memory_kind(std::string_view text);
+std::optional<AccessProperty> parse_access_property(std::string_view text);
 
 }  // namespace cgrt::ir

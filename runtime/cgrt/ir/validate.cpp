@@ -37,6 +37,9 @@ class NodeChecker {
 
   absl::Status check(const KernelParams& params, NodeKind kind) const {
     if (kind != NodeKind::kKernel) return wrong_params(kind, "a kernel");
+    if (const AccessPolicyWindow& window = params.attributes.access_policy; window.bytes != 0) {
+      CGRT_RETURN_IF_ERROR(check_pointer("access policy window", window.base));
+    }
     for (std::size_t i = 0; i < params.arguments.size(); ++i) {
       const Argument& argument = params.arguments[i];
       const std::string name = absl::StrCat("argument ", i);
@@ -71,6 +74,11 @@ class NodeChecker {
     return check_pointer("destination", params.destination);
   }
 
+  absl::Status check(const EventParams&, NodeKind kind) const {
+    const bool has_event = kind == NodeKind::kEventRecord || kind == NodeKind::kEventWait;
+    return has_event ? absl::OkStatus() : wrong_params(kind, "an event");
+  }
+
   absl::Status check_pointer(const std::string& name, const Pointer& pointer) const {
     if (pointer.allocation >= graph_.allocations.size()) {
       return offence(absl::StrCat(name, " points into allocation ", pointer.allocation, "; the graph has ",
@@ -96,6 +104,40 @@ class NodeChecker {
   std::uint32_t id_;
 };
 
+absl::Status check_bodies(const GraphIr& graph) {
+  const auto refuse = [](const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts..., ".")); };
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    const std::uint32_t body = graph.nodes[n].body;
+    if (body > graph.bodies.size()) {
+      return refuse(node_label(graph, n), ": is in body ", body, "; the graph has ", graph.bodies.size());
+    }
+    if (n > 0 && body < graph.nodes[n - 1].body) {
+      return refuse(node_label(graph, n), ": is in body ", body, " and comes after a node of body ",
+                    graph.nodes[n - 1].body, "; nodes are ascending by body");
+    }
+  }
+  std::vector<bool> has_body(graph.nodes.size());
+  for (std::size_t i = 0; i < graph.bodies.size(); ++i) {
+    const std::uint32_t owner = graph.bodies[i].owner;
+    if (owner >= graph.nodes.size()) {
+      return refuse("body ", i + 1, ": is owned by node ", owner, "; the graph has ", graph.nodes.size(), " nodes");
+    }
+    const NodeKind kind = graph.nodes[owner].kind;
+    if (kind != NodeKind::kChildGraph && kind != NodeKind::kConditional) {
+      return refuse("body ", i + 1, ": is owned by ", node_label(graph, owner), ", which cannot have one");
+    }
+    if (graph.nodes[owner].body > i) {
+      return refuse("body ", i + 1, ": is owned by ", node_label(graph, owner), " of body ", graph.nodes[owner].body,
+                    "; a body comes after the one that its owner is in");
+    }
+    if (kind == NodeKind::kChildGraph && has_body[owner]) {
+      return refuse("body ", i + 1, ": ", node_label(graph, owner), " has two bodies");
+    }
+    has_body[owner] = true;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status check_edges(const GraphIr& graph) {
   for (std::size_t i = 0; i < graph.edges.size(); ++i) {
     const Edge& edge = graph.edges[i];
@@ -107,6 +149,7 @@ absl::Status check_edges(const GraphIr& graph) {
       return offence(absl::StrCat("names node ", highest, "; the graph has ", graph.nodes.size(), " nodes"));
     }
     if (edge.from == edge.to) return offence("a node cannot wait for itself");
+    if (graph.nodes[edge.from].body != graph.nodes[edge.to].body) return offence("leaves its body");
     if (edge.type > EdgeType::kProgrammatic) {
       return offence(absl::StrCat("has the unknown type ", static_cast<unsigned>(edge.type)));
     }
@@ -168,6 +211,7 @@ std::string find_cycle(const GraphIr& graph) {
 }  // namespace
 
 absl::Status validate(const GraphIr& graph) {
+  CGRT_RETURN_IF_ERROR(check_bodies(graph));
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     CGRT_RETURN_IF_ERROR(NodeChecker(graph, static_cast<std::uint32_t>(n)).check());
   }

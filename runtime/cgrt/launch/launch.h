@@ -21,7 +21,18 @@ namespace cgrt {
 struct LaunchConfig {
   Dim3 grid, block;
   std::uint32_t shared_bytes = 0;  // dynamic shared memory per block
+  LaunchAttributes attributes = {};
 };
+
+namespace internal {
+
+inline KernelLaunch kernel_launch(const LaunchConfig& config, const driver::KernelIdentity* kernel, void** arguments) {
+  return {kernel,       config.grid,
+          config.block, config.shared_bytes,
+          arguments,    config.attributes.is_default() ? nullptr : &config.attributes};
+}
+
+}  // namespace internal
 
 // The launch behind the template, for arguments that are packed already.
 absl::Status launch(LaunchTarget target, const KernelLaunch& launch);
@@ -30,7 +41,7 @@ template <class... Args>
 absl::Status launch(LaunchTarget target, const LaunchConfig& config, Kernel<Args...> kernel,
                     std::type_identity_t<Args>... arguments) {
   void* packed[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
-  return launch(target, KernelLaunch{kernel.identity(), config.grid, config.block, config.shared_bytes, packed});
+  return launch(target, internal::kernel_launch(config, kernel.identity(), packed));
 }
 
 // `status` of a failed launch or node, with the kernel and its configuration in front. When the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <string>
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
@@ -131,9 +132,9 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
   return result;
 }
 
-absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context, std::uint64_t count) {
-  CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
-  CGRT_ASSIGN_OR_RETURN(int block, suggested_block(kernel, handle));
+namespace {
+
+absl::StatusOr<LaunchConfig> cover(KernelRef kernel, std::uint64_t count, int block) {
   const std::uint64_t threads = static_cast<std::uint64_t>(block);
   const std::uint64_t blocks = count / threads + (count % threads != 0 ? 1 : 0);
   if (blocks == 0 || blocks > 2147483647u) {
@@ -141,7 +142,107 @@ absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context
                                                    " elements for kernel \"", kernel.name(), "\": it would have ",
                                                    blocks, " blocks, outside 1 to 2147483647."));
   }
-  return LaunchConfig{Dim3(static_cast<std::uint32_t>(blocks)), Dim3(static_cast<std::uint32_t>(block))};
+  LaunchConfig config;
+  config.grid = Dim3(static_cast<std::uint32_t>(blocks));
+  config.block = Dim3(static_cast<std::uint32_t>(block));
+  return config;
+}
+
+// Asks in the context about the kernel's function there.
+template <class Question>
+absl::Status ask(KernelRef kernel, ContextRef context, const char* call, Question question) {
+  CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  CGRT_ASSIGN_OR_RETURN(CUkernel resolved, resolve(kernel));
+  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
+  return [&] {
+    const absl::Status status = driver::to_status(question(reinterpret_cast<CUfunction>(resolved)), call);
+    return status.ok() ? status : driver::annotate(status, absl::StrCat("Kernel \"", kernel.name(), "\""));
+  }();
+}
+
+CUlaunchConfig driver_config(Dim3 grid, Dim3 block, std::uint32_t shared_bytes) {
+  CUlaunchConfig config{};
+  config.gridDimX = grid.x;
+  config.gridDimY = grid.y;
+  config.gridDimZ = grid.z;
+  config.blockDimX = block.x;
+  config.blockDimY = block.y;
+  config.blockDimZ = block.z;
+  config.sharedMemBytes = shared_bytes;
+  return config;
+}
+
+}  // namespace
+
+absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context, std::uint64_t count) {
+  CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  CGRT_ASSIGN_OR_RETURN(int block, suggested_block(kernel, handle));
+  return cover(kernel, count, block);
+}
+
+absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context, std::uint64_t count,
+                                            std::size_t (*shared_bytes_of_block)(int threads)) {
+  int grid = 0, block = 0;
+  CGRT_RETURN_IF_ERROR(ask(kernel, context, "cuOccupancyMaxPotentialBlockSize", [&](CUfunction function) {
+    return driver::api().OccupancyMaxPotentialBlockSize(&grid, &block, function, shared_bytes_of_block, 0, 0);
+  }));
+  CGRT_ASSIGN_OR_RETURN(LaunchConfig config, cover(kernel, count, block));
+  config.shared_bytes = static_cast<std::uint32_t>(shared_bytes_of_block(block));
+  return config;
+}
+
+absl::StatusOr<std::size_t> available_shared_bytes(KernelRef kernel, ContextRef context, Dim3 block,
+                                                   int blocks_per_sm) {
+  std::size_t bytes = 0;
+  CGRT_RETURN_IF_ERROR(ask(kernel, context, "cuOccupancyAvailableDynamicSMemPerBlock", [&](CUfunction function) {
+    return driver::api().OccupancyAvailableDynamicSMemPerBlock(&bytes, function, blocks_per_sm,
+                                                               static_cast<int>(block.count()));
+  }));
+  return bytes;
+}
+
+absl::StatusOr<int> max_cluster_size(KernelRef kernel, ContextRef context, Dim3 block, std::uint32_t shared_bytes) {
+  int size = 0;
+  const CUlaunchConfig config = driver_config(Dim3(64), block, shared_bytes);
+  CGRT_RETURN_IF_ERROR(ask(kernel, context, "cuOccupancyMaxPotentialClusterSize", [&](CUfunction function) {
+    return driver::api().OccupancyMaxPotentialClusterSize(&size, function, &config);
+  }));
+  return size;
+}
+
+absl::StatusOr<int> max_active_clusters(KernelRef kernel, ContextRef context, Dim3 cluster, Dim3 block,
+                                        std::uint32_t shared_bytes) {
+  int clusters = 0;
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attribute.value.clusterDim = {cluster.x, cluster.y, cluster.z};
+  CUlaunchConfig config = driver_config(cluster, block, shared_bytes);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  CGRT_RETURN_IF_ERROR(ask(kernel, context, "cuOccupancyMaxActiveClusters", [&](CUfunction function) {
+    return driver::api().OccupancyMaxActiveClusters(&clusters, function, &config);
+  }));
+  return clusters;
+}
+
+absl::StatusOr<int> max_cooperative_blocks(KernelRef kernel, ContextRef context, Dim3 block,
+                                           std::uint32_t shared_bytes) {
+  CGRT_ASSIGN_OR_RETURN(Occupancy per_sm, occupancy(kernel, context, block, shared_bytes));
+  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  return per_sm.blocks_per_sm * sms;
+}
+
+absl::Status preload(KernelRef kernel, ContextRef context) {
+  CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  const driver::ResolvedFunction* resolved = nullptr;
+  const CUresult found = driver::resolve_function(*kernel.identity(), handle, &resolved);
+  const std::string name = absl::StrCat("Kernel \"", kernel.name(), "\"");
+  if (found != CUDA_SUCCESS) return driver::annotate(driver::to_status(found, "cuKernelGetFunction"), name);
+  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
+  const CUresult loaded = driver::api().FuncLoad(resolved->function);
+  if (loaded != CUDA_SUCCESS) return driver::annotate(driver::to_status(loaded, "cuFuncLoad"), name);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget target, std::uint64_t count) {

@@ -9,6 +9,7 @@
 // kernel and device after the first question. Thread-safe. Never launches.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -41,6 +42,30 @@ absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context
 
 // The same for the context in which the target's work runs.
 absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget target, std::uint64_t count);
+
+// The same where a block's dynamic shared memory depends on its size: `shared_bytes_of_block` maps
+// threads to bytes. Not kept: the driver is asked each time.
+absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context, std::uint64_t count,
+                                            std::size_t (*shared_bytes_of_block)(int threads));
+
+// Dynamic shared memory that each block may use while `blocks_per_sm` of them fit a multiprocessor.
+// kInvalidArgument when that many do not fit even without any.
+absl::StatusOr<std::size_t> available_shared_bytes(KernelRef kernel, ContextRef context, Dim3 block, int blocks_per_sm);
+
+// Blocks in the largest cluster that the device can run (8 where CUDA promises no more).
+absl::StatusOr<int> max_cluster_size(KernelRef kernel, ContextRef context, Dim3 block, std::uint32_t shared_bytes);
+
+// Clusters of that many blocks that run at once on the whole device.
+absl::StatusOr<int> max_active_clusters(KernelRef kernel, ContextRef context, Dim3 cluster, Dim3 block,
+                                        std::uint32_t shared_bytes);
+
+// Blocks that run at once on the whole device: the most that a cooperative launch can have.
+absl::StatusOr<int> max_cooperative_blocks(KernelRef kernel, ContextRef context, Dim3 block,
+                                           std::uint32_t shared_bytes);
+
+// Loads the kernel into the context now, instead of at its first launch or node, which may be inside
+// a capture. Blocks while it loads; nothing when it is loaded already.
+absl::Status preload(KernelRef kernel, ContextRef context);
 
 // Allows launches of `kernel` on `device` to ask for that much dynamic shared memory (the default
 // limit is 48 KiB). kInvalidArgument, with the device's limit, when it has less.

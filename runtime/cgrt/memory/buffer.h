@@ -6,6 +6,8 @@
 // Contents are undefined until written. Freeing device memory waits for the device (cuMemFree), so
 // work in flight never loses its memory; do not free inside a capture. To let a graph own a buffer,
 // see Graph::keep.
+//
+// create is thread-safe; a buffer must not be moved or destroyed beside other calls on it.
 #pragma once
 
 #include <cuda.h>

@@ -1,5 +1,8 @@
 #include "cgrt/memory/copy.h"
 
+#include <string>
+
+#include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
@@ -16,26 +19,6 @@ absl::Status refuse_programmatic(LaunchTarget target, const char* what) {
       "A ", what, " cannot have a programmatic dependency: only kernels can. Pass the target without programmatic()."));
 }
 
-absl::Status fill(LaunchTarget target, const FillParams& params) {
-  CGRT_RETURN_IF_ERROR(refuse_programmatic(target, "memset"));
-  if (target.sink() != nullptr) return target.sink()->add_fill(params);
-  const CUdeviceptr address = address_of(params.destination);
-  const CUstream stream = target.stream().get();
-  switch (params.element_bytes) {
-    case 1:
-      return driver::to_status(
-          driver::api().MemsetD8Async(address, static_cast<unsigned char>(params.value), params.count, stream),
-          "cuMemsetD8Async");
-    case 2:
-      return driver::to_status(
-          driver::api().MemsetD16Async(address, static_cast<unsigned short>(params.value), params.count, stream),
-          "cuMemsetD16Async");
-    default:
-      return driver::to_status(driver::api().MemsetD32Async(address, params.value, params.count, stream),
-                               "cuMemsetD32Async");
-  }
-}
-
 }  // namespace
 
 absl::Status copy(LaunchTarget target, void* destination, const void* source, std::size_t bytes) {
@@ -45,6 +28,87 @@ absl::Status copy(LaunchTarget target, void* destination, const void* source, st
       driver::api().MemcpyAsync(address_of(destination), address_of(source), bytes, target.stream().get()),
       "cuMemcpyAsync");
 }
+
+absl::Status copy(LaunchTarget target, const CopyParams& params) {
+  if (params.height == 1 && params.depth == 1) return copy(target, params.destination, params.source, params.bytes);
+  CGRT_RETURN_IF_ERROR(refuse_programmatic(target, "copy"));
+  if (target.sink() != nullptr) return target.sink()->add_copy(params);
+  const CUDA_MEMCPY3D operation = internal::to_driver(params);
+  return internal::explain(
+      driver::to_status(driver::api().Memcpy3DAsync(&operation, target.stream().get()), "cuMemcpy3DAsync"), params);
+}
+
+absl::Status fill(LaunchTarget target, const FillParams& params) {
+  CGRT_RETURN_IF_ERROR(refuse_programmatic(target, "memset"));
+  if (target.sink() != nullptr) return target.sink()->add_fill(params);
+  const driver::Api& api = driver::api();
+  const CUdeviceptr address = address_of(params.destination);
+  const CUstream stream = target.stream().get();
+  const auto byte = static_cast<unsigned char>(params.value);
+  const auto half = static_cast<unsigned short>(params.value);
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  if (params.height == 1) {
+    switch (params.element_bytes) {
+      case 1: result = api.MemsetD8Async(address, byte, params.count, stream); break;
+      case 2: result = api.MemsetD16Async(address, half, params.count, stream); break;
+      case 4: result = api.MemsetD32Async(address, params.value, params.count, stream); break;
+      default: break;
+    }
+  } else {
+    switch (params.element_bytes) {
+      case 1: result = api.MemsetD2D8Async(address, params.pitch, byte, params.count, params.height, stream); break;
+      case 2: result = api.MemsetD2D16Async(address, params.pitch, half, params.count, params.height, stream); break;
+      case 4:
+        result = api.MemsetD2D32Async(address, params.pitch, params.value, params.count, params.height, stream);
+        break;
+      default: break;
+    }
+  }
+  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
+  return internal::explain(driver::to_status(result, "cuMemset"), params);
+}
+
+namespace internal {
+
+// Unified addresses: the form in which the driver itself captures copies.
+CUDA_MEMCPY3D to_driver(const CopyParams& params) {
+  CUDA_MEMCPY3D operation{};
+  operation.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  operation.dstDevice = address_of(params.destination);
+  operation.dstPitch = params.destination_pitch;
+  operation.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+  operation.srcDevice = address_of(params.source);
+  operation.srcPitch = params.source_pitch;
+  operation.WidthInBytes = params.bytes;
+  operation.Height = params.height;
+  operation.Depth = params.depth;
+  if (params.depth > 1) {
+    operation.dstHeight = params.destination_rows != 0 ? params.destination_rows : params.height;
+    operation.srcHeight = params.source_rows != 0 ? params.source_rows : params.height;
+  }
+  return operation;
+}
+
+absl::Status explain(const absl::Status& status, const CopyParams& params) {
+  if (status.ok()) return status;
+  std::string size = absl::StrCat(params.bytes, " bytes");
+  if (params.height != 1 || params.depth != 1) {
+    size = absl::StrCat(params.depth, " x ", params.height, " rows of ", size, " (pitch ", params.destination_pitch,
+                        " <- ", params.source_pitch, ")");
+  }
+  return driver::annotate(
+      status, absl::StrCat("Copy of ", size, " from 0x", absl::Hex(reinterpret_cast<std::uintptr_t>(params.source)),
+                           " to 0x", absl::Hex(reinterpret_cast<std::uintptr_t>(params.destination))));
+}
+
+absl::Status explain(const absl::Status& status, const FillParams& params) {
+  std::string size = absl::StrCat(params.count, " elements of ", params.element_bytes, " bytes");
+  if (params.height != 1) size = absl::StrCat(params.height, " rows of ", size, " (pitch ", params.pitch, ")");
+  return driver::annotate(status, absl::StrCat("Memset of ", size, " at 0x",
+                                               absl::Hex(reinterpret_cast<std::uintptr_t>(params.destination))));
+}
+
+}  // namespace internal
 
 absl::Status fill8(LaunchTarget target, void* destination, std::uint8_t value, std::size_t count) {
   return fill(target, {destination, value, 1, count});

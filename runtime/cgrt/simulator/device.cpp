@@ -38,6 +38,9 @@ constexpr ErrorName kErrors[] = {
     CGRT_ERROR(CUDA_ERROR_ILLEGAL_STATE, "the object is in a state in which the call is not allowed"),
     CGRT_ERROR(CUDA_ERROR_NOT_READY, "work is still pending"),
     CGRT_ERROR(CUDA_ERROR_LAUNCH_TIMEOUT, "the stream is held by the test, so waiting for it never ends"),
+    CGRT_ERROR(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+               "the blocks of a cooperative launch do not fit the device at once"),
+    CGRT_ERROR(CUDA_ERROR_INVALID_CLUSTER_SIZE, "the cluster is too large, or the grid is not a multiple of it"),
     CGRT_ERROR(CUDA_ERROR_NOT_SUPPORTED, "the simulator does not have this"),
     CGRT_ERROR(CUDA_ERROR_LOSSY_QUERY, "the query would lose the edges' data"),
     CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "the call is not allowed while a stream captures"),
@@ -149,6 +152,12 @@ CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   *context = state->contexts[static_cast<std::size_t>(device)].get();
   return CUDA_SUCCESS;
 }
+
+CUresult DevicePrimaryCtxRelease(CUdevice device) {
+  return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;  // the contexts live as long as the simulator
+}
+
+CUresult DeviceGraphMemTrim(CUdevice device) { return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }
 
 CUresult CtxPushCurrent(CUcontext context) {
   const Lock lock(state->mutex);

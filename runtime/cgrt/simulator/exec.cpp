@@ -1,13 +1,12 @@
 // Executables: instantiate, launch in a random legal order, set, update.
 #include <algorithm>
+#include <optional>
 
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
 
 namespace cgrt::simulator {
 namespace {
-
-using DependencyList = std::vector<std::pair<std::size_t, CUgraphEdgeData>>;
 
 CUgraphExec_st* find_exec(CUgraphExec handle) {
   const auto found = state->execs.find(handle);
@@ -48,20 +47,104 @@ bool can_become(const NodeData& from, const NodeData& to) {
          on_device(from.copy.dstDevice) == on_device(to.copy.dstDevice);
 }
 
-void run_nodes(const std::vector<NodeDataRef>& nodes, const std::vector<DependencyList>& dependencies) {
-  std::vector<std::size_t> waits(nodes.size()), ready;
-  std::vector<std::vector<std::size_t>> dependents(nodes.size());
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    waits[i] = dependencies[i].size();
-    for (const auto& [position, edge] : dependencies[i]) dependents[position].push_back(i);
+bool is_cooperative(const NodeData& node) {
+  const auto found = node.attributes.find(CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
+  return found != node.attributes.end() && found->second.cooperative != 0;
+}
+
+// The parameters of `to` with the attributes of `from`: those of an executable never change.
+NodeDataRef with_attributes_of(const NodeData& from, NodeDataRef to) {
+  if (from.attributes.empty() && to->attributes.empty()) return to;
+  auto merged = copy_of(*to);
+  merged->attributes = from.attributes;
+  return merged;
+}
+
+struct Refusal {
+  CUgraphExecUpdateResult reason;
+  CUgraphNode node;
+};
+
+Refusal check_update(const Body& exec, const CUgraph_st& graph) {
+  if (graph.nodes.size() != exec.nodes.size()) return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr};
+  const auto positions = positions_of(graph);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const CUgraphNode node = graph.nodes[i].get();
+    const NodeData& from = *exec.nodes[i];
+    const NodeData& to = *node->data;
+    if (!same_edges(exec.dependencies[i], dependencies_of(*node, positions))) {
+      return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node};
+    }
+    if (to.type != from.type) return {CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node};
+    if (!can_become(from, to)) {
+      return {to.type == CU_GRAPH_NODE_TYPE_KERNEL ? CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED
+                                                   : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
+              node};
+    }
+    if (is_cooperative(from) != is_cooperative(to)) return {CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, node};
+    if (node->child == nullptr) continue;
+    if (const Refusal inner = check_update(*from.body, *node->child); inner.reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
+      return inner;
+    }
+  }
+  return {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr};
+}
+
+// After check_update has found nothing.
+void apply_update(Body& exec, const CUgraph_st& graph) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const CUgraphNode_st& node = *graph.nodes[i];
+    if (node.child == nullptr) {
+      exec.nodes[i] = with_attributes_of(*exec.nodes[i], node.data);
+      continue;
+    }
+    auto body = std::make_shared<Body>(*exec.nodes[i]->body);
+    apply_update(*body, *node.child);
+    auto changed = copy_of(*node.data);
+    changed->body = std::move(body);
+    exec.nodes[i] = std::move(changed);
+  }
+}
+
+void collect_kept(const CUgraph_st& graph, std::vector<std::shared_ptr<void>>& kept) {
+  kept.insert(kept.end(), graph.kept.begin(), graph.kept.end());
+  for (const auto& node : graph.nodes) {
+    if (node->child != nullptr) collect_kept(*node->child, kept);
+  }
+}
+
+template <class Visit>
+void for_each_node(const Body& body, const Visit& visit) {
+  for (const NodeDataRef& node : body.nodes) {
+    visit(*node);
+    if (node->body != nullptr) for_each_node(*node->body, visit);
+  }
+}
+
+// The events that one launch records: known to their waiters from the launch on, done when the node is.
+using LaunchedEvents = std::unordered_map<CUevent, MarkerRef>;
+
+void run_body(const Body& body, const LaunchedEvents& events) {
+  std::vector<std::size_t> waits(body.nodes.size()), ready;
+  std::vector<std::vector<std::size_t>> dependents(body.nodes.size());
+  for (std::size_t i = 0; i < body.nodes.size(); ++i) {
+    waits[i] = body.dependencies[i].size();
+    for (const auto& [position, edge] : body.dependencies[i]) dependents[position].push_back(i);
     if (waits[i] == 0) ready.push_back(i);
   }
   while (!ready.empty()) {
     std::swap(ready[state->random() % ready.size()], ready.back());
-    const std::size_t node = ready.back();
+    const std::size_t position = ready.back();
     ready.pop_back();
-    run_node(*nodes[node]);
-    for (std::size_t dependent : dependents[node]) {
+    const NodeData& node = *body.nodes[position];
+    if (node.body != nullptr) {
+      run_body(*node.body, events);
+    } else if (node.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+      events.at(node.event)->done = true;
+    } else if (body.enabled[position]) {
+      run_node(node);
+    }
+    for (std::size_t dependent : dependents[position]) {
       if (--waits[dependent] == 0) ready.push_back(dependent);
     }
   }
@@ -69,22 +152,54 @@ void run_nodes(const std::vector<NodeDataRef>& nodes, const std::vector<Dependen
 
 }  // namespace
 
+void run_node(const NodeData& node) {
+  switch (node.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      HostGrid grid{node.grid, node.block, node.shared_bytes, {}};
+      const auto cluster = node.attributes.find(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+      if (cluster != node.attributes.end()) {
+        const auto& dim = cluster->second.clusterDim;
+        grid.cluster = Dim3(dim.x, dim.y, dim.z);
+      }
+      node.kernel->host_body(grid, node.arguments.data());
+      break;
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY: run_copy(node.copy); break;
+    case CU_GRAPH_NODE_TYPE_MEMSET: run_fill(node.fill); break;
+    case CU_GRAPH_NODE_TYPE_HOST: node.function(node.user_data); break;
+    default: break;
+  }
+}
+
+Body make_body(const CUgraph_st& graph) {
+  Body body;
+  const auto positions = positions_of(graph);
+  for (const auto& node : graph.nodes) {
+    NodeDataRef data = node->data;
+    if (node->child != nullptr) {
+      auto child = copy_of(*data);
+      child->body = std::make_shared<const Body>(make_body(*node->child));
+      data = std::move(child);
+    }
+    body.nodes.push_back(std::move(data));
+    body.dependencies.push_back(dependencies_of(*node, positions));
+  }
+  body.enabled.resize(body.nodes.size(), true);
+  return body;
+}
+
 CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   const Lock lock(state->mutex);
-  const auto found = state->graphs.find(handle);
-  if (out == nullptr || found == state->graphs.end()) return CUDA_ERROR_INVALID_VALUE;
+  const CUgraph_st* graph = find_graph(handle);
+  if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   constexpr cuuint64_t kKnown =
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   if ((params->flags & ~kKnown) != 0) return unsupported("the simulator does not have that instantiate flag");
-  const CUgraph_st& graph = *found->second;
   auto exec = std::make_unique<CUgraphExec_st>();
-  exec->positions = positions_of(graph);
-  exec->kept = graph.kept;
-  for (const auto& node : graph.nodes) {
-    exec->nodes.push_back(node->data);
-    exec->dependencies.push_back(dependencies_of(*node, exec->positions));
-  }
+  exec->positions = positions_of(*graph);
+  exec->body = make_body(*graph);
+  collect_kept(*graph, exec->kept);
   params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
   params->hErrNode_out = nullptr;
   *out = exec.get();
@@ -116,17 +231,28 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   if (const CUresult implicit = check_implicit_dependency(stream); implicit != CUDA_SUCCESS) return implicit;
-  for (const NodeDataRef& node : exec->nodes) {
+  for (const NodeDataRef& node : exec->body.nodes) {
     if (const CUresult bodiless = check_body(*node); bodiless != CUDA_SUCCESS) return bodiless;
   }
-  // Launches of one executable run one after the other, in whatever streams.
+  // Launches of one executable run one after the other, in whatever streams. Nodes that wait for events
+  // hold up the whole launch here: a legal order, if not the only one.
   std::vector<MarkerRef> gates;
   if (exec->last_launch != nullptr) gates.push_back(exec->last_launch);
+  LaunchedEvents events;
+  for_each_node(exec->body, [&](const NodeData& node) {
+    if (node.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT && node.event->record != nullptr) {
+      gates.push_back(node.event->record);
+    }
+  });
+  for_each_node(exec->body, [&](const NodeData& node) {
+    if (node.type != CU_GRAPH_NODE_TYPE_EVENT_RECORD) return;
+    node.event->capture_id = 0;
+    node.event->record = events[node.event] = std::make_shared<Marker>();
+  });
   exec->last_launch = std::make_shared<Marker>();
   enqueue(
-      stream,
-      [nodes = exec->nodes, dependencies = exec->dependencies, kept = exec->kept] { run_nodes(nodes, dependencies); },
-      std::move(gates), exec->last_launch);
+      stream, [body = exec->body, events, kept = exec->kept] { run_body(body, events); }, std::move(gates),
+      exec->last_launch);
   return CUDA_SUCCESS;
 }
 
@@ -136,11 +262,23 @@ CUresult GraphExecNodeSetParams(CUgraphExec handle, CUgraphNode node, CUgraphNod
   if (exec == nullptr || !state->nodes.contains(node)) return CUDA_ERROR_INVALID_VALUE;
   const auto position = exec->positions.find(node);
   if (position == exec->positions.end()) return CUDA_ERROR_INVALID_VALUE;
-  NodeDataRef& current = exec->nodes[position->second];
+  NodeDataRef& current = exec->body.nodes[position->second];
   if (params->type != current->type) return CUDA_ERROR_INVALID_VALUE;
   NodeDataRef data;
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
   if (!can_become(*current, *data)) return CUDA_ERROR_INVALID_VALUE;
+  if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+    const CUgraph_st& child = *find_graph(params->graph.graph);
+    if (check_update(*current->body, child).reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
+      return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    }
+    auto changed = copy_of(*data);  // unlike an update of the whole graph, this takes over attributes too
+    changed->body = std::make_shared<const Body>(make_body(child));
+    current = std::move(changed);
+    return CUDA_SUCCESS;
+  }
+  data = with_attributes_of(*current, std::move(data));
+  if (const CUresult bad = check_attributes(*data); bad != CUDA_SUCCESS) return bad;
   current = std::move(data);  // launches in flight hold the old one
   return CUDA_SUCCESS;
 }
@@ -150,35 +288,51 @@ CUresult GraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const 
   return GraphExecNodeSetParams(exec, node, &params);
 }
 
+namespace {
+
+// The position of a node that can be switched off; nullopt for others.
+std::optional<std::size_t> find_switchable(CUgraphExec_st* exec, CUgraphNode node) {
+  if (exec == nullptr) return std::nullopt;
+  const auto position = exec->positions.find(node);
+  if (position == exec->positions.end()) return std::nullopt;
+  const CUgraphNodeType type = exec->body.nodes[position->second]->type;
+  const bool is_switchable =
+      type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
+  return is_switchable ? std::optional(position->second) : std::nullopt;
+}
+
+}  // namespace
+
+CUresult GraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node, unsigned enabled) {
+  const Lock lock(state->mutex);
+  CUgraphExec_st* exec = find_exec(handle);
+  const std::optional<std::size_t> position = find_switchable(exec, node);
+  if (!position.has_value()) return CUDA_ERROR_INVALID_VALUE;
+  exec->body.enabled[*position] = enabled != 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphNodeGetEnabled(CUgraphExec handle, CUgraphNode node, unsigned* enabled) {
+  const Lock lock(state->mutex);
+  CUgraphExec_st* exec = find_exec(handle);
+  const std::optional<std::size_t> position = find_switchable(exec, node);
+  if (!position.has_value()) return CUDA_ERROR_INVALID_VALUE;
+  *enabled = exec->body.enabled[*position] ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
 CUresult GraphExecUpdate(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUpdateResultInfo_v1* info) {
   const Lock lock(state->mutex);
   CUgraphExec_st* exec = find_exec(handle);
-  const auto found = state->graphs.find(graph_handle);
-  if (exec == nullptr || found == state->graphs.end()) return CUDA_ERROR_INVALID_VALUE;
-  const CUgraph_st& graph = *found->second;
-  const auto refuse = [&](CUgraphExecUpdateResult reason, CUgraphNode node) {
-    *info = {reason, node, nullptr};
-    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  };
-  if (graph.nodes.size() != exec->nodes.size()) return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);
-  const auto positions = positions_of(graph);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const CUgraphNode_st& node = *graph.nodes[i];
-    if (!same_edges(exec->dependencies[i], dependencies_of(node, positions))) {
-      return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, graph.nodes[i].get());
-    }
-    if (node.data->type != exec->nodes[i]->type) {
-      return refuse(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, graph.nodes[i].get());
-    }
-    if (!can_become(*exec->nodes[i], *node.data)) {
-      return refuse(node.data->type == CU_GRAPH_NODE_TYPE_KERNEL ? CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED
-                                                                 : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
-                    graph.nodes[i].get());
-    }
-  }
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) exec->nodes[i] = graph.nodes[i]->data;
-  exec->kept = graph.kept;  // what the template kept is let go, as the driver does
-  *info = {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr, nullptr};
+  const CUgraph_st* graph = find_graph(graph_handle);
+  if (exec == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Refusal refusal = check_update(exec->body, *graph);
+  *info = {refusal.reason, refusal.node, nullptr};
+  if (refusal.reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  apply_update(exec->body, *graph);
+  std::vector<std::shared_ptr<void>> kept;  // what the template kept is let go, as the driver does
+  collect_kept(*graph, kept);
+  exec->kept = std::move(kept);
   return CUDA_SUCCESS;
 }
 

@@ -6,16 +6,17 @@
 #include "cgrt/simulator/table.h"
 
 namespace cgrt::simulator {
-namespace {
-
 CUgraph_st* find_graph(CUgraph handle) {
   const auto found = state->graphs.find(handle);
   if (found != state->graphs.end()) return found->second.get();
+  if (state->embedded.contains(handle)) return handle;
   for (Capture& capture : state->captures) {
     if (capture.graph.get() == handle) return handle;
   }
   return nullptr;
 }
+
+namespace {
 
 CUgraphNode find_node(CUgraphNode node, CUgraphNodeType type) {
   return state->nodes.contains(node) && node->data->type == type ? node : nullptr;
@@ -46,9 +47,11 @@ CUgraphNodeParams generic_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel) {
   return params;
 }
 
-CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data) {
+CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* out) {
+  auto data = std::make_shared<NodeData>();
+  data->type = params.type;
   switch (params.type) {
-    case CU_GRAPH_NODE_TYPE_EMPTY: *data = std::make_shared<NodeData>(); return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_EMPTY: break;
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       const auto& p = params.kernel;
       const bool by_function = p.func != nullptr;
@@ -62,7 +65,7 @@ CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data) {
       const Dim3 grid(p.gridDimX, p.gridDimY, p.gridDimZ), block(p.blockDimX, p.blockDimY, p.blockDimZ);
       const CUresult bad = check_launch(kernel, grid, block, p.sharedMemBytes);
       if (bad != CUDA_SUCCESS) return bad;
-      *data = kernel_data(kernel, context, grid, block, p.sharedMemBytes, p.kernelParams);
+      *out = kernel_data(kernel, context, grid, block, p.sharedMemBytes, p.kernelParams);
       return CUDA_SUCCESS;
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY: {
@@ -70,9 +73,8 @@ CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data) {
       if (!is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
       const CUresult bad = check_copy(params.memcpy.copyParams);
       if (bad != CUDA_SUCCESS) return bad;
-      *data = std::make_shared<NodeData>();
-      (*data)->context = context;
-      (*data)->copy = params.memcpy.copyParams;
+      data->context = context;
+      data->copy = params.memcpy.copyParams;
       break;
     }
     case CU_GRAPH_NODE_TYPE_MEMSET: {
@@ -82,14 +84,26 @@ CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data) {
       const CUDA_MEMSET_NODE_PARAMS fill{p.dst, p.pitch, p.value, p.elementSize, p.width, p.height};
       const CUresult bad = check_fill(fill);
       if (bad != CUDA_SUCCESS) return bad;
-      *data = std::make_shared<NodeData>();
-      (*data)->context = context;
-      (*data)->fill = fill;
+      data->context = context;
+      data->fill = fill;
       break;
     }
+    case CU_GRAPH_NODE_TYPE_HOST:
+      if (params.host.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      data->function = params.host.fn;
+      data->user_data = params.host.userData;
+      break;
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      data->event = params.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ? params.eventRecord.event : params.eventWait.event;
+      if (!state->events.contains(data->event)) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      if (find_graph(params.graph.graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      break;
     default: return unsupported("the simulator does not have that kind of node");
   }
-  (*data)->type = params.type;
+  *out = std::move(data);
   return CUDA_SUCCESS;
 }
 
@@ -104,17 +118,11 @@ CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Depende
 }
 
 void forget_nodes(const CUgraph_st& graph) {
-  for (const auto& node : graph.nodes) state->nodes.erase(node.get());
-}
-
-void run_node(const NodeData& node) {
-  switch (node.type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-      node.kernel->host_body({node.grid, node.block, node.shared_bytes}, node.arguments.data());
-      break;
-    case CU_GRAPH_NODE_TYPE_MEMCPY: run_copy(node.copy); break;
-    case CU_GRAPH_NODE_TYPE_MEMSET: run_fill(node.fill); break;
-    default: break;
+  for (const auto& node : graph.nodes) {
+    state->nodes.erase(node.get());
+    if (node->child == nullptr) continue;
+    forget_nodes(*node->child);
+    state->embedded.erase(node->child.get());
   }
 }
 
@@ -136,6 +144,68 @@ CUresult GraphDestroy(CUgraph graph) {
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+// A deep copy; `clones` gets every node of it, by the original's.
+std::unique_ptr<CUgraph_st> clone(const CUgraph_st& graph, std::unordered_map<CUgraphNode, CUgraphNode>& clones) {
+  auto copy = std::make_unique<CUgraph_st>();
+  copy->kept = graph.kept;
+  for (const auto& node : graph.nodes) {
+    std::vector<Dependency> dependencies = node->dependencies;
+    for (Dependency& dependency : dependencies) dependency.node = clones.at(dependency.node);
+    CUgraphNode added = append_node(*copy, node->data, std::move(dependencies));
+    clones.emplace(node.get(), added);
+    if (node->child != nullptr) embed(*added, clone(*node->child, clones));
+  }
+  return copy;
+}
+
+}  // namespace
+
+void embed(CUgraphNode_st& node, std::unique_ptr<CUgraph_st> child) {
+  state->embedded.insert(child.get());
+  child->is_embedded = true;
+  node.child = std::move(child);
+}
+
+CUresult GraphClone(CUgraph* out, CUgraph original) {
+  const Lock lock(state->mutex);
+  const CUgraph_st* graph = find_graph(original);
+  if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::unordered_map<CUgraphNode, CUgraphNode> clones;
+  auto copy = clone(*graph, clones);
+  copy->clones = std::move(clones);
+  *out = copy.get();
+  state->graphs.emplace(*out, std::move(copy));
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgraph handle) {
+  const Lock lock(state->mutex);
+  const CUgraph_st* graph = find_graph(handle);
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = graph->clones.find(original);
+  if (found == graph->clones.end() || !state->nodes.contains(found->second)) return CUDA_ERROR_INVALID_VALUE;
+  *out = found->second;
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphDestroyNode(CUgraphNode node) {
+  const Lock lock(state->mutex);
+  if (!state->nodes.contains(node)) return CUDA_ERROR_INVALID_VALUE;
+  CUgraph_st& graph = *node->graph;
+  for (const auto& other : graph.nodes) {
+    std::erase_if(other->dependencies, [&](const Dependency& dependency) { return dependency.node == node; });
+  }
+  state->nodes.erase(node);
+  if (node->child != nullptr) {
+    forget_nodes(*node->child);
+    state->embedded.erase(node->child.get());
+  }
+  std::erase_if(graph.nodes, [&](const auto& other) { return other.get() == node; });
+  return CUDA_SUCCESS;
+}
+
 CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes, const CUgraphEdgeData* edges,
                       std::size_t count, CUgraphNodeParams* params) {
   const Lock lock(state->mutex);
@@ -146,7 +216,65 @@ CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes
     return bad;
   NodeDataRef data;
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
+  std::unique_ptr<CUgraph_st> child;
+  if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+    const auto owned = state->graphs.find(params->graph.graph);
+    if (params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
+      std::unordered_map<CUgraphNode, CUgraphNode> clones;
+      child = clone(*find_graph(params->graph.graph), clones);
+    } else if (owned == state->graphs.end()) {
+      return CUDA_ERROR_INVALID_VALUE;
+    } else {
+      child = std::move(owned->second);
+      state->graphs.erase(owned);
+    }
+  }
   *out = append_node(*graph, std::move(data), std::move(dependencies));
+  if (child != nullptr) embed(**out, std::move(child));
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* graph) {
+  const Lock lock(state->mutex);
+  const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_GRAPH);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *graph = node->child.get();
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphEventRecordNodeGetEvent(CUgraphNode handle, CUevent* event) {
+  const Lock lock(state->mutex);
+  const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *event = node->data->event;
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphEventWaitNodeGetEvent(CUgraphNode handle, CUevent* event) {
+  const Lock lock(state->mutex);
+  const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *event = node->data->event;
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, const CUkernelNodeAttrValue* value) {
+  const Lock lock(state->mutex);
+  const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_KERNEL);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult bad = check_attribute(*node->data, id, *value); bad != CUDA_SUCCESS) return bad;
+  auto changed = copy_of(*node->data);
+  changed->attributes[id] = *value;
+  node->data = std::move(changed);
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, CUkernelNodeAttrValue* value) {
+  const Lock lock(state->mutex);
+  const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_KERNEL);
+  if (node == nullptr || id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = node->data->attributes.find(id);
+  *value = found != node->data->attributes.end() ? found->second : CUkernelNodeAttrValue{};
   return CUDA_SUCCESS;
 }
 
@@ -218,7 +346,7 @@ CUresult GraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2
   const Lock lock(state->mutex);
   const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_KERNEL);
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  NodeData& data = *node->data;
+  const NodeData& data = *node->data;
   *params = {};
   params->func = function_of(data.kernel, data.context);
   params->kern = reinterpret_cast<CUkernel>(const_cast<void*>(data.kernel->symbol));
@@ -230,7 +358,7 @@ CUresult GraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2
   params->blockDimY = data.block.y;
   params->blockDimZ = data.block.z;
   params->sharedMemBytes = data.shared_bytes;
-  params->kernelParams = data.arguments.data();
+  params->kernelParams = const_cast<void**>(data.arguments.data());
   return CUDA_SUCCESS;
 }
 

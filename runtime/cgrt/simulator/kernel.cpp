@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kDefaultShared = 49152;  // bytes of shared memory per block before opting in
 constexpr int kOptInShared = 232448;   // of an H200
+constexpr int kMultiprocessors = 132;
 
 int max_dynamic_shared(const driver::KernelIdentity* kernel) {
   const auto found = state->max_dynamic_shared.find(kernel->symbol);
@@ -37,7 +38,7 @@ cudaOccDeviceProp occupancy_device() {
   device.warpSize = 32;
   device.sharedMemPerBlock = kDefaultShared;
   device.sharedMemPerMultiprocessor = 233472;
-  device.numSms = 132;
+  device.numSms = kMultiprocessors;
   device.sharedMemPerBlockOptin = kOptInShared;
   device.reservedSharedMemPerBlock = 1024;
   return device;
@@ -51,6 +52,18 @@ cudaOccFuncAttributes occupancy_function(const driver::KernelIdentity* kernel) {
   function.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
   function.maxDynamicSharedSizeBytes = static_cast<std::size_t>(kOptInShared - kernel->resources.static_shared_bytes);
   return function;
+}
+
+int blocks_per_multiprocessor(const driver::KernelIdentity* kernel, int block_size, std::size_t shared_bytes) {
+  const cudaOccDeviceProp device = occupancy_device();
+  const cudaOccFuncAttributes attributes = occupancy_function(kernel);
+  const cudaOccDeviceState device_state;
+  cudaOccResult occupancy;
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&occupancy, &device, &attributes, &device_state, block_size,
+                                              shared_bytes) != CUDA_OCC_SUCCESS) {
+    return -1;
+  }
+  return occupancy.activeBlocksPerMultiprocessor;
 }
 
 }  // namespace
@@ -78,8 +91,8 @@ CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 bloc
   return shared_bytes <= static_cast<unsigned>(max_dynamic_shared(kernel)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-NodeDataRef kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
-                        unsigned shared_bytes, void** arguments) {
+std::shared_ptr<NodeData> kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
+                                      unsigned shared_bytes, void** arguments) {
   auto data = std::make_shared<NodeData>();
   data->type = CU_GRAPH_NODE_TYPE_KERNEL;
   data->context = context;
@@ -96,7 +109,52 @@ NodeDataRef kernel_data(const driver::KernelIdentity* kernel, CUcontext context,
   return data;
 }
 
+std::shared_ptr<NodeData> copy_of(const NodeData& data) {
+  auto copy = std::make_shared<NodeData>(data);
+  copy->arguments.clear();
+  for (auto& value : copy->values) copy->arguments.push_back(value.data());
+  return copy;
+}
+
+CUresult check_attribute(const NodeData& node, CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
+  switch (id) {
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+      constexpr std::uint64_t kLargest = 8;
+      const Dim3 cluster(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
+      if (cluster.count() == 0) return CUDA_ERROR_INVALID_VALUE;
+      const bool is_multiple =
+          node.grid.x % cluster.x == 0 && node.grid.y % cluster.y == 0 && node.grid.z % cluster.z == 0;
+      return is_multiple && cluster.count() <= kLargest ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    }
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: {
+      if (value.cooperative == 0) return CUDA_SUCCESS;
+      const std::uint64_t resident = static_cast<std::uint64_t>(
+          kMultiprocessors *
+          blocks_per_multiprocessor(node.kernel, static_cast<int>(node.block.count()), node.shared_bytes));
+      return node.grid.count() <= resident ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    }
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: return CUDA_ERROR_INVALID_VALUE;  // not on an H200
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return CUDA_SUCCESS;
+    default: return unsupported("the simulator does not have that launch attribute");
+  }
+}
+
+CUresult check_attributes(const NodeData& node) {
+  for (const auto& [id, value] : node.attributes) {
+    if (const CUresult bad = check_attribute(node, id, value); bad != CUDA_SUCCESS) return bad;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult check_body(const NodeData& node) {
+  if (node.body != nullptr) {
+    for (const NodeDataRef& inner : node.body->nodes) {
+      if (const CUresult bad = check_body(*inner); bad != CUDA_SUCCESS) return bad;
+    }
+  }
   if (node.type != CU_GRAPH_NODE_TYPE_KERNEL || node.kernel->host_body != nullptr) return CUDA_SUCCESS;
   return unsupported("kernel \"" + std::string(node.kernel->name) +
                      "\" has no host body, so the simulator cannot run it; give it one with cgrt::host_body");
@@ -178,16 +236,19 @@ CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void*
   const Dim3 block(config->blockDimX, config->blockDimY, config->blockDimZ);
   result = check_launch(kernel, grid, block, config->sharedMemBytes);
   if (result != CUDA_SUCCESS) return result;
+  const auto data = kernel_data(kernel, stream->context, grid, block, config->sharedMemBytes, arguments);
   bool programmatic = false;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
-    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
-      return unsupported("the simulator does not have that launch attribute");
+    const CUlaunchAttribute& attribute = config->attrs[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+      programmatic = attribute.value.programmaticStreamSerializationAllowed != 0;
+    } else {
+      data->attributes[attribute.id] = attribute.value;
     }
-    programmatic = config->attrs[i].value.programmaticStreamSerializationAllowed != 0;
   }
-  NodeDataRef data = kernel_data(kernel, stream->context, grid, block, config->sharedMemBytes, arguments);
+  if (result = check_attributes(*data); result != CUDA_SUCCESS) return result;
   if (capturing) {
-    capture_node(stream, std::move(data), programmatic);
+    capture_node(stream, data, programmatic);
     return CUDA_SUCCESS;
   }
   if (result = check_body(*data); result != CUDA_SUCCESS) return result;
@@ -201,16 +262,59 @@ CUresult OccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction funct
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   const driver::KernelIdentity* kernel = find_kernel(function);
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *blocks = blocks_per_multiprocessor(kernel, block_size, shared_bytes);
+  return *blocks >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult OccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction function, int blocks, int block_size) {
+  const Lock lock(state->mutex);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const driver::KernelIdentity* kernel = find_kernel(function);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const cudaOccDeviceProp device = occupancy_device();
-  const cudaOccFuncAttributes attributes = occupancy_function(kernel);
+  cudaOccFuncAttributes attributes = occupancy_function(kernel);
+  attributes.maxDynamicSharedSizeBytes = static_cast<std::size_t>(max_dynamic_shared(kernel));
   const cudaOccDeviceState device_state;
-  cudaOccResult occupancy;
-  if (cudaOccMaxActiveBlocksPerMultiprocessor(&occupancy, &device, &attributes, &device_state, block_size,
-                                              shared_bytes) != CUDA_OCC_SUCCESS) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  *blocks = occupancy.activeBlocksPerMultiprocessor;
+  return cudaOccAvailableDynamicSMemPerBlock(bytes, &device, &attributes, &device_state, blocks, block_size) ==
+                 CUDA_OCC_SUCCESS
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult OccupancyMaxPotentialClusterSize(int* size, CUfunction function, const CUlaunchConfig*) {
+  const Lock lock(state->mutex);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (find_kernel(function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *size = 8;
   return CUDA_SUCCESS;
+}
+
+// As an H200 answered: multiprocessors that are left over in its clusters of processors hold none.
+CUresult OccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
+  const Lock lock(state->mutex);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const driver::KernelIdentity* kernel = find_kernel(function);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const Dim3 block(config->blockDimX, config->blockDimY, config->blockDimZ);
+  const int per_multiprocessor =
+      blocks_per_multiprocessor(kernel, static_cast<int>(block.count()), config->sharedMemBytes);
+  if (per_multiprocessor < 0) return CUDA_ERROR_INVALID_VALUE;
+  std::uint64_t size = 1;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const CUlaunchAttributeValue& value = config->attrs[i].value;
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+      size = Dim3(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z).count();
+    }
+  }
+  if (size == 0 || size > 8) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  constexpr int kUsable[] = {132, 132, 132, 124, 124, 120, 120, 120};  // multiprocessors, by size - 1
+  *clusters = kUsable[size - 1] * per_multiprocessor / static_cast<int>(size);
+  return CUDA_SUCCESS;
+}
+
+CUresult FuncLoad(CUfunction function) {
+  const Lock lock(state->mutex);
+  return find_kernel(function) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult OccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function, CUoccupancyB2DSize shared_of_block,

@@ -79,18 +79,19 @@ CUDA_MEMCPY3D linear(CUdeviceptr destination, CUdeviceptr source, std::size_t by
   return copy;
 }
 
-CUresult fill_async(CUdeviceptr address, unsigned value, unsigned element_bytes, std::size_t count, CUstream handle) {
+CUresult fill_async(CUdeviceptr address, std::size_t pitch, unsigned value, unsigned element_bytes, std::size_t count,
+                    std::size_t height, CUstream handle) {
   const Lock lock(state->mutex);
   CUresult result = CUDA_SUCCESS;
   CUstream stream = find_stream(handle, &result);
   if (stream == nullptr) return result;
   const bool capturing = is_capturing(stream, &result);
   if (result != CUDA_SUCCESS) return result;
-  if (count == 0) return CUDA_SUCCESS;
+  if (count == 0 || height == 0) return CUDA_SUCCESS;
   auto data = std::make_shared<NodeData>();
   data->type = CU_GRAPH_NODE_TYPE_MEMSET;
   data->context = stream->context;
-  data->fill = {address, 0, value, element_bytes, count, 1};
+  data->fill = {address, pitch, value, element_bytes, count, height};
   if (const CUresult bad = check_fill(data->fill); bad != CUDA_SUCCESS) return bad;
   if (capturing) {
     capture_node(stream, std::move(data), false);
@@ -121,6 +122,8 @@ CUresult check_copy(const CUDA_MEMCPY3D& copy) {
   if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
   if (copy.Height > 1 && (copy.srcPitch < copy.WidthInBytes || copy.dstPitch < copy.WidthInBytes))
     return CUDA_ERROR_INVALID_VALUE;
+  const auto overlap = [&](std::size_t rows) { return copy.Depth > 1 && rows != 0 && rows < copy.Height; };
+  if (overlap(copy.srcHeight) || overlap(copy.dstHeight)) return CUDA_ERROR_INVALID_VALUE;
   const std::size_t read = extent(copy.WidthInBytes, copy.Height, copy.Depth, copy.srcPitch, copy.srcHeight);
   const std::size_t written = extent(copy.WidthInBytes, copy.Height, copy.Depth, copy.dstPitch, copy.dstHeight);
   if (source_of(copy) == 0 || destination_of(copy) == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -133,6 +136,9 @@ CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS& fill) {
   if (fill.elementSize != 1 && fill.elementSize != 2 && fill.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
   if (fill.width == 0 || fill.height == 0 || fill.dst % fill.elementSize != 0) return CUDA_ERROR_INVALID_VALUE;
   if (fill.width > state->options.memory_bytes) return CUDA_ERROR_INVALID_VALUE;  // before the product wraps
+  if (fill.height > 1 && (fill.pitch < fill.width * fill.elementSize || fill.pitch % fill.elementSize != 0)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   const std::size_t bytes = extent(fill.width * fill.elementSize, fill.height, 1, fill.pitch, fill.height);
   return find_allocation(fill.dst) != nullptr && is_accessible(fill.dst, bytes) ? CUDA_SUCCESS
                                                                                 : CUDA_ERROR_INVALID_VALUE;
@@ -179,46 +185,63 @@ CUresult MemFreeHost(void* address) {
 }
 
 CUresult MemcpyAsync(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream handle) {
+  const CUDA_MEMCPY3D copy = linear(destination, source, bytes);
+  return Memcpy3DAsync(&copy, handle);
+}
+
+CUresult Memcpy3DAsync(const CUDA_MEMCPY3D* copy, CUstream handle) {
   const Lock lock(state->mutex);
   CUresult result = CUDA_SUCCESS;
   CUstream stream = find_stream(handle, &result);
   if (stream == nullptr) return result;
   const bool capturing = is_capturing(stream, &result);
   if (result != CUDA_SUCCESS) return result;
-  if (bytes == 0) return CUDA_SUCCESS;
+  if (copy->WidthInBytes == 0) return CUDA_SUCCESS;
+  if (const CUresult bad = check_copy(*copy); bad != CUDA_SUCCESS) return bad;
   auto data = std::make_shared<NodeData>();
   data->type = CU_GRAPH_NODE_TYPE_MEMCPY;
   data->context = stream->context;
-  data->copy = linear(destination, source, bytes);
-  if (const CUresult bad = check_copy(data->copy); bad != CUDA_SUCCESS) return bad;
+  data->copy = *copy;
   if (capturing) {
     capture_node(stream, std::move(data), false);
     return CUDA_SUCCESS;
   }
   // The driver stages pageable memory before it returns; the caller may change it at once.
-  if (find_allocation(source) == nullptr) {
-    const auto* from = reinterpret_cast<const unsigned char*>(source);
-    auto staged = std::make_shared<std::vector<unsigned char>>(from, from + bytes);
-    enqueue(stream, [data, staged] {
-      data->copy.srcDevice = reinterpret_cast<CUdeviceptr>(staged->data());
-      run_copy(data->copy);
-    });
-  } else {
-    enqueue(stream, [data] { run_copy(data->copy); });
+  std::shared_ptr<std::vector<unsigned char>> staged;
+  if (find_allocation(source_of(*copy)) == nullptr) {
+    const auto* from = reinterpret_cast<const unsigned char*>(source_of(*copy));
+    const std::size_t bytes = extent(copy->WidthInBytes, copy->Height, copy->Depth, copy->srcPitch, copy->srcHeight);
+    staged = std::make_shared<std::vector<unsigned char>>(from, from + bytes);
+    data->copy.srcDevice = reinterpret_cast<CUdeviceptr>(staged->data());
+    data->copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+    data->copy.srcXInBytes = data->copy.srcY = data->copy.srcZ = 0;
   }
-  if (find_allocation(destination) != nullptr) return CUDA_SUCCESS;
+  enqueue(stream, [data, staged] { run_copy(data->copy); });
+  if (find_allocation(destination_of(*copy)) != nullptr) return CUDA_SUCCESS;
   // Into pageable memory the driver returns only when the bytes are there.
   return run_until([done = stream->last] { return done->done; });
 }
 
 CUresult MemsetD8Async(CUdeviceptr address, unsigned char value, std::size_t count, CUstream stream) {
-  return fill_async(address, value, 1, count, stream);
+  return fill_async(address, 0, value, 1, count, 1, stream);
 }
 CUresult MemsetD16Async(CUdeviceptr address, unsigned short value, std::size_t count, CUstream stream) {
-  return fill_async(address, value, 2, count, stream);
+  return fill_async(address, 0, value, 2, count, 1, stream);
 }
 CUresult MemsetD32Async(CUdeviceptr address, unsigned value, std::size_t count, CUstream stream) {
-  return fill_async(address, value, 4, count, stream);
+  return fill_async(address, 0, value, 4, count, 1, stream);
+}
+CUresult MemsetD2D8Async(CUdeviceptr address, std::size_t pitch, unsigned char value, std::size_t width,
+                         std::size_t height, CUstream stream) {
+  return fill_async(address, pitch, value, 1, width, height, stream);
+}
+CUresult MemsetD2D16Async(CUdeviceptr address, std::size_t pitch, unsigned short value, std::size_t width,
+                          std::size_t height, CUstream stream) {
+  return fill_async(address, pitch, value, 2, width, height, stream);
+}
+CUresult MemsetD2D32Async(CUdeviceptr address, std::size_t pitch, unsigned value, std::size_t width, std::size_t height,
+                          CUstream stream) {
+  return fill_async(address, pitch, value, 4, width, height, stream);
 }
 
 CUresult PointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values, CUdeviceptr address) {

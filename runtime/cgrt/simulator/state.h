@@ -30,6 +30,7 @@ namespace cgrt::simulator {
 
 struct Capture;
 struct PerThread;
+struct Body;
 
 // Set when a piece of work has been done; shared by all that wait for it.
 struct Marker {
@@ -54,10 +55,24 @@ struct NodeData {
   std::vector<std::vector<unsigned char>> values;
   std::vector<void*> arguments;  // into values
 
+  std::map<CUlaunchAttributeID, CUlaunchAttributeValue> attributes;  // that are not at their defaults
+
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS fill{};
+  CUhostFn function = nullptr;
+  void* user_data = nullptr;
+  CUevent event = nullptr;
+  std::shared_ptr<const Body> body;  // of a child graph, in an executable
 };
-using NodeDataRef = std::shared_ptr<NodeData>;
+using NodeDataRef = std::shared_ptr<const NodeData>;
+
+// What an executable runs: nodes, and for each the positions that it waits for.
+using DependencyList = std::vector<std::pair<std::size_t, CUgraphEdgeData>>;
+struct Body {
+  std::vector<NodeDataRef> nodes;
+  std::vector<DependencyList> dependencies;
+  std::vector<bool> enabled;
+};
 
 struct Dependency {
   CUgraphNode node = nullptr;
@@ -95,6 +110,8 @@ struct CUgraphNode_st {
   CUgraph graph = nullptr;
   cgrt::simulator::NodeDataRef data;
   std::vector<cgrt::simulator::Dependency> dependencies;
+  std::unique_ptr<CUgraph_st> child;
+  ~CUgraphNode_st();
 };
 struct CUuserObject_st {
   void* pointer = nullptr;
@@ -102,13 +119,15 @@ struct CUuserObject_st {
   unsigned references = 0;
 };
 struct CUgraph_st {
-  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // in the order of creation
-  std::vector<std::shared_ptr<void>> kept;             // user objects
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;   // in the order of creation
+  std::vector<std::shared_ptr<void>> kept;              // user objects
+  bool is_embedded = false;                             // in a child graph node, which destroys it
+  std::unordered_map<CUgraphNode, CUgraphNode> clones;  // of a clone: by the original's node
 };
+inline CUgraphNode_st::~CUgraphNode_st() = default;
 struct CUgraphExec_st {
-  std::vector<cgrt::simulator::NodeDataRef> nodes;
-  std::vector<std::vector<std::pair<std::size_t, CUgraphEdgeData>>> dependencies;  // by position
-  std::unordered_map<CUgraphNode, std::size_t> positions;                          // of the template's nodes
+  cgrt::simulator::Body body;
+  std::unordered_map<CUgraphNode, std::size_t> positions;  // of the template's nodes
   std::vector<std::shared_ptr<void>> kept;
   cgrt::simulator::MarkerRef last_launch;
 };
@@ -169,6 +188,7 @@ struct State {
 
   std::unordered_map<CUgraph, std::unique_ptr<CUgraph_st>> graphs;
   std::unordered_set<CUgraphNode> nodes;  // of live graphs and of captures
+  std::unordered_set<CUgraph> embedded;   // child graphs of live nodes
   std::unordered_map<CUgraphExec, std::unique_ptr<CUgraphExec_st>> execs;
   std::unordered_map<CUuserObject, std::unique_ptr<CUuserObject_st>> user_objects;
 };
@@ -223,8 +243,13 @@ void run_fill(const CUDA_MEMSET_NODE_PARAMS& fill);
 const driver::KernelIdentity* find_kernel(CUfunction function);
 CUfunction function_of(const driver::KernelIdentity* kernel, CUcontext context);
 CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 block, unsigned shared_bytes);
-NodeDataRef kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
-                        unsigned shared_bytes, void** arguments);
+std::shared_ptr<NodeData> kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
+                                      unsigned shared_bytes, void** arguments);
+// A copy whose arguments point to its own values.
+std::shared_ptr<NodeData> copy_of(const NodeData& data);
+// 720, 912: what the attribute asks for does not fit the device or the grid.
+CUresult check_attribute(const NodeData& kernel, CUlaunchAttributeID id, const CUlaunchAttributeValue& value);
+CUresult check_attributes(const NodeData& kernel);
 // 801, with its name, when the kernel has no host body.
 CUresult check_body(const NodeData& node);
 
@@ -233,6 +258,11 @@ CUgraphNodeParams generic_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel);
 CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data);
 CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Dependency> dependencies);
 void forget_nodes(const CUgraph_st& graph);
+void embed(CUgraphNode_st& node, std::unique_ptr<CUgraph_st> child);
+CUgraph_st* find_graph(CUgraph handle);  // live, captured into, or embedded; null: none
+
+// exec.cpp
+Body make_body(const CUgraph_st& graph);
 void run_node(const NodeData& node);
 
 }  // namespace cgrt::simulator

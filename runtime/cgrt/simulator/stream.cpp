@@ -33,6 +33,22 @@ bool is_drained(CUstream stream) {
 
 CUevent find_event(CUevent handle) { return handle != nullptr && state->events.contains(handle) ? handle : nullptr; }
 
+// An external record or wait: a node, and refused outside of a capture.
+CUresult capture_event(CUevent event, CUstream handle, CUgraphNodeType type) {
+  CUresult result = CUDA_SUCCESS;
+  CUstream stream = find_stream(handle, &result);
+  if (stream == nullptr) return result;
+  if (find_event(event) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const bool capturing = is_capturing(stream, &result);
+  if (result != CUDA_SUCCESS) return result;
+  if (!capturing) return CUDA_ERROR_ILLEGAL_STATE;
+  auto node = std::make_shared<NodeData>();
+  node->type = type;
+  node->event = event;
+  capture_node(stream, std::move(node), false);
+  return CUDA_SUCCESS;
+}
+
 // What a query or a wait of an event must look at before its work.
 CUresult check_event(CUevent event) {
   if (find_event(event) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -181,8 +197,9 @@ CUresult StreamGetCtx(CUstream handle, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-CUresult StreamWaitEvent(CUstream handle, CUevent event, unsigned) {
+CUresult StreamWaitEvent(CUstream handle, CUevent event, unsigned flags) {
   const Lock lock(state->mutex);
+  if (flags == CU_EVENT_WAIT_EXTERNAL) return capture_event(event, handle, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
   CUresult result = CUDA_SUCCESS;
   CUstream stream = find_stream(handle, &result);
   if (stream == nullptr) return result;
@@ -207,6 +224,32 @@ CUresult EventCreate(CUevent* out, unsigned flags) {
 CUresult EventDestroy(CUevent event) {
   const Lock lock(state->mutex);
   return state->events.erase(event) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult EventRecordWithFlags(CUevent event, CUstream handle, unsigned flags) {
+  if (flags == CU_EVENT_RECORD_DEFAULT) return EventRecord(event, handle);
+  const Lock lock(state->mutex);
+  return capture_event(event, handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+}
+
+CUresult LaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
+  const Lock lock(state->mutex);
+  CUresult result = CUDA_SUCCESS;
+  CUstream stream = find_stream(handle, &result);
+  if (stream == nullptr) return result;
+  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const bool capturing = is_capturing(stream, &result);
+  if (result != CUDA_SUCCESS) return result;
+  if (!capturing) {
+    enqueue(stream, [function, data] { function(data); });
+    return CUDA_SUCCESS;
+  }
+  auto node = std::make_shared<NodeData>();
+  node->type = CU_GRAPH_NODE_TYPE_HOST;
+  node->function = function;
+  node->user_data = data;
+  capture_node(stream, std::move(node), false);
+  return CUDA_SUCCESS;
 }
 
 CUresult EventRecord(CUevent event, CUstream handle) {

@@ -1,10 +1,11 @@
-// Which streams joined a capture: those that waited for an event while this thread captured. For
-// naming the ones that were never joined back.
+// What this library saw of a capture on this thread: the streams that joined it by waiting for an
+// event, for naming those that were never joined back, and whether a launch had attributes.
 #pragma once
 
 #include <cuda.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 namespace cgrt::internal {
@@ -12,8 +13,8 @@ namespace cgrt::internal {
 // While one lives, StreamRef::wait on this thread notes its stream here.
 class CaptureWatch {
  public:
-  CaptureWatch() : outer_(innermost) { innermost = this; }
-  ~CaptureWatch() { innermost = outer_; }
+  CaptureWatch();
+  ~CaptureWatch();
   CaptureWatch(const CaptureWatch&) = delete;
   CaptureWatch& operator=(const CaptureWatch&) = delete;
 
@@ -24,6 +25,15 @@ class CaptureWatch {
     std::vector<CUstream>& streams = innermost->streams_;
     if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   }
+  // The innermost capture of this thread; 0: none.
+  static std::uint64_t current() { return innermost != nullptr ? innermost->id_ : 0; }
+  // Whether that capture, of whatever thread, goes on.
+  static bool is_live(std::uint64_t id);
+
+  bool saw_attributes() const { return saw_attributes_; }
+  static void note_attributes() {
+    for (CaptureWatch* watch = innermost; watch != nullptr; watch = watch->outer_) watch->saw_attributes_ = true;
+  }
   // For a stream that is about to be destroyed.
   static void forget(CUstream stream) {
     for (CaptureWatch* watch = innermost; watch != nullptr; watch = watch->outer_) std::erase(watch->streams_, stream);
@@ -31,7 +41,9 @@ class CaptureWatch {
 
  private:
   static inline thread_local constinit CaptureWatch* innermost = nullptr;
+  std::uint64_t id_;
   std::vector<CUstream> streams_;
+  bool saw_attributes_ = false;
   CaptureWatch* outer_;
 };
 

@@ -4,10 +4,18 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/stream/capture_mode.h"
+#include "cgrt/stream/capture_watch.h"
 
 namespace cgrt {
 
+bool EventRef::is_captured() const {
+  if (memory_ == nullptr) return false;
+  const std::uint64_t capture = memory_->capture.load(std::memory_order_acquire);
+  return capture != 0 && internal::CaptureWatch::is_live(capture);
+}
+
 absl::StatusOr<Completion> EventRef::completion() const {
+  if (is_captured()) return Completion::kCaptured;  // the driver would end the capture
   RelaxedCaptureMode relaxed;
   CGRT_RETURN_IF_ERROR(driver::to_status(relaxed.result(), "cuThreadExchangeStreamCaptureMode"));
   const CUresult result = driver::api().EventQuery(handle_);
@@ -27,6 +35,7 @@ absl::StatusOr<bool> EventRef::is_complete() const {
 }
 
 absl::Status EventRef::synchronize() const {
+  if (is_captured()) return is_complete().status();
   return driver::to_status(driver::api().EventSynchronize(handle_), "cuEventSynchronize");
 }
 

@@ -14,11 +14,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/driver/kernel_identity.h"
+#include "cgrt/stream/launch_attributes.h"
 #include "cgrt/stream/stream.h"
 
 namespace cgrt {
@@ -26,29 +28,46 @@ namespace cgrt {
 // kProgrammatic: the work may start when its predecessor, a kernel, triggers
 // (cudaTriggerProgrammaticLaunchCompletion, or its end), and must itself wait on the device
 // (cudaGridDependencySynchronize) before it touches the predecessor's results.
-enum class EdgeKind : std::uint8_t { kFull, kProgrammatic };
+// kLaunchCompletion: it may start when all blocks of its predecessor, a kernel, have begun; in a
+// stream, CUDA says this with a launch completion event.
+enum class EdgeKind : std::uint8_t { kFull, kProgrammatic, kLaunchCompletion };
 
-// A launch as the driver takes it. `arguments` are pointers to the values, in order.
+// A launch as the driver takes it. `arguments` are pointers to the values, in order; `attributes` is
+// null when all are at their defaults.
 struct KernelLaunch {
   const driver::KernelIdentity* kernel;
   Dim3 grid, block;
   std::uint32_t shared_bytes = 0;  // dynamic shared memory
   void** arguments;
+  const LaunchAttributes* attributes = nullptr;
 };
 
-// `bytes` from `source` to `destination`; either may be device or host memory.
+// `depth` slices of `height` rows of `bytes` each, from `source` to `destination`; either may be
+// memory of any device or of the host. Pitches are bytes from row to row (0 when there is one row),
+// `_rows` rows from slice to slice (0: `height`).
 struct CopyParams {
   void* destination;
   const void* source;
   std::size_t bytes;
+  std::size_t height = 1, depth = 1;
+  std::size_t destination_pitch = 0, source_pitch = 0;
+  std::size_t destination_rows = 0, source_rows = 0;
 };
 
-// `count` elements of `element_bytes` (1, 2 or 4), each set to the low bytes of `value`.
+// `height` rows of `count` elements of `element_bytes` (1, 2 or 4), each set to the low bytes of
+// `value`. The pitch is bytes from row to row, 0 when there is one row.
 struct FillParams {
   void* destination;
   std::uint32_t value;
   std::uint32_t element_bytes;
   std::size_t count;
+  std::size_t height = 1, pitch = 0;
+};
+
+// A function of the host, called on a thread of the driver's. It must not call CUDA.
+struct HostParams {
+  CUhostFn function;
+  void* data;
 };
 
 // What a target that is not a stream does with the work: graph/ and later exec/ make these.
@@ -57,6 +76,11 @@ class LaunchSink {
   virtual absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) = 0;
   virtual absl::Status add_copy(const CopyParams& copy) = 0;
   virtual absl::Status add_fill(const FillParams& fill) = 0;
+  virtual absl::Status add_host(const HostParams& host) = 0;
+  virtual absl::Status add_event_record(EventRef event) = 0;
+  virtual absl::Status add_event_wait(EventRef event) = 0;
+  // Keeps what the nodes use alive as long as they may run.
+  virtual absl::Status keep(std::shared_ptr<const void> resource) = 0;
   virtual absl::StatusOr<CUcontext> context() const = 0;
 
  protected:
@@ -95,5 +119,14 @@ class LaunchTarget {
   LaunchSink* sink_ = nullptr;
   EdgeKind edge_ = EdgeKind::kFull;
 };
+
+// Records `event`, so that others can wait for it or ask it: in a stream as StreamRef::record does;
+// in a capture and in a graph as a node that records it at every launch (StreamRef::record inside a
+// capture only forks). The event must outlive the graph's last launch. Asynchronous.
+absl::Status record_event(LaunchTarget target, EventRef event);
+
+// Later work of the target waits for the event: in a stream as StreamRef::wait does; in a capture and
+// in a graph as a node that waits at every launch, for work outside the graph. Asynchronous.
+absl::Status wait_event(LaunchTarget target, EventRef event);
 
 }  // namespace cgrt

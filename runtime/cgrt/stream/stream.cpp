@@ -1,5 +1,6 @@
 #include "cgrt/stream/stream.h"
 
+#include "absl/base/optimization.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -40,7 +41,16 @@ absl::Status StreamRef::synchronize() const {
 }
 
 absl::Status StreamRef::record(EventRef event) const {
-  return driver::to_status(driver::api().EventRecord(event.get(), handle_), "cuEventRecord");
+  // Only a thread that captures asks whether this stream is part of it.
+  std::uint64_t capture = internal::CaptureWatch::current();
+  if (ABSL_PREDICT_FALSE(capture != 0) && event.memory() != nullptr) {
+    CGRT_ASSIGN_OR_RETURN(bool capturing, is_capturing());
+    if (!capturing) capture = 0;
+  }
+  const CUresult result = driver::api().EventRecord(event.get(), handle_);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return driver::to_status(result, "cuEventRecord");
+  if (event.memory() != nullptr) event.memory()->capture.store(capture, std::memory_order_release);
+  return absl::OkStatus();
 }
 
 absl::Status StreamRef::wait(EventRef event) const {

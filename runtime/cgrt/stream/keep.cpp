@@ -1,4 +1,4 @@
-#include "cgrt/graph/keep.h"
+#include "cgrt/stream/keep.h"
 
 #include <atomic>
 #include <mutex>
@@ -7,7 +7,6 @@
 
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
-#include "cgrt/graph/graph.h"
 #include "cgrt/stream/capture_mode.h"
 
 namespace cgrt {
@@ -47,7 +46,7 @@ absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource) 
   const CUresult created =
       driver::api().UserObjectCreate(&object, kept.get(), &release, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
   if (created != CUDA_SUCCESS) return driver::to_status(created, "cuUserObjectCreate");
-  kept.release();  // the object's from here on
+  static_cast<void>(kept.release());  // the object's from here on
   const CUresult retained = driver::api().GraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
   if (retained == CUDA_SUCCESS) return absl::OkStatus();
   driver::api().UserObjectRelease(object, 1);

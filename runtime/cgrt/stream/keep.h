@@ -1,0 +1,23 @@
+// Resources that graphs own: a driver graph lets each go after its last use, and they die in
+// collect_released, since the driver's own thread may not call CUDA.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/status.h"
+
+namespace cgrt {
+
+// Lets go of what graphs kept and no longer need (Graph::keep); returns how many resources. Called by
+// create, capture, instantiate and update. Thread-safe.
+std::size_t collect_released();
+
+namespace internal {
+
+absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource);
+
+}  // namespace internal
+}  // namespace cgrt

@@ -1,0 +1,53 @@
+// LaunchAttributes: what a launch asks for beside its grid, block and shared memory.
+//
+//   LaunchConfig config{.grid = 64, .block = 256, .attributes = {.cluster = {4}}};
+//
+// The same on every target: eager, captured and explicit. What CUDA orders instead of configuring
+// (programmatic launch, launch completion) is an edge: see EdgeKind. Plain data; costs nothing while
+// all are at their defaults.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cgrt/driver/kernel_identity.h"
+
+namespace cgrt {
+
+enum class MemSyncDomain : std::uint8_t { kDefault, kRemote };
+
+enum class AccessProperty : std::uint8_t { kNormal, kStreaming, kPersisting };
+
+// Bytes that the second-level cache should treat apart: `hit` for the share `hit_ratio` of them,
+// `miss` for the rest.
+struct AccessPolicyWindow {
+  void* base = nullptr;
+  std::size_t bytes = 0;  // 0: no window
+  float hit_ratio = 1;
+  AccessProperty hit = AccessProperty::kPersisting, miss = AccessProperty::kStreaming;
+  bool operator==(const AccessPolicyWindow&) const = default;
+};
+
+struct LaunchAttributes {
+  bool cooperative = false;     // all blocks run at once, and may wait for each other
+  Dim3 cluster = {};            // blocks per cluster; the grid must be a multiple of it; (1, 1, 1): none
+  Dim3 preferred_cluster = {};  // a multiple of `cluster`, taken where it fits; (1, 1, 1): none
+  int priority = 0;             // lower runs first; 0: the stream's
+  MemSyncDomain mem_sync_domain = MemSyncDomain::kDefault;
+  int shared_carveout_percent = 0;  // of the first-level cache, preferred for shared memory; 0: CUDA's choice
+  AccessPolicyWindow access_policy = {};
+
+  bool operator==(const LaunchAttributes&) const = default;
+  constexpr bool is_default() const { return *this == LaunchAttributes{}; }
+};
+
+namespace internal {
+
+// The driver's form of those that are not at their defaults; returns how many.
+inline constexpr std::size_t kMaxLaunchAttributes = 7;
+unsigned to_driver(const LaunchAttributes& attributes, CUlaunchAttribute (&out)[kMaxLaunchAttributes]);
+
+}  // namespace internal
+}  // namespace cgrt

@@ -1,0 +1,191 @@
+// Launch attributes on every target, and what keeps them.
+#include "behaviour/behaviour.h"
+#include "cgrt/ir/describe.h"
+
+namespace cgrt::testing {
+namespace {
+
+LaunchConfig with(LaunchAttributes attributes, std::uint32_t grid = 8) {
+  return {.grid = grid, .block = 64, .attributes = attributes};
+}
+
+// What the kernel saw of its cluster, or that it did not run.
+class Cluster {
+ public:
+  static absl::StatusOr<Cluster> create(World& world) {
+    CGRT_ASSIGN_OR_RETURN(PinnedBuffer seen, PinnedBuffer::create(world.device(), sizeof(int)));
+    return Cluster(std::move(seen));
+  }
+  int* data() const { return seen_.as<int>(); }
+  absl::Status note(Notes& notes, const std::string& name, GraphExec& exec, StreamRef stream) const {
+    *data() = -1;
+    CGRT_RETURN_IF_ERROR(exec.launch(stream));
+    CGRT_RETURN_IF_ERROR(stream.synchronize());
+    notes.line(name + ": cluster of " + std::to_string(*data()));
+    return absl::OkStatus();
+  }
+
+ private:
+  explicit Cluster(PinnedBuffer seen) : seen_(std::move(seen)) {}
+  PinnedBuffer seen_;
+};
+
+absl::Status note_attributes(Notes& notes, const std::string& name, const Graph& graph) {
+  CGRT_ASSIGN_OR_RETURN(const ir::GraphIr shot, snapshot(graph));
+  for (const ir::Node& node : shot.nodes) {
+    const auto* kernel = std::get_if<ir::KernelParams>(&node.params);
+    if (kernel != nullptr) notes.line(name + ": " + ir::describe(shot, kernel->attributes));
+  }
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("launch attributes are the same on every target, and survive clone and child") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer window, DeviceBuffer::create(world.device(), 4096));
+  const std::pair<const char*, LaunchAttributes> cases[] = {
+      {"none", {}},
+      {"cluster", {.cluster = {4}}},
+      {"cooperative", {.cooperative = true}},
+      {"both", {.cooperative = true, .cluster = {2}}},
+      {"priority", {.priority = -2}},
+      {"domain", {.mem_sync_domain = MemSyncDomain::kRemote}},
+      {"carveout", {.shared_carveout_percent = 50}},
+      {"window", {.access_policy = {window.data(), 2048, 0.5f}}},
+  };
+  for (const auto& [name, attributes] : cases) {
+    const auto step = [&](LaunchTarget target) {
+      return launch(target, with(attributes), cluster_kernel(), cluster.data());
+    };
+    *cluster.data() = -1;
+    notes.status(std::string(name) + ", eager", step(stream.ref()));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    notes.line(std::string(name) + ", eager: cluster of " + std::to_string(*cluster.data()));
+    CGRT_ASSIGN_OR_RETURN(Graph captured, capture(stream.ref(), step));
+    CGRT_ASSIGN_OR_RETURN(Graph built, Graph::create(world.device()));
+    CGRT_RETURN_IF_ERROR(step(built.cursor()));
+    CGRT_ASSIGN_OR_RETURN(Graph clone, built.clone());
+    CGRT_ASSIGN_OR_RETURN(Graph parent, Graph::create(world.device()));
+    CGRT_RETURN_IF_ERROR(parent.add_child({}, built).status());
+    const std::pair<const char*, const Graph*> graphs[] = {
+        {"captured", &captured}, {"built", &built}, {"clone", &clone}, {"child", &parent}};
+    for (const auto& [kind, graph] : graphs) {
+      const std::string full = std::string(name) + ", " + kind;
+      CGRT_RETURN_IF_ERROR(note_attributes(notes, full, *graph));
+      CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(*graph));
+      CGRT_RETURN_IF_ERROR(cluster.note(notes, full, exec, stream.ref()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("attributes that no device can give are refused on every target and leave no node") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  const std::pair<const char*, LaunchConfig> cases[] = {
+      {"grid no multiple of the cluster", with({.cluster = {3}})},
+      {"cluster of 16", with({.cluster = {16}}, 32)},
+      {"cluster of 0", with({.cluster = {0}})},
+      {"cooperative, too many blocks", with({.cooperative = true}, 100000)},
+  };
+  for (const auto& [name, config] : cases) {
+    const auto step = [&](LaunchTarget target) { return launch(target, config, cluster_kernel(), cluster.data()); };
+    notes.status(std::string(name) + ", eager", step(stream.ref()));
+    CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+    const absl::Status refused = step(graph.cursor());
+    notes.status(std::string(name) + ", explicit", refused);
+    EXPECT(refused.message().find("cluster_size") != std::string::npos);
+    CGRT_ASSIGN_OR_RETURN(std::size_t nodes, graph.node_count());
+    EXPECT(nodes == 0);
+  }
+  return stream.ref().synchronize();
+}
+
+BEHAVIOUR("an update that would lose launch attributes is refused by name") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  const auto build = [&](LaunchAttributes attributes, bool captured) -> absl::StatusOr<Graph> {
+    const auto step = [&](LaunchTarget target) {
+      return launch(target, with(attributes), cluster_kernel(), cluster.data());
+    };
+    if (captured) return capture(stream.ref(), step);
+    CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+    CGRT_RETURN_IF_ERROR(step(graph.cursor()));
+    return graph;
+  };
+  for (const bool captured : {false, true}) {
+    CGRT_ASSIGN_OR_RETURN(Graph plain, build({}, captured));
+    CGRT_ASSIGN_OR_RETURN(Graph two, build({.cluster = {2}}, captured));
+    CGRT_ASSIGN_OR_RETURN(Graph four, build({.cluster = {4}}, captured));
+    CGRT_ASSIGN_OR_RETURN(Graph cooperative, build({.cooperative = true}, captured));
+    CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(two));
+    const auto update = [&](const char* name, const Graph& graph) -> absl::Status {
+      CGRT_ASSIGN_OR_RETURN(UpdateReport report, exec.update(graph));
+      notes.line(std::string(name) + ": " + to_string(report.refusal));
+      if (report.rung == UpdateRung::kRefused) EXPECT(report.text.find("cluster_size") != std::string::npos);
+      return cluster.note(notes, name, exec, stream.ref());
+    };
+    CGRT_RETURN_IF_ERROR(update("itself", two));
+    CGRT_RETURN_IF_ERROR(update("no cluster", plain));
+    CGRT_RETURN_IF_ERROR(update("another cluster", four));
+    CGRT_RETURN_IF_ERROR(update("cooperative", cooperative));
+  }
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("parameters of a node with attributes can be set, its attributes cannot") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(KernelNode node,
+                        graph.add_kernel({}, with({.cluster = {2}}), cluster_kernel(), cluster.data()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+
+  notes.status("another grid", exec.set_params(node, with({.cluster = {2}}, 16), cluster_kernel(), cluster.data()));
+  CGRT_RETURN_IF_ERROR(cluster.note(notes, "another grid", exec, stream.ref()));
+  notes.status("grid of 15", exec.set_params(node, with({.cluster = {2}}, 15), cluster_kernel(), cluster.data()));
+  notes.status("another cluster", exec.set_params(node, with({.cluster = {4}}), cluster_kernel(), cluster.data()));
+  notes.status("no cluster", exec.set_params(node, with({}), cluster_kernel(), cluster.data()));
+  return cluster.note(notes, "after the refusals", exec, stream.ref());
+}
+
+BEHAVIOUR("a kernel may start when its predecessor's blocks have begun") {
+  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(KernelNode first, graph.add_kernel({}, with({}), cluster_kernel(), cluster.data()));
+
+  notes.status("add", graph.add_kernel({launched(first)}, with({}), cluster_kernel(), cluster.data()).status());
+  notes.status("instantiate", instantiate(graph).status());
+  return notes.graph("graph", graph);
+}
+
+BEHAVIOUR("occupancy answers for shared memory, clusters and co-residency") {
+  const auto note = [&](const std::string& name, const auto& answer) {
+    if (answer.ok()) {
+      notes.line(name + ": " + std::to_string(*answer));
+    } else {
+      notes.status(name, answer.status());
+    }
+  };
+  for (const int blocks : {1, 2, 8, 100}) {
+    note("shared memory for " + std::to_string(blocks) + " blocks of 256",
+         available_shared_bytes(scale_kernel(), world.device(), Dim3(256), blocks));
+  }
+  note("largest cluster", max_cluster_size(scale_kernel(), world.device(), Dim3(128), 0));
+  note("clusters of 1", max_active_clusters(scale_kernel(), world.device(), Dim3(1), Dim3(256), 0));
+  note("clusters of 2", max_active_clusters(scale_kernel(), world.device(), Dim3(2), Dim3(256), 0));
+  note("clusters of 32", max_active_clusters(scale_kernel(), world.device(), Dim3(32), Dim3(256), 0));
+  note("cooperative blocks of 256", max_cooperative_blocks(scale_kernel(), world.device(), Dim3(256), 0));
+  note("cooperative blocks of 1024 with 40000 bytes",
+       max_cooperative_blocks(scale_kernel(), world.device(), Dim3(1024), 40000));
+  CGRT_ASSIGN_OR_RETURN(LaunchConfig config, suggest_config(scale_kernel(), world.device(), 100000, [](int threads) {
+                          return std::size_t{16} * static_cast<std::size_t>(threads);
+                        }));
+  notes.line("with 16 bytes a thread: grid " + std::to_string(config.grid.x) + " block " +
+             std::to_string(config.block.x) + " shared " + std::to_string(config.shared_bytes));
+  notes.status("preload", preload(scale_kernel(), world.device()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace cgrt::testing
