@@ -1,0 +1,30 @@
+#include "cgrt/cgrt.h"
+#include "cgrt/driver/instrument.h"
+#include "cgrt/simulator/simulator.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+
+namespace cgrt::testing {
+namespace {
+
+TEST_CASE("short of memory, instantiate trims what graphs freed and tries once more", "[exec]") {
+  Simulator simulator;
+  Graph graph = *Graph::create(DeviceRef(0));
+  REQUIRE_OK(graph.add_empty({}));
+  driver::Instrument instrument;
+
+  SECTION("and succeeds when that was enough") {
+    instrument.fail_call(1, CUDA_ERROR_OUT_OF_MEMORY);  // after the push of the context
+    CHECK_OK(instantiate(graph));
+  }
+  SECTION("and says so when it was not") {
+    instrument.fail_entry("cuGraphInstantiateWithParams", CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_THAT(instantiate(graph).status(), StatusIs(absl::StatusCode::kResourceExhausted));
+  }
+
+  CHECK(instrument.count("cuGraphInstantiateWithParams") == 2);
+  CHECK(instrument.count("cuDeviceGraphMemTrim") == 1);
+}
+
+}  // namespace
+}  // namespace cgrt::testing
