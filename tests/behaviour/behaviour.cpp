@@ -1,6 +1,8 @@
 #include "behaviour/behaviour.h"
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -77,6 +79,16 @@ void Gate::open() {
   *flag_->as<volatile int>() = 1;
   static_cast<void>(stream_.synchronize());  // the flag must outlive the kernel that reads it
   flag_.reset();
+}
+
+bool collect_until(const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!done()) {
+    collect_released();
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 absl::StatusOr<DeviceBuffer> device_floats(World& world, const std::vector<float>& values) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,6 +71,10 @@ class Gate {
 absl::StatusOr<DeviceBuffer> device_floats(World& world, const std::vector<float>& values);
 absl::StatusOr<DeviceBuffer> device_floats(World& world, std::size_t count, float value);
 absl::StatusOr<std::vector<float>> read_floats(World& world, const DeviceBuffer& buffer);
+
+// Lets go of what graphs kept until `done`; false after five seconds. The driver calls back when it
+// likes.
+bool collect_until(const std::function<bool()>& done);
 
 using BehaviourFunction = absl::Status (*)(World& world, Notes& notes);
 struct Behaviour {

@@ -244,8 +244,7 @@ BEHAVIOUR("a graph keeps a resource until its last launch has ended") {
   gate.open();
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   CGRT_RETURN_IF_ERROR(note_values(world, notes, "y", y));
-  for (int i = 0; i < 100000 && token.use_count() != 1; ++i) collect_released();  // the driver calls back when it likes
-  EXPECT(token.use_count() == 1);
+  EXPECT(collect_until([&] { return token.use_count() == 1; }));
   return absl::OkStatus();
 }
 
@@ -288,8 +287,7 @@ BEHAVIOUR("an update takes over what the other graph keeps, and launches in flig
   gate.open();
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   exec.reset();
-  for (int i = 0; i < 100000 && tokens[2].use_count() != 1; ++i) collect_released();
-  for (int i = 0; i < 100000 && tokens[1].use_count() != 1; ++i) collect_released();
+  EXPECT(collect_until([&] { return tokens[1].use_count() == 1 && tokens[2].use_count() == 1; }));
   note_kept("at the end");
   return absl::OkStatus();
 }

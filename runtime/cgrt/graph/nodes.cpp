@@ -59,7 +59,10 @@ void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillPar
   params.type = CU_GRAPH_NODE_TYPE_MEMSET;
   params.memset.dst = reinterpret_cast<CUdeviceptr>(fill.destination);
   params.memset.pitch = fill.height == 1 ? 0 : fill.pitch;
-  params.memset.value = fill.value;
+  // The driver mixes up the bytes of small elements when the value has more than theirs (driver 580).
+  params.memset.value = fill.element_bytes == 1   ? fill.value & 0xff
+                        : fill.element_bytes == 2 ? fill.value & 0xffff
+                                                  : fill.value;
   params.memset.elementSize = fill.element_bytes;
   params.memset.width = fill.count;
   params.memset.height = fill.height;

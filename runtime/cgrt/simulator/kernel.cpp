@@ -121,7 +121,7 @@ CUresult check_attribute(const NodeData& node, CUlaunchAttributeID id, const CUl
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
       constexpr std::uint64_t kLargest = 8;
       const Dim3 cluster(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
-      if (cluster.count() == 0) return CUDA_ERROR_INVALID_VALUE;
+      if (cluster.count() == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
       const bool is_multiple =
           node.grid.x % cluster.x == 0 && node.grid.y % cluster.y == 0 && node.grid.z % cluster.z == 0;
       return is_multiple && cluster.count() <= kLargest ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;

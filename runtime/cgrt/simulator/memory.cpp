@@ -196,7 +196,7 @@ CUresult Memcpy3DAsync(const CUDA_MEMCPY3D* copy, CUstream handle) {
   if (stream == nullptr) return result;
   const bool capturing = is_capturing(stream, &result);
   if (result != CUDA_SUCCESS) return result;
-  if (copy->WidthInBytes == 0) return CUDA_SUCCESS;
+  if (copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0) return CUDA_SUCCESS;
   if (const CUresult bad = check_copy(*copy); bad != CUDA_SUCCESS) return bad;
   auto data = std::make_shared<NodeData>();
   data->type = CU_GRAPH_NODE_TYPE_MEMCPY;
