@@ -25,8 +25,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 if(CGRT_SANITIZE)
   target_compile_options(cgrt_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer>)
-  target_link_options(cgrt_options INTERFACE -fsanitize=address,undefined)
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CGRT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+  target_link_options(cgrt_options INTERFACE -fsanitize=${CGRT_SANITIZE})
 endif()
 if(CGRT_STATIC)
   add_link_options(-static-libstdc++ -static-libgcc)

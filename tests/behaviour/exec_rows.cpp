@@ -1,4 +1,7 @@
 // Executables: launching, setting, updating, owning.
+#include <atomic>
+#include <thread>
+
 #include "behaviour/behaviour.h"
 #include "cgrt/driver/api.h"
 
@@ -168,6 +171,42 @@ BEHAVIOUR("a whole-graph update takes over parameters, or is refused with a reas
   CGRT_RETURN_IF_ERROR(note_update(notes, "other kind", exec, other_kind));
   CGRT_RETURN_IF_ERROR(note_update(notes, "programmatic edge", exec, programmatic));
   return run("z after the refusals");
+}
+
+BEHAVIOUR("one executable is used by several threads at once") {
+  constexpr int kThreads = 4, kLaunches = 50;
+  CGRT_ASSIGN_OR_RETURN(Three b, Three::create(world));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+  float* x = b.x.as<float>();
+  float* y = b.y.as<float>();
+  CGRT_ASSIGN_OR_RETURN(KernelNode counted, graph.add_kernel({}, kConfig, shift_kernel(), x, x, 1.0f, kCount));
+  CGRT_ASSIGN_OR_RETURN(KernelNode copied,
+                        graph.add_kernel(after(counted), kConfig, scale_kernel(), y, x, 1.0f, kCount));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  std::vector<Stream> streams;
+  for (int i = 0; i < kThreads; ++i) {
+    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+    streams.push_back(std::move(stream));
+  }
+  std::atomic<int> failures = 0;
+
+  std::vector<std::thread> threads;
+  for (const Stream& stream : streams) {
+    threads.emplace_back([&, s = stream.ref()] {
+      for (int i = 0; i < kLaunches; ++i) {
+        const float factor = static_cast<float>(i % 3 + 1);
+        failures += !exec.set_params(copied, kConfig, scale_kernel(), y, x, factor, kCount).ok();
+        failures += !exec.launch(s).ok();
+        failures += !exec.update(graph).ok();
+        failures += !s.completion().ok();
+      }
+      failures += !s.synchronize().ok();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  notes.line("failures " + std::to_string(failures));
+  return note_values(world, notes, "x", b.x);
 }
 
 BEHAVIOUR("launches of one executable run one after the other, also in two streams") {

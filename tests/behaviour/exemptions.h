@@ -11,6 +11,8 @@ struct Exemption {
 };
 inline constexpr Exemption kExemptions[] = {
     {"elapsed time is device time", "the simulator has no GPU time to tell and answers kUnimplemented"},
+    {"every target works in a context that is not the primary one", "the simulator has primary contexts only"},
+    {"every target works in a green context", "the simulator has primary contexts only"},
 };
 
 // The reason; null when the row is compared.

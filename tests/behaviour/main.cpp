@@ -127,6 +127,13 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     ++(trouble.empty() ? passed : failed);
   }
+  if (expected.has_value() && only.empty()) {
+    for (const auto& [name, lines] : *expected) {
+      if (seen.contains(name)) continue;
+      std::printf("  FAILED %s\n      the transcript has this row, and it was not run\n", name.c_str());
+      ++failed;
+    }
+  }
   if (!write_path.empty()) write_transcript(write_path, device, seen);
   std::printf("behaviour on %s: %d passed, %d failed, %d not compared\n", device.c_str(), passed, failed, exempt);
   return failed == 0 && passed > 0 ? 0 : 1;

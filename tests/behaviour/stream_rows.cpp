@@ -1,6 +1,7 @@
 // Streams, events, completion, contexts, memory.
 #include "behaviour/behaviour.h"
 #include "cgrt/driver/api.h"
+#include "support/default_stream.h"
 
 namespace cgrt::testing {
 namespace {
@@ -39,6 +40,26 @@ BEHAVIOUR("the legacy default stream is pending while a blocking stream of its c
     CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   }
   return StreamRef::legacy_default().synchronize();
+}
+
+BEHAVIOUR("handle 0 is the default stream of the file that passes it") {
+  CGRT_ASSIGN_OR_RETURN(CUcontext context, ContextRef(world.device()).get());
+  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer x, device_floats(world, kCount, 1.0f));
+  const LaunchTarget targets[] = {zero_of_a_legacy_file(), zero_of_a_per_thread_file()};
+
+  for (const LaunchTarget& target : targets) {
+    const CUstream handle = target.stream().get();
+    notes.line(handle == CU_STREAM_LEGACY       ? "legacy"
+               : handle == CU_STREAM_PER_THREAD ? "per thread"
+                                                : "something else");
+    notes.status("launch", launch(target, kConfig, scale_kernel(), x.as<float>(), x.as<float>(), 2.0f, kCount));
+    notes.status("synchronize", target.stream().synchronize());
+    notes.status("capture", capture(target.stream(), [&](StreamRef s) {
+                              return launch(s, kConfig, scale_kernel(), x.as<float>(), x.as<float>(), 2.0f, kCount);
+                            }).status());
+  }
+  return absl::OkStatus();
 }
 
 BEHAVIOUR("a default stream cannot be adopted") {

@@ -1,0 +1,5 @@
+#pragma once
+
+#include "cgrt/launch/kernel.h"
+
+cgrt::Kernel<int*> twin_kernel();
