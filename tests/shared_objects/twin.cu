@@ -1,7 +1,6 @@
-// Built into two shared objects, each with a copy of this library, of the CUDA runtime, and of a kernel
-// template's instance with the same name.
+// Built into two shared objects, each with a CUDA runtime of its own and an instance of one kernel
+// template with the same name.
 #include "cgrt/launch/kernel.h"
-#include "shared_objects/twin.h"
 
 namespace {
 
@@ -9,7 +8,11 @@ template <class T>
 __global__ void twin(T* out) {
   *out = static_cast<T>(TWIN);
 }
+void twin_on_host(cgrt::HostGrid, int* out) { *out = TWIN; }
 
 }  // namespace
 
-cgrt::Kernel<int*> twin_kernel() { return cgrt::make_kernel<twin<int>>(); }
+template <>
+inline constexpr auto cgrt::host_body<twin<int>> = cgrt::HostBody(twin_on_host);
+
+extern "C" const void* twin_kernel() { return cgrt::make_kernel<twin<int>>().identity(); }
