@@ -159,6 +159,28 @@ BEHAVIOUR("a kernel may start when its predecessor's blocks have begun") {
   return notes.graph("graph", graph);
 }
 
+BEHAVIOUR("only kernels can be waited for, and can wait, before their predecessor has ended") {
+  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer x, device_floats(world, 64, 1.0f));
+  for (const EdgeKind kind : {EdgeKind::kProgrammatic, EdgeKind::kLaunchCompletion}) {
+    const std::string name = kind == EdgeKind::kProgrammatic ? "programmatic" : "launch completion";
+    CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+    CGRT_ASSIGN_OR_RETURN(KernelNode first, graph.add_kernel({}, with({}), cluster_kernel(), cluster.data()));
+    const Dependency early(first, kind);
+    notes.status(name + " into a memset", graph.add_fill({early}, {x.data(), 0, 4, 64}).status());
+    notes.status(name + " into a copy", graph.add_copy({early}, x.data(), x.as<float>() + 32, 64).status());
+    notes.status(name + " into a host function", graph.add_host({early}, [] {}).status());
+    notes.status(name + " into an empty node", graph.add_empty({early}).status());
+    CGRT_ASSIGN_OR_RETURN(MemsetNode filled, graph.add_fill({}, {x.data(), 0, 4, 64}));
+    const Dependency from_memset(KernelNode(filled.get()), kind);
+    notes.status(name + " out of a memset",
+                 graph.add_kernel({from_memset}, with({}), cluster_kernel(), cluster.data()).status());
+    CGRT_RETURN_IF_ERROR(notes.graph(name, graph));
+    notes.status(name + ", instantiate", instantiate(graph).status());
+  }
+  return absl::OkStatus();
+}
+
 BEHAVIOUR("occupancy answers for shared memory, clusters and co-residency") {
   const auto note = [&](const std::string& name, const auto& answer) {
     if (answer.ok()) {

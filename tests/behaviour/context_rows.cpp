@@ -25,8 +25,10 @@ absl::StatusOr<Function> entry(const char* name) {
 }
 
 // Every target in `context`, with a stream of it.
-absl::Status use(World& world, Notes& notes, CUcontext context, Stream stream) {
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer x, device_floats(world, kCount, 1.0f));
+absl::Status use(Notes& notes, CUcontext context, Stream stream) {
+  std::vector<float> values(kCount, 1.0f);
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer x, DeviceBuffer::create(context, kCount * sizeof(float)));
+  CGRT_RETURN_IF_ERROR(copy(stream.ref(), x.data(), values.data(), x.size_bytes()));
   CGRT_ASSIGN_OR_RETURN(Event event, Event::create(context));
   const auto step = [&](LaunchTarget target) -> absl::Status {
     CGRT_RETURN_IF_ERROR(launch(target, kConfig, scale_kernel(), x.as<float>(), x.as<float>(), 2.0f, kCount));
@@ -69,7 +71,8 @@ absl::Status use(World& world, Notes& notes, CUcontext context, Stream stream) {
   notes.status("occupancy", occupancy(scale_kernel(), context, Dim3(64), 0).status());
   notes.status("cooperative blocks", max_cooperative_blocks(scale_kernel(), context, Dim3(64), 0).status());
   notes.status("preload", preload(add_kernel(), context));
-  CGRT_ASSIGN_OR_RETURN(std::vector<float> values, read_floats(world, x));
+  CGRT_RETURN_IF_ERROR(copy(stream.ref(), values.data(), x.data(), x.size_bytes()));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   notes.line("x = " + std::to_string(values[0]));
   return absl::OkStatus();
 }
@@ -84,7 +87,7 @@ BEHAVIOUR("every target works in a context that is not the primary one") {
     CGRT_RETURN_IF_ERROR(driver::to_status(create(&context, &params, 0, 0), "cuCtxCreate"));
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().CtxPopCurrent(&popped), "cuCtxPopCurrent"));
     CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(context));
-    CGRT_RETURN_IF_ERROR(use(world, notes, context, std::move(stream)));
+    CGRT_RETURN_IF_ERROR(use(notes, context, std::move(stream)));
     CGRT_RETURN_IF_ERROR(driver::to_status(destroy(context), "cuCtxDestroy"));
     forget_contexts();
   }
@@ -115,7 +118,7 @@ BEHAVIOUR("every target works in a green context") {
   CGRT_RETURN_IF_ERROR(made(context_of(&context, green)));
   CGRT_RETURN_IF_ERROR(made(create_stream(&stream, green, CU_STREAM_NON_BLOCKING, 0)));
   CGRT_ASSIGN_OR_RETURN(Stream owned, Stream::adopt(stream));
-  CGRT_RETURN_IF_ERROR(use(world, notes, context, std::move(owned)));
+  CGRT_RETURN_IF_ERROR(use(notes, context, std::move(owned)));
   CGRT_RETURN_IF_ERROR(made(destroy(green)));
   forget_contexts();
   return absl::OkStatus();

@@ -21,6 +21,11 @@ void add_on_host(HostGrid, float* out, const float* a, const float* b, int count
   for (int i = 0; i < count; ++i) out[i] = a[i] + b[i];
 }
 
+__global__ void __launch_bounds__(64) bounded(float* out, const float* in, float factor, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) out[i] = in[i] * factor;
+}
+
 __global__ void bodiless(float* out) { *out = 1.0f; }
 
 __global__ void cluster_size(int* out) {
@@ -49,6 +54,9 @@ template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::add> = cgrt::HostBody(cgrt::testing::add_on_host,
                                                                            {.registers = 12});
 template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::bounded> = cgrt::HostBody(cgrt::testing::scale_on_host,
+                                                                               {.registers = 10, .max_threads = 64});
+template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::cluster_size> = cgrt::HostBody(cgrt::testing::cluster_size_on_host,
                                                                                     {.registers = 8});
 
@@ -57,6 +65,7 @@ namespace cgrt::testing {
 Kernel<float*, const float*, float, int> scale_kernel() { return make_kernel<scale>(); }
 Kernel<float*, const float*, const float*, int> add_kernel() { return make_kernel<add>(); }
 Kernel<float*, const float*, float, int> shift_kernel() { return make_kernel<shift<float>>(); }
+Kernel<float*, const float*, float, int> bounded_kernel() { return make_kernel<bounded>(); }
 Kernel<float*> bodiless_kernel() { return make_kernel<bodiless>(); }
 Kernel<int*> cluster_kernel() { return make_kernel<cluster_size>(); }
 Kernel<volatile int*> wait_kernel() { return make_kernel<wait>(); }

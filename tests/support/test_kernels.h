@@ -11,6 +11,8 @@ Kernel<float*, const float*, float, int> scale_kernel();
 Kernel<float*, const float*, const float*, int> add_kernel();
 // Same signature as scale: out[i] = in[i] + offset. An instance of a template.
 Kernel<float*, const float*, float, int> shift_kernel();
+// Same signature as scale; at most 64 threads per block.
+Kernel<float*, const float*, float, int> bounded_kernel();
 // Has no host body.
 Kernel<float*> bodiless_kernel();
 // Runs until *flag is not 0. For devices; on the simulator, see Gate.

@@ -51,6 +51,24 @@ TEST_CASE("each operation makes a fixed number of driver calls", "[driver][calls
           return graph.add_kernel(after(kernel, copied), kConfig, scale_kernel(), x, x, 1.0f, 64).status();
         }) == 2);
   CHECK(count([&] { return graph.add_empty({}).status(); }) == 1);
+  CHECK(count([&] {
+          return graph
+              .add_host(
+                  {}, [](void*) {}, nullptr)
+              .status();
+        }) == 1);
+  CHECK(count([&] { return graph.add_event_record({}, event.ref()).status(); }) == 1);
+  const LaunchConfig clustered{.grid = 2, .block = 64, .attributes = {.cluster = {2}, .priority = -1}};
+  const auto with_attributes = [&](LaunchTarget target) {
+    return launch(target, clustered, scale_kernel(), x, x, 1.0f, 64);
+  };
+  CHECK(count([&] { return with_attributes(stream.ref()); }) == 1);
+  CHECK(count([&] { return with_attributes(cursor); }) == 5);  // an add, each attribute, and its position
+  CHECK(count([&] {
+          return launch_host(
+              stream.ref(), [](void*) {}, nullptr);
+        }) == 1);
+  CHECK(count([&] { return record_event(stream.ref(), event.ref()); }) == 2);
   CHECK(count([&] { return copy(stream.ref(), x, x + 32, 64); }) == 1);
   CHECK(count([&] { return fill32(stream.ref(), x, 0, 8); }) == 1);
 

@@ -120,6 +120,26 @@ TEST_CASE("pointers into allocations that are not there are refused wherever the
   check_refused(graph, "node 0 (memset): destination points 64 bytes into allocation 0, which has 64.");
 }
 
+TEST_CASE("bodies belong to nodes that can have them, and edges stay inside", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  graph.nodes[2].body = 1;
+  check_refused(graph, "node 2 (memcpy): is in body 1; the graph has 0.");
+  graph.bodies = {{7}};
+  check_refused(graph, "body 1: is owned by node 7; the graph has 3 nodes.");
+  graph.bodies = {{0}};
+  check_refused(graph, "body 1: is owned by node 0 (memset), which cannot have one.");
+  graph.nodes[0] = {.kind = NodeKind::kChildGraph, .device = -1, .scope = {}, .params = {}};
+  check_refused(graph, "edge 1 (1 -> 2): leaves its body.");
+  graph.edges = {};
+  CHECK_OK(validate(graph));
+  graph.bodies = {{0}, {0}};
+  check_refused(graph, "body 2: node 0 (child graph) has two bodies.");
+  graph.nodes[2] = graph.nodes[0];
+  graph.nodes[2].body = 1;
+  graph.bodies = {{2}};
+  check_refused(graph, "body 1: is owned by node 2 (child graph) of body 1");
+}
+
 TEST_CASE("copies and memsets of nothing are refused, and elements of odd sizes", "[ir][validate]") {
   GraphIr graph = small_graph();
   graph.nodes[0] = memset_node({.destination = {0, 0}, .element_bytes = 3, .width = 1});
