@@ -1,0 +1,89 @@
+#include "report.h"
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cgrt/base/status_macros.h"
+
+namespace {
+
+using cgrt::inspect::median;
+using cgrt::inspect::quantile;
+using cgrt::inspect::Record;
+using cgrt::inspect::RecordRow;
+
+// The version of the kernel driver, which CUDA itself does not tell.
+std::string kernel_driver() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string version;
+  return file >> version ? version : "unknown";
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16] = {};
+  std::strftime(text, sizeof(text), "%Y-%m-%d", &utc);
+  return text;
+}
+
+}  // namespace
+
+std::string to_table(const std::vector<Run>& runs) {
+  constexpr char kLine[] = "%-24s %5s %7s %7s %7s %6s  %-13s %9s\n";
+  std::string table = absl::StrFormat(kLine, "name", "block", "grid", "per SM", "warps", "ratio", "limiter", "us/node");
+  for (const Run& run : runs) {
+    const cgrt::Occupancy& found = run.occupancy;
+    absl::StrAppendFormat(&table, kLine, run.name, absl::StrCat(run.config.block.x), absl::StrCat(run.config.grid.x),
+                          absl::StrCat(found.blocks_per_sm), absl::StrCat(found.active_warps, "/", found.max_warps),
+                          absl::StrFormat("%.2f", found.ratio), to_string(found.limiter),
+                          cgrt::is_simulated() ? "simulated" : absl::StrFormat("%.2f", median(run.times)));
+  }
+  return table;
+}
+
+std::string best(const std::vector<Run>& runs) {
+  if (cgrt::is_simulated()) return "Which was best is a matter of time: simulated.\n";
+  const Run& fastest = *std::max_element(
+      runs.begin(), runs.end(), [](const Run& a, const Run& b) { return median(a.ratios) < median(b.ratios); });
+  return absl::StrFormat("Best: %s, blocks of %d threads: %.2f times as fast as the suggested configuration.\n",
+                         fastest.name, fastest.config.block.x, median(fastest.ratios));
+}
+
+absl::StatusOr<cgrt::inspect::Record> to_record(cgrt::DeviceRef device, const std::vector<Run>& runs,
+                                                std::string command, std::string commit) {
+  Record record{.program = "occupancy_launch",
+                .command = std::move(command),
+                .commit = std::move(commit),
+                .measures = {"runtime/cgrt/exec", "runtime/cgrt/launch", "samples/occupancy_launch/main.cpp",
+                             "samples/occupancy_launch/smooth.cu", "samples/occupancy_launch/smooth.h"},
+                .date = today(),
+                .driver = cgrt::is_simulated() ? "simulated" : kernel_driver(),
+                .simulated = cgrt::is_simulated()};
+  CGRT_ASSIGN_OR_RETURN(record.device, device.name());
+  CGRT_ASSIGN_OR_RETURN(const int version, cgrt::driver_version());
+  record.cuda = absl::StrCat(version / 1000, ".", version % 1000 / 10);
+  for (const Run& run : runs) {
+    RecordRow row{.name = run.name,
+                  .params = {{"block", run.config.block.x},
+                             {"grid", run.config.grid.x},
+                             {"blocks_per_sm", run.occupancy.blocks_per_sm},
+                             {"active_warps", run.occupancy.active_warps}},
+                  .unit = "us/node",
+                  .median = median(run.times),
+                  .p95 = quantile(run.times, 0.95),
+                  .samples = static_cast<std::int64_t>(run.times.size())};
+    if (&run != &runs.front()) {
+      row.peer = "suggested";
+      row.peer_median = median(run.peer_times);
+      row.speedup = median(run.ratios);
+      row.spread = (quantile(run.ratios, 0.75) - quantile(run.ratios, 0.25)) / 2 / row.speedup;
+    }
+    record.rows.push_back(std::move(row));
+  }
+  return record;
+}
