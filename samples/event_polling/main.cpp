@@ -26,15 +26,6 @@ struct Answers {
   std::chrono::nanoseconds asking{0};
 };
 
-const char* to_string(cgrt::Completion completion) {
-  switch (completion) {
-    case cgrt::Completion::kDone: return "done";
-    case cgrt::Completion::kPending: return "pending";
-    case cgrt::Completion::kCaptured: return "captured";
-  }
-  return "unknown";
-}
-
 absl::Status expect(cgrt::Completion wanted, cgrt::Completion found, const char* when) {
   std::printf("asked %s: %s\n", when, to_string(found));
   if (found == wanted) return absl::OkStatus();

@@ -22,8 +22,7 @@ void Notes::status(const std::string& name, const absl::Status& status) {
 
 void Notes::completion(const std::string& name, const absl::StatusOr<Completion>& completion) {
   if (!completion.ok()) return status(name, completion.status());
-  const char* const words[] = {"done", "pending", "captured"};
-  line(absl::StrCat(name, ": ", words[static_cast<int>(*completion)]));
+  line(absl::StrCat(name, ": ", to_string(*completion)));
 }
 
 absl::Status Notes::graph(const std::string& name, const Graph& graph) {

@@ -10,7 +10,8 @@ namespace cgrt::driver {
 namespace {
 
 void log_failure(CUresult result, const char* call) {
-  if (result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED || is_sticky(result)) return;
+  const bool is_gone = result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED;
+  if (result == CUDA_SUCCESS || is_gone || is_sticky(result)) return;
   log_warning(std::string(to_status_slow(result, call).message()));
 }
 

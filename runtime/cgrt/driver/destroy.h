@@ -1,5 +1,5 @@
 // Deleters for UniqueHandle: give a handle back; a failure is logged, never thrown. A failure that
-// only says that the driver is gone (process exit, lost context) is silent.
+// only says that the driver is gone (process exit, a forked child, lost context) is silent.
 #pragma once
 
 #include <cuda.h>

@@ -74,7 +74,7 @@ struct ParameterLayout {
   constexpr ParameterLayout() {
     const std::uint32_t alignments[] = {static_cast<std::uint32_t>(alignof(Args))..., 1};
     std::uint32_t end = 0;
-    for (std::size_t i = 0; i < kCount; ++i) {
+    for (std::size_t i = 0; i < kCount + 1; ++i) {  // and the 0 bytes at the end: nvcc warns of empty loops
       offsets[i] = (end + alignments[i] - 1) / alignments[i] * alignments[i];
       end = offsets[i] + sizes[i];
     }

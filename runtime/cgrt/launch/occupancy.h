@@ -44,7 +44,8 @@ absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context
 absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget target, std::uint64_t count);
 
 // The same where a block's dynamic shared memory depends on its size: `shared_bytes_of_block` maps
-// threads to bytes. Not kept: the driver is asked each time.
+// threads to bytes, and the answer has those of the block chosen. Where they may exceed 48 KiB, call
+// set_max_shared_bytes first. Not kept: the driver is asked each time.
 absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context, std::uint64_t count,
                                             std::size_t (*shared_bytes_of_block)(int threads));
 

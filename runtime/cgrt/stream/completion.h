@@ -11,4 +11,13 @@ enum class Completion {
   kCaptured,
 };
 
+constexpr const char* to_string(Completion completion) {
+  switch (completion) {
+    case Completion::kDone: return "done";
+    case Completion::kPending: return "pending";
+    case Completion::kCaptured: return "captured";
+  }
+  return "unknown";
+}
+
 }  // namespace cgrt
