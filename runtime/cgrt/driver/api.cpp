@@ -1,6 +1,7 @@
 #include "cgrt/driver/api.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <mutex>
 #include <string>
@@ -96,9 +97,31 @@ CUresult function_in(CUcontext context, CUkernel kernel, CUfunction* function, C
   return result == CUDA_SUCCESS ? restored : result;
 }
 
+// CUDA does not survive a fork: calls in the child fail, and some crash. So none is made there.
+Api table_after_fork() {
+  Api table;
+#define CGRT_ENTRY(name, version, need) table.name = &internal::Stub<PFN_cu##name##_v##version>::after_fork;
+#include "cgrt/driver/entry_points.def"
+#undef CGRT_ENTRY
+  table.ResolveKernel = &internal::Stub<PFN_ResolveKernel>::after_fork;
+  return table;
+}
+
+const Loaded& driver_table();
+
+void leave_driver_to_parent() {
+  static const Api& forked = *new Api(table_after_fork());
+  const Api* driver = &driver_table().table;
+  if (internal::current.compare_exchange_strong(driver, &forked)) forget_handles();
+}
+
 // Never destroyed: handles may be given back after main has returned.
 const Loaded& driver_table() {
-  static const Loaded& loaded = *new Loaded(load_driver());
+  static const Loaded& loaded = *[] {
+    auto* made = new Loaded(load_driver());
+    if (made->error.empty()) pthread_atfork(nullptr, nullptr, &leave_driver_to_parent);
+    return made;
+  }();
   return loaded;
 }
 

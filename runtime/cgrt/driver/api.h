@@ -4,8 +4,9 @@
 //
 // The table is filled from libcuda.so.1 on first use. With no driver on the machine every entry is
 // a stub that returns CUDA_ERROR_STUB_LIBRARY, and an entry that the driver lacks returns
-// CUDA_ERROR_NOT_SUPPORTED; no entry is ever null. The simulator (simulator/simulator.h) and the
-// instruments (driver/instrument.h) install tables of their own.
+// CUDA_ERROR_NOT_SUPPORTED; no entry is ever null. In the child of a process that forked after first
+// use, where the driver must not be called, every entry returns CUDA_ERROR_NOT_INITIALIZED. The simulator
+// (simulator/simulator.h) and the instruments (driver/instrument.h) install tables of their own.
 //
 // Thread-safe, except that install() must not run beside other calls into cgrt.
 #pragma once
@@ -35,6 +36,7 @@ template <class... Args>
 struct Stub<CUresult (*)(Args...)> {
   static CUresult no_driver(Args...) { return CUDA_ERROR_STUB_LIBRARY; }
   static CUresult not_in_driver(Args...) { return CUDA_ERROR_NOT_SUPPORTED; }
+  static CUresult after_fork(Args...) { return CUDA_ERROR_NOT_INITIALIZED; }
 };
 
 }  // namespace internal

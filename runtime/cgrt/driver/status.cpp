@@ -85,6 +85,11 @@ absl::Status make_status(CUresult result, const char* call) {
   if (is_sticky(result))
     absl::StrAppend(&message, " The error is sticky: the context is lost, and every later call on it fails.");
   if (result == CUDA_ERROR_STUB_LIBRARY) message = absl::StrCat(call, ": ", load_error());
+  if (result == CUDA_ERROR_NOT_INITIALIZED) {
+    absl::StrAppend(&message,
+                    " CUDA cannot be used in a process that was forked after its parent had used it: fork "
+                    "before the first use, or start another program.");
+  }
   absl::Status status(code_of(result), message);
   status.SetPayload(kPayload, absl::Cord(std::to_string(static_cast<int>(result))));
   return status;

@@ -216,6 +216,10 @@ CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes
     return bad;
   NodeDataRef data;
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
+  for (const Dependency& dependency : dependencies) {
+    const bool is_programmatic = dependency.edge.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    if (is_programmatic && data->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
+  }
   std::unique_ptr<CUgraph_st> child;
   if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
     const auto owned = state->graphs.find(params->graph.graph);
