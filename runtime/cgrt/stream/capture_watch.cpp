@@ -19,15 +19,16 @@ Live& live() {
 
 }  // namespace
 
-CaptureWatch::CaptureWatch() : outer_(innermost) {
-  innermost = this;
-  const std::lock_guard lock(live().mutex);
-  id_ = live().next++;
-  live().ids.push_back(id_);
+std::uint64_t CaptureWatch::current_id() {
+  if (innermost->id_ == 0) {
+    const std::lock_guard lock(live().mutex);
+    innermost->id_ = live().next++;
+    live().ids.push_back(innermost->id_);
+  }
+  return innermost->id_;
 }
 
-CaptureWatch::~CaptureWatch() {
-  innermost = outer_;
+void CaptureWatch::forget_id() {
   const std::lock_guard lock(live().mutex);
   std::erase(live().ids, id_);
 }

@@ -13,8 +13,11 @@ namespace cgrt::internal {
 // While one lives, StreamRef::wait on this thread notes its stream here.
 class CaptureWatch {
  public:
-  CaptureWatch();
-  ~CaptureWatch();
+  CaptureWatch() : outer_(innermost) { innermost = this; }
+  ~CaptureWatch() {
+    innermost = outer_;
+    if (id_ != 0) forget_id();
+  }
   CaptureWatch(const CaptureWatch&) = delete;
   CaptureWatch& operator=(const CaptureWatch&) = delete;
 
@@ -25,8 +28,9 @@ class CaptureWatch {
     std::vector<CUstream>& streams = innermost->streams_;
     if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   }
-  // The innermost capture of this thread; 0: none.
-  static std::uint64_t current() { return innermost != nullptr ? innermost->id_ : 0; }
+  static bool is_capturing() { return innermost != nullptr; }
+  // Names the innermost capture of this thread, which must be one.
+  static std::uint64_t current_id();
   // Whether that capture, of whatever thread, goes on.
   static bool is_live(std::uint64_t id);
 
@@ -41,7 +45,9 @@ class CaptureWatch {
 
  private:
   static inline thread_local constinit CaptureWatch* innermost = nullptr;
-  std::uint64_t id_;
+  void forget_id();
+
+  std::uint64_t id_ = 0;  // 0 until somebody asks: most captures record no event
   std::vector<CUstream> streams_;
   bool saw_attributes_ = false;
   CaptureWatch* outer_;

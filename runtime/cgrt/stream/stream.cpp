@@ -42,10 +42,10 @@ absl::Status StreamRef::synchronize() const {
 
 absl::Status StreamRef::record(EventRef event) const {
   // Only a thread that captures asks whether this stream is part of it.
-  std::uint64_t capture = internal::CaptureWatch::current();
-  if (ABSL_PREDICT_FALSE(capture != 0) && event.memory() != nullptr) {
+  std::uint64_t capture = 0;
+  if (ABSL_PREDICT_FALSE(internal::CaptureWatch::is_capturing()) && event.memory() != nullptr) {
     CGRT_ASSIGN_OR_RETURN(bool capturing, is_capturing());
-    if (!capturing) capture = 0;
+    if (capturing) capture = internal::CaptureWatch::current_id();
   }
   const CUresult result = driver::api().EventRecord(event.get(), handle_);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return driver::to_status(result, "cuEventRecord");
