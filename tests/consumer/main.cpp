@@ -1,4 +1,5 @@
 #include <cgrt/cgrt.h>
+#include <cgrt/ir/diff.h>
 #include <cgrt/simulator/simulator.h>
 
 #include <cstdio>
@@ -9,15 +10,30 @@ absl::Status run(const char* path) {
   cgrt::DeviceRef device(0);
   CGRT_ASSIGN_OR_RETURN(cgrt::Stream stream, cgrt::Stream::create(device));
   CGRT_ASSIGN_OR_RETURN(cgrt::PinnedBuffer out, cgrt::PinnedBuffer::create(device, 100 * sizeof(float)));
-  CGRT_ASSIGN_OR_RETURN(cgrt::Graph graph, cgrt::capture(stream.ref(), [&](cgrt::StreamRef s) {
-                          return cgrt::launch(s, {.grid = 1, .block = 32}, fill_kernel(), out.as<float>(), 4.5f, 100);
-                        }));
-  CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec exec, cgrt::instantiate(graph));
-  CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
-  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
-  if (out.as<float>()[99] != 4.5f) return absl::InternalError("wrong result");
-  CGRT_ASSIGN_OR_RETURN(cgrt::ir::GraphIr ir, cgrt::snapshot(graph));
-  return cgrt::inspect::write_file(path, ir);
+  float value = 4.5f;
+  const auto step = [&](cgrt::LaunchTarget target) {
+    return cgrt::launch(target, {.grid = 1, .block = 32}, fill_kernel(), out.as<float>(), value, 100);
+  };
+  const auto check = [&](cgrt::GraphExec& exec) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    return out.as<float>()[99] == value ? absl::OkStatus() : absl::InternalError("wrong result");
+  };
+  CGRT_ASSIGN_OR_RETURN(cgrt::Graph captured, cgrt::capture(stream.ref(), step));
+  CGRT_ASSIGN_OR_RETURN(cgrt::Graph built, cgrt::Graph::create(device));
+  CGRT_RETURN_IF_ERROR(step(built.cursor()));
+  CGRT_ASSIGN_OR_RETURN(cgrt::ir::GraphIr one, cgrt::snapshot(captured));
+  CGRT_ASSIGN_OR_RETURN(cgrt::ir::GraphIr two, cgrt::snapshot(built));
+  if (cgrt::ir::first_difference(one, two).has_value()) return absl::InternalError("two graphs");
+
+  CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec exec, cgrt::instantiate(built));
+  CGRT_RETURN_IF_ERROR(check(exec));
+  value = 9.0f;
+  CGRT_ASSIGN_OR_RETURN(cgrt::Graph next, cgrt::capture(stream.ref(), step));
+  CGRT_ASSIGN_OR_RETURN(cgrt::UpdateReport report, exec.update(next));
+  if (report.rung != cgrt::UpdateRung::kWholeGraph) return absl::InternalError(report.text);
+  CGRT_RETURN_IF_ERROR(check(exec));
+  return cgrt::inspect::write_file(path, one);
 }
 
 int main(int, char** argv) {
