@@ -1,8 +1,6 @@
 #include "report.h"
 
 #include <algorithm>
-#include <ctime>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -28,22 +26,6 @@ cgrt::inspect::RecordRow row_of(const char* what, const Point& point, Mode mode,
   row.p95 = spread.p95;
   row.samples = spread.count;
   return row;
-}
-
-// The version of the kernel driver, which CUDA itself does not tell.
-std::string kernel_driver() {
-  std::ifstream file("/sys/module/nvidia/version");
-  std::string version;
-  return file >> version ? version : "unknown";
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[16] = {};
-  std::strftime(text, sizeof(text), "%Y-%m-%d", &utc);
-  return text;
 }
 
 }  // namespace
@@ -113,9 +95,9 @@ absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points
                      "kernels/cgrt_kernels/elementwise",
                      "samples/launch_overhead/chain.cpp",
                      "samples/launch_overhead/measure.cpp"};
-  record.date = today();
+  record.date = cgrt::inspect::utc_date();
   CGRT_ASSIGN_OR_RETURN(record.device, device.name());
-  record.driver = cgrt::is_simulated() ? kSimulated : kernel_driver();
+  record.driver = cgrt::is_simulated() ? kSimulated : cgrt::inspect::kernel_driver_version();
   CGRT_ASSIGN_OR_RETURN(const int version, cgrt::driver_version());
   record.cuda = absl::StrCat(version / 1000, ".", version % 1000 / 10);
   record.simulated = cgrt::is_simulated();

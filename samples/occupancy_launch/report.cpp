@@ -1,8 +1,6 @@
 #include "report.h"
 
 #include <algorithm>
-#include <ctime>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,22 +12,6 @@ using cgrt::inspect::median;
 using cgrt::inspect::quantile;
 using cgrt::inspect::Record;
 using cgrt::inspect::RecordRow;
-
-// The version of the kernel driver, which CUDA itself does not tell.
-std::string kernel_driver() {
-  std::ifstream file("/sys/module/nvidia/version");
-  std::string version;
-  return file >> version ? version : "unknown";
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[16] = {};
-  std::strftime(text, sizeof(text), "%Y-%m-%d", &utc);
-  return text;
-}
 
 }  // namespace
 
@@ -61,8 +43,8 @@ absl::StatusOr<cgrt::inspect::Record> to_record(cgrt::DeviceRef device, const st
                 .commit = std::move(commit),
                 .measures = {"runtime/cgrt/exec", "runtime/cgrt/launch", "samples/occupancy_launch/main.cpp",
                              "samples/occupancy_launch/smooth.cu", "samples/occupancy_launch/smooth.h"},
-                .date = today(),
-                .driver = cgrt::is_simulated() ? "simulated" : kernel_driver(),
+                .date = cgrt::inspect::utc_date(),
+                .driver = cgrt::is_simulated() ? "simulated" : cgrt::inspect::kernel_driver_version(),
                 .simulated = cgrt::is_simulated()};
   CGRT_ASSIGN_OR_RETURN(record.device, device.name());
   CGRT_ASSIGN_OR_RETURN(const int version, cgrt::driver_version());

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
+#include <fstream>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -226,6 +228,21 @@ std::string to_csv(const Record& record) {
     text += csv_line(line);
   }
   return text;
+}
+
+std::string utc_date() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16] = {};
+  std::strftime(text, sizeof(text), "%Y-%m-%d", &utc);
+  return text;
+}
+
+std::string kernel_driver_version() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string version;
+  return file >> version ? version : "unknown";
 }
 
 double median(std::vector<double> samples) { return quantile(std::move(samples), 0.5); }

@@ -52,6 +52,11 @@ std::string to_table(const Record& record, const TableColumn& extra = {});
 // Comma-separated, one heading line; parameters become columns.
 std::string to_csv(const Record& record);
 
+// For Record::date and Record::driver: today in UTC, "2026-11-21", and the release of this machine's
+// kernel driver, which CUDA itself does not tell ("unknown" without one).
+std::string utc_date();
+std::string kernel_driver_version();
+
 // From at least one sample, unsorted.
 double median(std::vector<double> samples);
 double quantile(std::vector<double> samples, double q);  // q in [0, 1], linear between samples
