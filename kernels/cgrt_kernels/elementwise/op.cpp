@@ -24,13 +24,13 @@ absl::Status check_pointer(const char* name, const float* pointer) {
 absl::StatusOr<ElementwisePlan> plan_elementwise(ContextRef context, const ElementwiseDesc& desc) {
   if (desc.count == 0) return absl::InvalidArgumentError("Elementwise: the descriptor has 0 elements.");
   constexpr std::uint32_t kBlock = 256;
-  constexpr std::uint64_t kPerThread = 8;  // two packs of four
+  constexpr std::uint64_t kPack = 4;
   const ElementwiseKernel kernel = elementwise_kernel(desc.op);
   CGRT_ASSIGN_OR_RETURN(Occupancy fill, occupancy(kernel, context, Dim3(kBlock), 0));
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const std::uint64_t one_wave = static_cast<std::uint64_t>(sms) * static_cast<std::uint64_t>(fill.blocks_per_sm);
-  const std::uint64_t needed = (desc.count - 1) / (kBlock * kPerThread) + 1;  // count + 2047 could wrap
+  const std::uint64_t needed = (desc.count - 1) / (kBlock * kPack) + 1;  // count + 1023 could wrap
   return ElementwisePlan{desc, kernel, {Dim3(static_cast<std::uint32_t>(std::min(one_wave, needed))), Dim3(kBlock)}};
 }
 

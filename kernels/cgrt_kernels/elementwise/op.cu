@@ -27,24 +27,42 @@ __device__ bool aligned_to_pack(const void* pointer) {
 template <ElementwiseOp kOp>
 constexpr bool kTwo = takes_two_inputs(kOp);
 
-// Grid-stride over packs of 16 bytes, two in flight per thread: 2048 threads with one each are too
-// few bytes in flight for Hopper's memory. Misaligned arrays go element by element. Alignment is
-// looked at here and not at plan time, so that new pointers never need another kernel.
-template <ElementwiseOp kOp>
-__global__ void __launch_bounds__(256) elementwise(float* out, const float* a, const float* b, float alpha,
-                                                   std::uint64_t count) {
-  const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
-  std::uint64_t first = 0;
-  // The results of a predecessor are not touched before this; without a programmatic edge it is free.
+// Programmatic launch; without such an edge both are free.
+__device__ void wait_for_predecessors() {
 #if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
 #endif
-  if (aligned_to_pack(out) && aligned_to_pack(a) && (!kTwo<kOp> || aligned_to_pack(b))) {
-    const std::uint64_t packs = count / 4;
-    const auto* a4 = reinterpret_cast<const float4*>(a);
-    const auto* b4 = reinterpret_cast<const float4*>(b);
-    auto* out4 = reinterpret_cast<float4*>(out);
+}
+__device__ void let_dependents_start() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+// What a grid covers with one pack of 16 bytes per thread goes straight: such a kernel is over in
+// the time that a branch and its instruction fetch cost, and its dependents may be set up at once.
+// The rest is grid-stride, two packs in flight per thread: 2048 threads with one each are too few
+// bytes in flight for Hopper's memory. Misaligned arrays go element by element. Alignment is looked
+// at here and not at plan time, so that new pointers never need another kernel.
+template <ElementwiseOp kOp>
+__global__ void __launch_bounds__(256)
+    elementwise(float* out, const float* a, const float* b, float alpha, std::uint64_t count) {
+  const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
+  const std::uint64_t packs = count / 4;
+  const auto* a4 = reinterpret_cast<const float4*>(a);
+  const auto* b4 = reinterpret_cast<const float4*>(b);
+  auto* out4 = reinterpret_cast<float4*>(out);
+  const bool is_packed = aligned_to_pack(out) && aligned_to_pack(a) && (!kTwo<kOp> || aligned_to_pack(b));
+  if (is_packed && count % 4 == 0 && packs <= threads) {
+    let_dependents_start();
+    wait_for_predecessors();
+    if (thread < packs) out4[thread] = apply<kOp>(a4[thread], kTwo<kOp> ? b4[thread] : float4{}, alpha);
+    return;
+  }
+  wait_for_predecessors();
+  std::uint64_t first = 0;
+  if (is_packed) {
     std::uint64_t i = thread;
     for (; i + threads < packs; i += 2 * threads) {
       const float4 a_0 = a4[i], a_1 = a4[i + threads];
@@ -58,9 +76,6 @@ __global__ void __launch_bounds__(256) elementwise(float* out, const float* a, c
   for (std::uint64_t i = first + thread; i < count; i += threads) {
     out[i] = apply<kOp>(a[i], kTwo<kOp> ? b[i] : 0.0f, alpha);
   }
-#if __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
 }
 
 }  // namespace
@@ -68,16 +83,17 @@ __global__ void __launch_bounds__(256) elementwise(float* out, const float* a, c
 
 template <>
 inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kScale>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kScale>, {.registers = 24, .max_threads = 256});
+    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kScale>,
+                   {.registers = 32, .max_threads = 256});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAdd>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAdd>, {.registers = 32, .max_threads = 256});
+inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAdd>> = cgrt::HostBody(
+    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAdd>, {.registers = 32, .max_threads = 256});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kMul>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kMul>, {.registers = 32, .max_threads = 256});
+inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kMul>> = cgrt::HostBody(
+    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kMul>, {.registers = 32, .max_threads = 256});
 template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAxpy>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAxpy>, {.registers = 32, .max_threads = 256});
+inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAxpy>> = cgrt::HostBody(
+    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAxpy>, {.registers = 32, .max_threads = 256});
 
 namespace cgrt::kernels {
 

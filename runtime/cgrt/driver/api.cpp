@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include <mutex>
 #include <string>
 
 namespace cgrt::driver {

@@ -12,8 +12,6 @@ namespace {
 
 constexpr char kPayload[] = "type.cgrt.dev/cuda-result";
 
-thread_local FirstFailure* innermost = nullptr;
-
 absl::StatusCode code_of(CUresult result) {
   switch (result) {
     case CUDA_ERROR_INVALID_VALUE:
@@ -97,7 +95,8 @@ absl::Status make_status(CUresult result, const char* call) {
 
 absl::Status to_status_slow(CUresult result, const char* call) {
   absl::Status status = make_status(result, call);
-  if (innermost != nullptr && innermost->status_.ok()) innermost->status_ = status;
+  FirstFailure* const watching = FirstFailure::innermost;
+  if (watching != nullptr && watching->status_.ok()) watching->status_ = status;
   return status;
 }
 
@@ -116,8 +115,5 @@ absl::Status annotate(const absl::Status& status, std::string_view context) {
   status.ForEachPayload([&](auto url, const absl::Cord& payload) { result.SetPayload(url, payload); });
   return result;
 }
-
-FirstFailure::FirstFailure() : outer_(innermost) { innermost = this; }
-FirstFailure::~FirstFailure() { innermost = outer_; }
 
 }  // namespace cgrt::driver

@@ -43,8 +43,8 @@ bool is_sticky(CUresult result);
 // While one lives, the first call that failed on this thread is kept (its text and its code).
 class FirstFailure {
  public:
-  FirstFailure();
-  ~FirstFailure();
+  FirstFailure() : outer_(innermost) { innermost = this; }
+  ~FirstFailure() { innermost = outer_; }
   FirstFailure(const FirstFailure&) = delete;
   FirstFailure& operator=(const FirstFailure&) = delete;
 
@@ -52,6 +52,7 @@ class FirstFailure {
 
  private:
   friend absl::Status to_status_slow(CUresult, const char*);
+  static inline thread_local constinit FirstFailure* innermost = nullptr;
   absl::Status status_;
   FirstFailure* outer_;
 };

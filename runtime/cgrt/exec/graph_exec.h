@@ -75,7 +75,9 @@ class GraphExec {
   absl::Status launch(StreamRef stream);
 
   // Puts the executable onto the device ahead of its first launch, which otherwise pays for it
-  // (0.7 us per node on an H200). Asynchronous.
+  // (0.7 us per node on an H200). Asynchronous. Launch it soon: while an uploaded executable has not
+  // been launched yet, the nodes of every graph in its context take about 0.18 us more, and for good
+  // when it is destroyed unlaunched (H200, driver 580: 0.98 becomes 1.15 us per node).
   absl::Status upload(StreamRef stream);
 
   // New parameters for one node of the graph that this was made from, for launches from now on;

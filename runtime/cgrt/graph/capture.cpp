@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/optimization.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/utility/utility.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -50,7 +52,7 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
 
 // The driver destroys the graph of a capture that it refuses to end, so what was left unjoined is
 // looked for beforehand; only when streams joined, and then at two calls each.
-std::string name_unjoined(StreamRef origin, const std::vector<CUstream>& joined) {
+[[gnu::cold]] std::string name_unjoined(StreamRef origin, const std::vector<CUstream>& joined) {
   const absl::StatusOr<CaptureInfo> main = capture_info(origin.get());
   if (!main.ok()) return "";
   std::string names;
@@ -70,41 +72,7 @@ std::string name_unjoined(StreamRef origin, const std::vector<CUstream>& joined)
   return names;
 }
 
-}  // namespace
-
-absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record, CaptureMode mode) {
-  collect_released();
-  CGRT_ASSIGN_OR_RETURN(CUcontext context, stream.context());
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().StreamBeginCapture(stream.get(), to_driver(mode)), "cuStreamBeginCapture"));
-  // The graph is the driver's until the capture has ended, and is destroyed by it when that fails.
-  auto state = std::make_shared<internal::GraphState>(nullptr, context);
-  const auto end = [&] {
-    CUgraph captured = nullptr;
-    const CUresult result = driver::api().StreamEndCapture(stream.get(), &captured);
-    state->handle.reset(captured);
-    return result;
-  };
-  absl::Cleanup abandon = [&] { end(); };
-
-  absl::Status first_failure;
-  internal::CaptureWatch watch;
-  {
-    const driver::FirstFailure failure;
-    internal::CaptureScopes scopes(stream.get(), *state);
-    if (!state->is_scope_noted()) state->scopes.runs.push_back({0, current_scope_path()});  // begun inside a scope
-    state->scope_id = internal::current_scope_id();
-    CGRT_RETURN_IF_ERROR(record(StreamRef(stream.get(), context)));
-    first_failure = failure.status();
-  }
-  const std::string unjoined = watch.streams().empty() ? "" : name_unjoined(stream, watch.streams());
-
-  std::move(abandon).Cancel();
-  const CUresult ended = end();
-  if (ended == CUDA_SUCCESS) {
-    if (watch.saw_attributes()) CGRT_RETURN_IF_ERROR(internal::read_attributes(*state));
-    return Graph(std::move(state));
-  }
+[[gnu::cold]] absl::Status explain_end(CUresult ended, const absl::Status& first_failure, const std::string& unjoined) {
   const absl::Status failure = driver::to_status(ended, "cuStreamEndCapture");
   if (ended == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
     return driver::annotate(failure,
@@ -116,6 +84,49 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
     return driver::annotate(first_failure, "The capture was invalidated by a call inside it");
   }
   return failure;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record, CaptureMode mode) {
+  collect_released();
+  CUcontext context = stream.known_context();
+  if (ABSL_PREDICT_FALSE(context == nullptr)) {
+    CGRT_ASSIGN_OR_RETURN(context, stream.context());
+  }
+  const CUresult begun = driver::api().StreamBeginCapture(stream.get(), to_driver(mode));
+  if (ABSL_PREDICT_FALSE(begun != CUDA_SUCCESS)) return driver::to_status(begun, "cuStreamBeginCapture");
+  // The graph is the driver's until the capture has ended, and is destroyed by it when that fails.
+  auto state = std::make_shared<internal::GraphState>(nullptr, context);
+  const auto end = [&] {
+    CUgraph captured = nullptr;
+    const CUresult result = driver::api().StreamEndCapture(stream.get(), &captured);
+    state->handle.reset(captured);
+    return result;
+  };
+  absl::Cleanup abandon = [&] { end(); };
+
+  internal::CaptureWatch watch;
+  absl::Status first_failure;
+  {
+    const driver::FirstFailure failure;
+    internal::CaptureScopes scopes(stream.get(), *state);
+    if (ABSL_PREDICT_FALSE(!state->is_scope_noted())) {  // begun inside a scope
+      state->scopes.runs.push_back({0, current_scope_path()});
+      state->scope_id = internal::current_scope_id();
+    }
+    absl::Status recorded = record(StreamRef(stream.get(), context));
+    if (ABSL_PREDICT_FALSE(!recorded.ok())) return recorded;
+    first_failure = failure.status();
+  }
+  std::string unjoined;
+  if (ABSL_PREDICT_FALSE(!watch.streams().empty())) unjoined = name_unjoined(stream, watch.streams());
+
+  std::move(abandon).Cancel();
+  const CUresult ended = end();
+  if (ABSL_PREDICT_FALSE(ended != CUDA_SUCCESS)) return explain_end(ended, first_failure, unjoined);
+  if (ABSL_PREDICT_FALSE(watch.saw_attributes())) CGRT_RETURN_IF_ERROR(internal::read_attributes(*state));
+  return absl::StatusOr<Graph>(absl::in_place, std::move(state));
 }
 
 }  // namespace cgrt

@@ -1,6 +1,7 @@
 #include "cgrt/graph/cursor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cgrt/base/status_macros.h"
 #include "cgrt/graph/graph_state.h"
@@ -71,6 +72,7 @@ absl::Status Cursor::add_child(const Graph& child) {
 absl::Status Cursor::add_child(Graph&& child) {
   CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
                         internal::add_child(*state_, frontier_, *child.state(), internal::ChildOwnership::kMove));
+  const Graph moved = std::move(child);
   advance(node);
   return absl::OkStatus();
 }

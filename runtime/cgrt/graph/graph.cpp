@@ -22,11 +22,6 @@ absl::StatusOr<Graph> Graph::adopt(CUgraph graph, ContextRef context) {
   return Graph(std::make_shared<internal::GraphState>(graph, handle));
 }
 
-Graph::Graph(std::shared_ptr<internal::GraphState> state) : state_(std::move(state)) {}
-Graph::Graph(Graph&&) noexcept = default;
-Graph& Graph::operator=(Graph&&) noexcept = default;
-Graph::~Graph() = default;
-
 absl::StatusOr<KernelNode> Graph::add_kernel(Dependencies dependencies, const KernelLaunch& launch) {
   return internal::add_kernel(*state_, dependencies, launch);
 }
@@ -83,11 +78,7 @@ absl::StatusOr<Graph> Graph::clone() const {
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphClone(&handle, state_->handle.get()), "cuGraphClone"));
   Graph copy(std::make_shared<internal::GraphState>(handle, state_->context));
   copy.state_->scope_id = state_->scope_id;
-  copy.state_->scopes.runs = state_->scopes.runs;
-  for (const auto& [node, scopes] : state_->scopes.children) {
-    CGRT_ASSIGN_OR_RETURN(NodeRef child, copy.find_in_clone(NodeRef(node)));
-    copy.state_->scopes.children.emplace_back(child.get(), scopes);
-  }
+  copy.state_->scopes = state_->scopes;
   for (const internal::NodeAttributes& one : state_->attributes) {
     internal::NodeAttributes& theirs = copy.state_->attributes.emplace_back(one);
     theirs.node = nullptr;

@@ -50,9 +50,8 @@ class Graph {
   // Takes over a graph that the caller made or captured. On failure it stays the caller's.
   static absl::StatusOr<Graph> adopt(CUgraph graph, ContextRef context);
 
-  Graph(Graph&&) noexcept;
-  Graph& operator=(Graph&&) noexcept;
-  ~Graph();
+  Graph(Graph&&) noexcept = default;
+  Graph& operator=(Graph&&) noexcept = default;
 
   // Each waits for `dependencies`; none: a root. kInvalidArgument names the node's parameters.
   template <class... Args>
@@ -111,7 +110,7 @@ class Graph {
   GraphRef ref() const;
 
   // For the rest of this library.
-  explicit Graph(std::shared_ptr<internal::GraphState> state);
+  explicit Graph(std::shared_ptr<internal::GraphState> state) : state_(std::move(state)) {}
   const std::shared_ptr<internal::GraphState>& state() const { return state_; }
 
  private:

@@ -29,10 +29,11 @@ struct ScopeRun {
   std::string scope;
 };
 
-// Names of the nodes of a graph and of the child graphs inside it.
+// Names of the nodes of a graph and of the child graphs inside it, by position: copies have them too.
 struct ScopeTree {
+  bool empty() const { return runs.empty() && children.empty(); }
   std::vector<ScopeRun> runs;
-  std::vector<std::pair<CUgraphNode, ScopeTree>> children;
+  std::vector<std::pair<std::size_t, ScopeTree>> children;
 };
 
 // A kernel node whose launch attributes are not the defaults. `path` is its position, after those of
@@ -45,6 +46,7 @@ struct NodeAttributes {
 
 struct GraphState {
   GraphState(CUgraph graph, CUcontext context_) : handle(graph), context(context_) {}
+  ~GraphState();
 
   // To be called before a node is made, unless is_scope_noted().
   CUresult note_scope();

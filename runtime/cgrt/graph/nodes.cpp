@@ -10,6 +10,8 @@
 
 namespace cgrt::internal {
 
+GraphState::~GraphState() = default;
+
 CUresult GraphState::note_scope() {
   if (is_scope_noted()) return CUDA_SUCCESS;
   std::size_t count = 0;
@@ -224,13 +226,12 @@ absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies depende
   params.graph.graph = child.handle.get();
   params.graph.ownership =
       ownership == ChildOwnership::kMove ? CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE : CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-  const bool has_attributes = !child.attributes.empty();
   std::size_t position = 0;
-  if (has_attributes) {
+  if (!child.attributes.empty() || !child.scopes.empty()) {
     CGRT_ASSIGN_OR_RETURN(position, count_nodes(state.handle.get()));
   }
   CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
-  state.scopes.children.emplace_back(node, child.scopes);
+  if (!child.scopes.empty()) state.scopes.children.emplace_back(position, child.scopes);
   for (const NodeAttributes& inner : child.attributes) {
     NodeAttributes& outer = state.attributes.emplace_back(inner);
     outer.path.insert(outer.path.begin(), position);

@@ -18,12 +18,11 @@ thread_local constinit std::uint64_t scope_id = 0;
 namespace {
 
 thread_local Scope* innermost = nullptr;
-thread_local internal::CaptureScopes* capturing = nullptr;
 
 }  // namespace
 
 void Scope::note_in_captures() {
-  for (internal::CaptureScopes* capture = capturing; capture != nullptr; capture = capture->outer_) {
+  for (auto* capture = internal::CaptureScopes::innermost; capture != nullptr; capture = capture->outer_) {
     const absl::Status noted = driver::to_status(capture->note(), "cuGraphGetNodes");
     if (!noted.ok()) log_warning(absl::StrCat("A scope was not recorded: ", noted.message()));
   }
@@ -33,13 +32,13 @@ Scope::Scope(std::string_view name) : name_(name), outer_(innermost), outer_id_(
   static std::atomic<std::uint64_t> next{1};
   innermost = this;
   internal::scope_id = next.fetch_add(1, std::memory_order_relaxed);
-  if (capturing != nullptr) note_in_captures();
+  if (internal::CaptureScopes::innermost != nullptr) note_in_captures();
 }
 
 Scope::~Scope() {
   innermost = outer_;
   internal::scope_id = outer_id_;
-  if (capturing != nullptr) note_in_captures();
+  if (internal::CaptureScopes::innermost != nullptr) note_in_captures();
 }
 
 std::string current_scope_path() {
@@ -51,11 +50,6 @@ std::string current_scope_path() {
 }
 
 namespace internal {
-
-CaptureScopes::CaptureScopes(CUstream stream, GraphState& state) : stream_(stream), state_(state), outer_(capturing) {
-  capturing = this;
-}
-CaptureScopes::~CaptureScopes() { capturing = outer_; }
 
 CUresult CaptureScopes::note() {
   if (state_.is_scope_noted()) return CUDA_SUCCESS;

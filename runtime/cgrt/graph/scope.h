@@ -44,8 +44,10 @@ inline std::uint64_t current_scope_id() { return scope_id; }
 // While one lives, scopes of this thread are noted in the graph that `stream` is captured into.
 class CaptureScopes {
  public:
-  CaptureScopes(CUstream stream, GraphState& state);
-  ~CaptureScopes();
+  CaptureScopes(CUstream stream, GraphState& state) : stream_(stream), state_(state), outer_(innermost) {
+    innermost = this;
+  }
+  ~CaptureScopes() { innermost = outer_; }
   CaptureScopes(const CaptureScopes&) = delete;
   CaptureScopes& operator=(const CaptureScopes&) = delete;
 
@@ -53,6 +55,7 @@ class CaptureScopes {
   friend class cgrt::Scope;
   CUresult note();
 
+  static inline thread_local constinit CaptureScopes* innermost = nullptr;
   CUstream stream_;
   GraphState& state_;
   CaptureScopes* outer_;

@@ -318,10 +318,10 @@ std::string scope_of(const internal::ScopeTree& scopes, std::size_t position) {
   return after == scopes.runs.begin() ? "" : std::prev(after)->scope;
 }
 
-const internal::ScopeTree* scopes_of_child(const internal::ScopeTree* scopes, CUgraphNode node) {
+const internal::ScopeTree* scopes_of_child(const internal::ScopeTree* scopes, std::size_t position) {
   if (scopes == nullptr) return nullptr;
   for (const auto& [child, inner] : scopes->children) {
-    if (child == node) return &inner;
+    if (child == position) return &inner;
   }
   return nullptr;
 }
@@ -346,7 +346,7 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::ScopeTree* sco
         CUgraph child = nullptr;
         CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphChildGraphNodeGetGraph(nodes[i], &child),
                                                "cuGraphChildGraphNodeGetGraph"));
-        pending.push_back({child, scopes_of_child(current.scopes, nodes[i])});
+        pending.push_back({child, scopes_of_child(current.scopes, i)});
         out.bodies.push_back({id});
       }
       out.nodes.push_back(*std::move(node));

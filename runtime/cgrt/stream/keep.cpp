@@ -1,6 +1,5 @@
 #include "cgrt/stream/keep.h"
 
-#include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -17,7 +16,6 @@ struct Kept {
 };
 
 struct Released {
-  std::atomic<bool> any{false};  // so that collecting nothing takes no lock
   std::mutex mutex;
   std::vector<std::unique_ptr<Kept>> kept;
 };
@@ -33,7 +31,7 @@ void CUDA_CB release(void* kept) {
   Released& queue = released();
   const std::lock_guard lock(queue.mutex);
   queue.kept.emplace_back(static_cast<Kept*>(kept));
-  queue.any = true;
+  internal::any_released = true;
 }
 
 }  // namespace
@@ -53,16 +51,15 @@ absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource) 
   return driver::to_status(retained, "cuGraphRetainUserObject");
 }
 
-}  // namespace internal
+constinit std::atomic<bool> any_released{false};
 
-std::size_t collect_released() {
+std::size_t collect_all_released() {
   std::vector<std::unique_ptr<Kept>> taken;
   Released& queue = released();
-  if (!queue.any.load(std::memory_order_acquire)) return 0;
   {
     const std::lock_guard lock(queue.mutex);
     taken.swap(queue.kept);
-    queue.any = false;
+    any_released = false;
   }
   // A free inside somebody's capture would end that capture.
   const RelaxedCaptureMode relaxed;
@@ -71,4 +68,5 @@ std::size_t collect_released() {
   return count;
 }
 
+}  // namespace internal
 }  // namespace cgrt

@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -13,11 +14,19 @@ namespace cgrt {
 
 // Lets go of what graphs kept and no longer need (Graph::keep); returns how many resources. Called by
 // create, capture, instantiate and update. Thread-safe.
-std::size_t collect_released();
+inline std::size_t collect_released();
 
 namespace internal {
+
+extern std::atomic<bool> any_released;
+std::size_t collect_all_released();
 
 absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource);
 
 }  // namespace internal
+
+inline std::size_t collect_released() {
+  return internal::any_released.load(std::memory_order_acquire) ? internal::collect_all_released() : 0;
+}
+
 }  // namespace cgrt
