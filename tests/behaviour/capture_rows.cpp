@@ -80,6 +80,27 @@ BEHAVIOUR("an allocation inside a capture is refused and is the error that the c
   return note_usable(world, notes, stream.ref(), buffer);
 }
 
+BEHAVIOUR("buffers that die while streams are captured are freed and disturb no capture") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, device_floats(world, kCount, 1.0f));
+  for (const CaptureMode mode : {CaptureMode::kThreadLocal, CaptureMode::kGlobal}) {
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer device_memory, DeviceBuffer::create(world.device(), 64));
+    CGRT_ASSIGN_OR_RETURN(PinnedBuffer pinned, PinnedBuffer::create(world.device(), 64));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer other, DeviceBuffer::create(world.device(), 64));
+    const absl::StatusOr<Graph> graph = capture(
+        stream.ref(),
+        [&](StreamRef s) -> absl::Status {
+          { const DeviceBuffer dies = std::move(device_memory); }
+          { const PinnedBuffer dies = std::move(pinned); }
+          std::thread([&] { const DeviceBuffer dies = std::move(other); }).join();
+          return one_kernel(s, buffer);
+        },
+        mode);
+    notes.status(mode == CaptureMode::kGlobal ? "global" : "of this thread", graph.status());
+  }
+  return note_usable(world, notes, stream.ref(), buffer);
+}
+
 BEHAVIOUR("synchronizing with a capturing stream is refused and ends the capture") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, device_floats(world, kCount, 1.0f));

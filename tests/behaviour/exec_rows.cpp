@@ -2,8 +2,10 @@
 #include <atomic>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "behaviour/behaviour.h"
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
 
 namespace cgrt::testing {
 namespace {
@@ -361,6 +363,55 @@ BEHAVIOUR("an executable cannot be launched into a capture as it is") {
 
   notes.status("capture", captured.status());
   return absl::OkStatus();
+}
+
+// A second executable, and what the refusal says.
+absl::Status second_instantiate(Notes& notes, const Graph& graph, const char* reason) {
+  {
+    CGRT_ASSIGN_OR_RETURN(GraphExec first, instantiate(graph));
+    const absl::Status refused = instantiate(graph).status();
+    notes.status("while there is another", refused);
+    EXPECT(absl::StrContains(refused.message(), reason));
+    EXPECT(absl::StrContains(refused.message(), "one executable at a time"));
+  }
+  notes.status("after it", instantiate(graph).status());
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("a graph that allocates has one executable at a time, and the refusal says so") {
+  if (world.simulator() != nullptr) return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  params.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  params.alloc.bytesize = 1024;
+  CUgraphNode node = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphAddNode(&node, graph.ref().get(), nullptr, nullptr, 0, &params), "cuGraphAddNode"));
+  CUgraphNodeParams free{};
+  free.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+  free.free.dptr = params.alloc.dptr;
+  CUgraphNode freed = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphAddNode(&freed, graph.ref().get(), &node, nullptr, 1, &free), "cuGraphAddNode"));
+
+  return second_instantiate(notes, graph, "(mem alloc)");
+}
+
+BEHAVIOUR("a graph with a device-updatable node has one executable at a time, and the refusal says so") {
+  if (world.simulator() != nullptr) return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(Three b, Three::create(world));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(KernelNode node,
+                        graph.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
+  CUlaunchAttributeValue value{};
+  value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphKernelNodeSetAttribute(node.get(), CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value),
+      "cuGraphKernelNodeSetAttribute"));
+
+  return second_instantiate(notes, graph, "(device-updatable kernel \"");
 }
 
 }  // namespace

@@ -13,6 +13,10 @@ inline constexpr Exemption kExemptions[] = {
     {"elapsed time is device time", "the simulator has no GPU time to tell and answers kUnimplemented"},
     {"every target works in a context that is not the primary one", "the simulator has primary contexts only"},
     {"every target works in a green context", "the simulator has primary contexts only"},
+    {"a graph that allocates has one executable at a time, and the refusal says so",
+     "the simulator has no allocation nodes"},
+    {"a graph with a device-updatable node has one executable at a time, and the refusal says so",
+     "the simulator has no device-updatable nodes"},
 };
 
 // The reason; null when the row is compared.

@@ -1,8 +1,10 @@
-// lifetime_tests simulator|gpu [--runs N] [--only TEXT]
+// lifetime_tests simulator|gpu [--runs N] [--only TEXT] [--list]
 //
 // What happens to a program that ends, forks or loses its context while objects of this library live:
-// neither hang nor crash. Each scenario runs N times in processes of its own, which are this program
-// with the scenario's name as argument. Exit 0: all ended as they should; 1: some did not; 77: no device.
+// neither hang nor crash, and nothing said. Each scenario runs N times in processes of its own, which are
+// this program with the scenario's name as argument. Exit 0: all ended as they should; 1: some did not;
+// 77: no device.
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,16 @@ namespace {
 
 constexpr DeviceRef kDevice(0);
 constexpr LaunchConfig kConfig{.grid = 1, .block = 64};
+
+// Written by each process when its static objects are gone, to show that they went.
+constexpr char kEnd[] = "end of static objects\n";
+struct LastWord {
+  bool is_awaited = false;
+  ~LastWord() {
+    if (is_awaited && write(STDERR_FILENO, kEnd, sizeof(kEnd) - 1) < 0) std::_Exit(1);
+  }
+};
+LastWord last_word;  // made before all others
 
 bool simulated = false;
 
@@ -65,7 +77,7 @@ struct Everything {
     Cursor cursor = graph.cursor();
     require(fill32(cursor, buffer.data(), 0, 64), "fill");
     require(launch(cursor, kConfig, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 2.0f, 64), "launch");
-    require(launch_host(cursor, [] {}), "host function");
+    require(launch_host(cursor, [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }), "host function");
     require(graph.keep(require(DeviceBuffer::create(kDevice, 64), "kept buffer")), "keep");
     exec.emplace(require(instantiate(graph), "instantiate"));
     run();
@@ -93,6 +105,7 @@ struct Scenario {
   const char* name;
   enum { kAnywhere, kSimulatorOnly, kGpuOnly } where;
   void (*run)();
+  enum { kQuiet, kTalks } manner = kQuiet;  // whether something may be written to stderr
 };
 
 void lose_context(void (*kernel)(StreamRef)) {
@@ -141,7 +154,8 @@ const Scenario kScenarios[] = {
        global_stream.emplace(require(Stream::create(kDevice), "stream"));
        static auto& instrument = *new driver::Instrument();
        instrument.fail_entry("cuStreamDestroy", CUDA_ERROR_INVALID_VALUE);
-     }},
+     },
+     Scenario::kTalks},
     {"a fork after use: the child lets go of what it inherited, the parent goes on", Scenario::kAnywhere,
      [] {
        std::optional<Everything> all;
@@ -172,22 +186,43 @@ const Scenario kScenarios[] = {
        require(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child");
      }},
     {"a kernel traps", Scenario::kGpuOnly,
-     [] { lose_context([](StreamRef s) { require(launch(s, LaunchConfig{}, trap_kernel()), "launch"); }); }},
+     [] { lose_context([](StreamRef s) { require(launch(s, LaunchConfig{}, trap_kernel()), "launch"); }); },
+     Scenario::kTalks},
     {"a device assertion fails", Scenario::kGpuOnly,
-     [] { lose_context([](StreamRef s) { require(launch(s, LaunchConfig{}, assert_kernel(), 0), "launch"); }); }},
+     [] { lose_context([](StreamRef s) { require(launch(s, LaunchConfig{}, assert_kernel(), 0), "launch"); }); },
+     Scenario::kTalks},
 };
 
 struct Child {
   pid_t process;
+  int stderr_file;
   std::chrono::steady_clock::time_point deadline;
 };
 
-pid_t run_child(const char* program, const char* backend, const char* scenario) {
+Child start_child(const char* program, const char* backend, const char* scenario) {
+  const int file = memfd_create("stderr", MFD_CLOEXEC);
   const pid_t child = fork();
-  if (child != 0) return child;
-  std::freopen("/dev/null", "w", stderr);  // failed destroys and device assertions are written there
+  if (child != 0) return {child, file, std::chrono::steady_clock::now() + std::chrono::seconds(60)};
+  setpgid(0, 0);  // so that what it forks can be killed with it
+  dup2(file, STDERR_FILENO);
   execl(program, program, backend, "--child", scenario, nullptr);
   std::_Exit(127);
+}
+
+std::string take_text(int file) {
+  std::string text(static_cast<std::size_t>(lseek(file, 0, SEEK_END)), '\0');
+  if (pread(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) text = "(unreadable)";
+  close(file);
+  return text;
+}
+
+// What is wrong with what a child said; empty when nothing is.
+std::string judge_text(std::string text, const Scenario& scenario) {
+  int ends = 0;
+  for (std::size_t at; (at = text.find(kEnd)) != std::string::npos; ++ends) text.erase(at, sizeof(kEnd) - 1);
+  if (ends == 0) return "static objects were not destroyed";
+  if (scenario.manner == Scenario::kQuiet && !text.empty()) return "it said: " + text;
+  return "";
 }
 
 // How the process ended; empty when well, nullopt while it runs.
@@ -195,7 +230,7 @@ std::optional<std::string> ended(const Child& child) {
   int status = 0;
   if (waitpid(child.process, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() < child.deadline) return std::nullopt;
-    kill(child.process, SIGKILL);
+    kill(-child.process, SIGKILL);
     waitpid(child.process, &status, 0);
     return "hung";
   }
@@ -210,15 +245,16 @@ int failures_of(const Scenario& scenario, const char* program, const char* backe
   while (started < runs || !children.empty()) {
     while (started < runs && children.size() < kAtOnce) {
       ++started;
-      children.push_back(
-          {run_child(program, backend, scenario.name), std::chrono::steady_clock::now() + std::chrono::seconds(60)});
+      children.push_back(start_child(program, backend, scenario.name));
     }
     for (std::size_t i = 0; i < children.size();) {
-      const std::optional<std::string> end = ended(children[i]);
+      std::optional<std::string> end = ended(children[i]);
       if (!end.has_value()) {
         ++i;
         continue;
       }
+      const std::string text = take_text(children[i].stderr_file);
+      if (end->empty()) end = judge_text(text, scenario);
       if (!end->empty()) {
         ++failures;
         std::printf("      %s\n", end->c_str());
@@ -233,11 +269,17 @@ int failures_of(const Scenario& scenario, const char* program, const char* backe
 int run_scenario(const char* name) {
   for (const Scenario& scenario : kScenarios) {
     if (std::strcmp(scenario.name, name) != 0) continue;
+    last_word.is_awaited = true;
     start();
     scenario.run();
     return 0;
   }
   return 1;
+}
+
+int list() {
+  for (const Scenario& scenario : kScenarios) std::printf("%s\n", scenario.name);
+  return 0;
 }
 
 int run_all(const char* program, const char* backend, int runs, const std::string& only) {
@@ -280,7 +322,7 @@ int main(int argc, char** argv) {
   using namespace cgrt::testing;
   const std::string backend = argc > 1 ? argv[1] : "";
   if (backend != "simulator" && backend != "gpu") {
-    std::fputs("usage: lifetime_tests simulator|gpu [--runs N] [--only TEXT]\n", stderr);
+    std::fputs("usage: lifetime_tests simulator|gpu [--runs N] [--only TEXT] [--list]\n", stderr);
     return 2;
   }
   simulated = backend == "simulator";
@@ -288,6 +330,7 @@ int main(int argc, char** argv) {
   std::string only;
   for (int i = 2; i < argc; ++i) {
     const char* value = i + 1 < argc ? argv[i + 1] : "";
+    if (std::strcmp(argv[i], "--list") == 0) return list();
     if (std::strcmp(argv[i], "--probe") == 0) return probe();
     if (std::strcmp(argv[i], "--child") == 0) return run_scenario(value);
     if (std::strcmp(argv[i], "--runs") == 0) runs = std::atoi(value);

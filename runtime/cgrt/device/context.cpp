@@ -3,9 +3,9 @@
 #include <atomic>
 #include <mutex>
 
-#include "cgrt/base/log.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
 
 namespace cgrt {
@@ -62,10 +62,7 @@ absl::StatusOr<ScopedContext> ScopedContext::enter(CUcontext context) {
 }
 
 ScopedContext::~ScopedContext() {
-  if (!entered_) return;
-  CUcontext popped = nullptr;
-  const CUresult result = driver::api().CtxPopCurrent(&popped);
-  if (result != CUDA_SUCCESS) log_warning(std::string(driver::to_status(result, "cuCtxPopCurrent").message()));
+  if (entered_) driver::pop_context();
 }
 
 }  // namespace cgrt

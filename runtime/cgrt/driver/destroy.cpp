@@ -17,6 +17,10 @@ void log_failure(CUresult result, const char* call) {
 
 }  // namespace
 
+void pop_context() {
+  CUcontext popped = nullptr;
+  log_failure(api().CtxPopCurrent(&popped), "cuCtxPopCurrent");
+}
 void destroy_stream(CUstream stream) { log_failure(api().StreamDestroy(stream), "cuStreamDestroy"); }
 void destroy_event(CUevent event) { log_failure(api().EventDestroy(event), "cuEventDestroy"); }
 void destroy_graph(CUgraph graph) { log_failure(api().GraphDestroy(graph), "cuGraphDestroy"); }

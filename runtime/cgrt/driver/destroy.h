@@ -1,11 +1,13 @@
-// Deleters for UniqueHandle: give a handle back; a failure is logged, never thrown. A failure that
-// only says that the driver is gone (process exit, a forked child, lost context) is silent.
+// What destructors call, most as deleters of UniqueHandle: give something back; a failure is logged,
+// never thrown. One that only says that the driver is gone (process exit, a forked child, lost
+// context) is silent.
 #pragma once
 
 #include <cuda.h>
 
 namespace cgrt::driver {
 
+void pop_context();
 void destroy_stream(CUstream stream);
 void destroy_event(CUevent event);
 void destroy_graph(CUgraph graph);

@@ -12,6 +12,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/exec/explain_instantiate.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/snapshot.h"
 
@@ -19,19 +20,6 @@ namespace cgrt {
 namespace {
 
 std::atomic<InstantiateObserver> observer{nullptr};
-
-std::string to_text(const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
-  const std::string at = params.hErrNode_out == nullptr ? " The driver names no node."
-                                                        : absl::StrCat(" At ", describe_node(params.hErrNode_out), ".");
-  switch (params.result_out) {
-    case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: return absl::StrCat("The graph's structure is invalid.", at);
-    case CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED:
-      return absl::StrCat("A node's operation is not supported for a graph launched from the device.", at);
-    case CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED:
-      return absl::StrCat("Nodes of several contexts are not supported here.", at);
-    default: return absl::StrCat("Instantiating the graph failed.", at);
-  }
-}
 
 using Attributes = std::vector<internal::NodeAttributes>;
 
@@ -219,7 +207,8 @@ absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags
     result = try_once();
   }
   if (result != CUDA_SUCCESS) {
-    return driver::annotate(driver::to_status(result, "cuGraphInstantiateWithParams"), to_text(params));
+    return internal::explain_instantiate(driver::to_status(result, "cuGraphInstantiateWithParams"), graph.ref().get(),
+                                         params);
   }
   auto state = std::make_unique<GraphExec::State>();
   state->definition = graph.state();

@@ -3,7 +3,9 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/stream/capture_mode.h"
 
 namespace cgrt {
 namespace {
@@ -13,6 +15,16 @@ absl::Status allocation_failed(CUresult result, const char* call, const char* ki
 }
 
 }  // namespace
+
+// A free would end a capture of this thread, and a global one of any thread.
+void internal::free_device(CUdeviceptr address) {
+  const RelaxedCaptureMode relaxed;
+  driver::free_device(address);
+}
+void internal::free_pinned(void* address) {
+  const RelaxedCaptureMode relaxed;
+  driver::free_pinned(address);
+}
 
 absl::StatusOr<DeviceBuffer> DeviceBuffer::create(ContextRef context, std::size_t size_bytes) {
   CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());

@@ -4,8 +4,9 @@
 //   float* values = x.as<float>();
 //
 // Contents are undefined until written. Freeing device memory waits for the device (cuMemFree), so
-// work in flight never loses its memory; do not free inside a capture. To let a graph own a buffer,
-// see Graph::keep.
+// work in flight never loses its memory. A buffer may die while streams are captured, which disturbs
+// no capture; what was captured with its address must not run then. To let a graph own a buffer, see
+// Graph::keep.
 //
 // create is thread-safe; a buffer must not be moved or destroyed beside other calls on it.
 #pragma once
@@ -17,9 +18,13 @@
 #include "absl/status/statusor.h"
 #include "cgrt/base/unique_handle.h"
 #include "cgrt/device/context.h"
-#include "cgrt/driver/destroy.h"
 
 namespace cgrt {
+
+namespace internal {
+void free_device(CUdeviceptr address);
+void free_pinned(void* address);
+}  // namespace internal
 
 // Owns `size_bytes()` of device memory, aligned to at least 256 bytes.
 class DeviceBuffer {
@@ -37,7 +42,7 @@ class DeviceBuffer {
 
  private:
   DeviceBuffer(CUdeviceptr address, std::size_t size_bytes) : address_(address), size_bytes_(size_bytes) {}
-  UniqueHandle<CUdeviceptr, driver::free_device> address_;
+  UniqueHandle<CUdeviceptr, internal::free_device> address_;
   std::size_t size_bytes_ = 0;
 };
 
@@ -55,7 +60,7 @@ class PinnedBuffer {
 
  private:
   PinnedBuffer(void* address, std::size_t size_bytes) : address_(address), size_bytes_(size_bytes) {}
-  UniqueHandle<void*, driver::free_pinned> address_;
+  UniqueHandle<void*, internal::free_pinned> address_;
   std::size_t size_bytes_ = 0;
 };
 
