@@ -13,6 +13,8 @@ inline constexpr Exemption kExemptions[] = {
     {"elapsed time is device time", "the simulator has no GPU time to tell and answers kUnimplemented"},
     {"every target works in a context that is not the primary one", "the simulator has primary contexts only"},
     {"every target works in a green context", "the simulator has primary contexts only"},
+    {"copies between two devices carry the values, in every target",
+     "the transcript is of a machine with one GPU; run on two by hand"},
     {"a graph that allocates has one executable at a time, and the refusal says so",
      "the simulator has no allocation nodes"},
     {"a graph with a device-updatable node has one executable at a time, and the refusal says so",

@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   for (const auto& row : cgrt::testing::behaviours()) {
     if (!only.empty() && std::string(row.name).find(only) == std::string::npos) continue;
     std::unique_ptr<cgrt::Simulator> simulator;
-    if (simulated) simulator = std::make_unique<cgrt::Simulator>();
+    if (simulated) simulator = std::make_unique<cgrt::Simulator>(cgrt::SimulatorOptions{.device_count = 2});
     Notes notes;
     std::string trouble;
     {

@@ -365,5 +365,53 @@ BEHAVIOUR("a clone is independent, keeps the order of nodes, and finds the nodes
   return absl::OkStatus();
 }
 
+// There and back, by work of the first device.
+absl::Status copy_both_ways(LaunchTarget target, const DeviceBuffer& here, const DeviceBuffer& there) {
+  const std::size_t bytes = here.size_bytes();
+  CGRT_RETURN_IF_ERROR(copy(target, there.data(), here.data(), bytes));
+  CGRT_RETURN_IF_ERROR(fill32(target, here.data(), 0, bytes / sizeof(float)));
+  // As two rows: a copy of two dimensions.
+  const std::size_t half = bytes / 2;
+  return copy(target, CopyParams{.destination = here.data(),
+                                 .source = there.data(),
+                                 .bytes = half,
+                                 .height = 2,
+                                 .destination_pitch = half,
+                                 .source_pitch = half});
+}
+
+BEHAVIOUR("copies between two devices carry the values, in every target") {
+  CGRT_ASSIGN_OR_RETURN(const int devices, device_count());
+  if (devices < 2) return absl::OkStatus();
+  const DeviceRef other(1);
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Stream other_stream, Stream::create(other));
+  std::vector<float> values(1 << 16);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer here, device_floats(world, values));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer there, DeviceBuffer::create(other, here.size_bytes()));
+  const auto step = [&](LaunchTarget target) { return copy_both_ways(target, here, there); };
+  const auto check = [&](const char* name) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    CGRT_ASSIGN_OR_RETURN(std::vector<float> back, read_floats(world, here));
+    notes.line(std::string(name) + (back == values ? ": same values" : ": other values"));
+    EXPECT(back == values);
+    CGRT_RETURN_IF_ERROR(fill32(other_stream.ref(), there.data(), 0, values.size()));
+    return other_stream.ref().synchronize();
+  };
+
+  CGRT_RETURN_IF_ERROR(step(stream.ref()));
+  CGRT_RETURN_IF_ERROR(check("eager"));
+  CGRT_ASSIGN_OR_RETURN(Graph captured, capture(stream.ref(), step));
+  CGRT_ASSIGN_OR_RETURN(Graph built, Graph::create(world.device()));
+  CGRT_RETURN_IF_ERROR(step(built.cursor()));
+  for (const Graph* graph : {&captured, &built}) {
+    CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(*graph));
+    CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+    CGRT_RETURN_IF_ERROR(check(graph == &captured ? "captured" : "explicit"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 }  // namespace cgrt::testing

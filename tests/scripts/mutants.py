@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""mutants.py WORKDIR [TEXT]: puts known mistakes back into the library, one at a time, and expects a test to fail.
+
+The mistakes are those that other graph libraries were found to make, and some near them. Builds the
+committed tree with the dev preset in WORKDIR (some ten minutes on two cores), never in the checkout.
+Exit 0: every mutant was noticed; 1: one survived, or its text is no longer in the source.
+"""
+import pathlib
+import subprocess
+import sys
+
+# mistake, file below runtime/cgrt, text, what it becomes
+MUTANTS = [
+    ("an edge list pairs a node with itself", "graph/snapshot.cpp",
+     "ids.at(edges.from[i]), ids.at(edges.to[i])", "ids.at(edges.to[i]), ids.at(edges.to[i])"),
+    ("programmatic edges are listed without edge data", "graph/snapshot.cpp",
+     "edges.to.data(), edges.data.data(), &count)", "edges.to.data(), nullptr, &count)"),
+    ("attributes do not survive an explicit add", "graph/nodes.cpp",
+     "if (ABSL_PREDICT_FALSE(launch.attributes != nullptr)) CGRT_RETURN", "if (false) CGRT_RETURN"),
+    ("attributes do not survive a capture", "launch/launch.cpp",
+     "config.numAttrs = internal::to_driver(*launch.attributes, own);", "config.numAttrs = 0;"),
+    ("attributes of a capture are forgotten", "graph/capture.cpp",
+     "watch.saw_attributes())) CGRT_RETURN", "false)) CGRT_RETURN"),
+    ("attributes, also a cluster size, are dropped by an update", "exec/graph_exec.cpp",
+     "lost != nullptr) {", "false) {"),
+    ("attributes of a clone are forgotten", "graph/graph.cpp",
+     "internal::NodeAttributes& theirs = copy.state_->attributes.emplace_back(one);",
+     "internal::NodeAttributes theirs = one;"),
+    ("a host function dies before its node", "launch/host.cpp",
+     "CGRT_RETURN_IF_ERROR(target.sink()->keep(owned));\n", "\n"),
+    ("what joined is looked for after the capture ended", "graph/capture.cpp",
+     "  std::move(abandon).Cancel();\n  const CUresult ended = end();\n",
+     "  std::move(abandon).Cancel();\n  const CUresult ended = end();\n"
+     "  if (!unjoined.empty()) unjoined = name_unjoined(stream, watch.streams());\n"),
+    ("a callback that fails leaves the stream capturing", "graph/capture.cpp",
+     "if (ABSL_PREDICT_FALSE(!recorded.ok())) return recorded;",
+     "if (ABSL_PREDICT_FALSE(!recorded.ok())) return std::move(abandon).Cancel(), recorded;"),
+    ("a macro makes a failed call twice", "base/status_macros.h",
+     "return cgrt_status; \\", "return (expression); \\"),
+    ("an update alters launches in flight", "simulator/exec.cpp",
+     "stream, [body = exec->body, events", "stream, [&body = exec->body, events"),
+    ("an occupancy cache takes kernels of one type for one", "launch/occupancy.cpp",
+     "const std::tuple key(handle, context,", "const std::tuple key(CUkernel{}, context,"),
+    ("a captured child graph is leaked", "graph/nodes.cpp",
+     "if (ownership == ChildOwnership::kMove) child.handle.release();", "child.handle.release();"),
+    ("an empty child graph is refused", "graph/nodes.cpp",
+     "  CUgraphNodeParams params{};\n  params.type = CU_GRAPH_NODE_TYPE_GRAPH;",
+     "  if (*count_nodes(child.handle.get()) == 0) return absl::InvalidArgumentError(\"empty\");\n"
+     "  CUgraphNodeParams params{};\n  params.type = CU_GRAPH_NODE_TYPE_GRAPH;"),
+    ("an error of a stream is \"not complete\"", "stream/stream.cpp",
+     "return driver::to_status(result, \"cuStreamQuery\");", "return Completion::kPending;"),
+    ("an error of an event is \"not complete\"", "stream/event.cpp",
+     "return driver::to_status(result, \"cuEventQuery\");", "return Completion::kPending;"),
+    ("a query kills another thread's capture", "stream/capture_mode.h",
+     "mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;", "mode_ = CU_STREAM_CAPTURE_MODE_GLOBAL;"),
+    ("a function is remembered beyond its table or context", "driver/api.h",
+     "known->context == context && known->generation == now", "known->context == context"),
+    ("a pushed context stays", "device/context.cpp", "if (entered_) driver::pop_context();", ""),
+    ("a refused node leaves its kernel without attributes", "graph/nodes.cpp",
+     "absl::Cleanup remove = [&] { driver::api().GraphDestroyNode(node); };", "absl::Cleanup remove = [] {};"),
+    ("scopes of children are mixed up", "graph/snapshot.cpp", "if (child == position) return &inner;",
+     "return &inner;"),
+]
+
+
+def run(command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+
+
+def build(tree):
+    return run(["cmake", "--build", "--preset", "dev", "--target", "unit_tests", "behaviour_tests"], cwd=tree)
+
+
+def failures(tree):
+    """Names of the tests and rows that fail."""
+    tests = tree / "build/dev/tests"
+    unit = subprocess.run([tests / "unit_tests"], cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          errors="replace")
+    rows = run([tests / "behaviour_tests", "simulator", "--transcript", "tests/behaviour/transcripts/h200.json"], cwd=tree,
+               errors="replace")
+    found = []
+    lines = unit.stdout.splitlines()
+    for before, name, after in zip(lines, lines[1:], lines[2:]):
+        if before.startswith("-----") and after.startswith(("-----", "  ")) and name not in found:
+            found.append(name)
+    if unit.returncode != 0 and not found:
+        found.append(f"unit_tests ended with {unit.returncode}")
+    found += [line.split("FAILED", 1)[1].strip() for line in rows.stdout.splitlines() if line.startswith("  FAILED")]
+    if rows.returncode != 0 and "FAILED" not in rows.stdout:
+        found.append(f"behaviour_tests ended with {rows.returncode}")
+    return found
+
+
+def main(work, only):
+    root = pathlib.Path(__file__).resolve().parents[2]
+    tree = work / "tree"
+    if not tree.exists():
+        subprocess.run(["git", "clone", "-q", root, tree], check=True)
+    subprocess.run(["git", "checkout", "-q", "-f", "HEAD"], cwd=tree, check=True)
+    subprocess.run(["cmake", "--preset", "dev"], cwd=tree, check=True, stdout=subprocess.DEVNULL)
+    if build(tree).returncode != 0 or failures(tree):
+        print("the tree does not build or its tests fail without a mutant")
+        return 1
+    survivors = 0
+    for mistake, name, text, becomes in MUTANTS:
+        if only not in mistake:
+            continue
+        path = tree / "runtime/cgrt" / name
+        source = path.read_text()
+        if text not in source:
+            print(f"STALE    {mistake}: {name} has no line with {text!r}")
+            survivors += 1
+            continue
+        path.write_text(source.replace(text, becomes, 1))
+        built = build(tree)
+        if built.returncode != 0:
+            print(f"UNBUILT  {mistake}\n{built.stdout[-2000:]}")
+            survivors += 1
+        else:
+            found = failures(tree)
+            survivors += not found
+            print(f"{'noticed ' if found else 'SURVIVED'} {mistake}" + (f"\n           {len(found)}: " if found else "") +
+                  "; ".join(found[:3]), flush=True)
+        path.write_text(source)
+    print(f"{survivors} not noticed")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) == 3 else ""))
