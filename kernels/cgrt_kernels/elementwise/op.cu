@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/elementwise/op.h"
 #include "cgrt_kernels/elementwise/op_reference.h"
 
@@ -26,18 +27,6 @@ __device__ bool aligned_to_pack(const void* pointer) {
 
 template <ElementwiseOp kOp>
 constexpr bool kTwo = takes_two_inputs(kOp);
-
-// Programmatic launch; without such an edge both are free.
-__device__ void wait_for_predecessors() {
-#if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-#endif
-}
-__device__ void let_dependents_start() {
-#if __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
-}
 
 // What a grid covers with one pack of 16 bytes per thread goes straight: such a kernel is over in
 // the time that a branch and its instruction fetch cost, and its dependents may be set up at once.

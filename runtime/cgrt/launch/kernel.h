@@ -128,35 +128,33 @@ static inline CUresult lookup_in_cudart(const void* symbol, CUkernel* kernel) {
 
 namespace {  // as above: each translation unit has its own identity of a kernel
 
-template <auto kKernel, class Function>
+// kHostFunction: null when there is none.
+template <auto kKernel, auto kHostFunction, KernelResources kResources, class Function>
 struct KernelTraits;
-template <auto kKernel, class... Args>
-struct KernelTraits<kKernel, void (*)(Args...)> {
+template <auto kKernel, auto kHostFunction, KernelResources kResources, class... Args>
+struct KernelTraits<kKernel, kHostFunction, kResources, void (*)(Args...)> {
   using Type = Kernel<Args...>;
 
   template <std::size_t... kIndex>
   static void run(const HostGrid& grid, void* const* arguments, std::index_sequence<kIndex...>) {
-    host_body<kKernel>.function(grid, *static_cast<std::remove_const_t<Args>*>(arguments[kIndex])...);
+    kHostFunction(grid, *static_cast<std::remove_const_t<Args>*>(arguments[kIndex])...);
   }
   static void run_on_host(const HostGrid& grid, void* const* arguments) {
     run(grid, arguments, std::index_sequence_for<Args...>{});
   }
 
   static const driver::KernelIdentity* identity() {
-    using Body = std::remove_cvref_t<decltype(host_body<kKernel>)>;
     static constexpr SpelledName name = spelled<kKernel>();
     static constexpr const ParameterLayout<Args...>& layout = parameter_layout<Args...>;
     driver::KernelIdentity::HostFunction body = nullptr;
-    KernelResources resources;
-    if constexpr (!std::is_same_v<Body, NoHostBody>) {
-      static_assert(std::is_same_v<Body, HostBody<Args...>>,
+    if constexpr (!std::is_same_v<decltype(kHostFunction), std::nullptr_t>) {
+      static_assert(std::is_same_v<decltype(kHostFunction), void (*)(HostGrid, Args...)>,
                     "The host body must take a HostGrid and then the kernel's own parameters.");
       body = &run_on_host;
-      resources = host_body<kKernel>.resources;
     }
     static const driver::KernelIdentity identity{name.text,         reinterpret_cast<const void*>(kKernel),
                                                  &lookup_in_cudart, body,
-                                                 resources,         layout.sizes,
+                                                 kResources,        layout.sizes,
                                                  layout.offsets,    sizeof...(Args)};
     return &identity;
   }
@@ -168,7 +166,20 @@ struct KernelTraits<kKernel, void (*)(Args...)> {
 // The typed kernel of a __global__ function or of an instance of a __global__ template.
 template <auto kKernel>
 static auto make_kernel() {
-  using Traits = internal::KernelTraits<kKernel, decltype(kKernel)>;
+  if constexpr (std::is_same_v<decltype(host_body<kKernel>), const NoHostBody>) {
+    using Traits = internal::KernelTraits<kKernel, nullptr, KernelResources{}, decltype(kKernel)>;
+    return typename Traits::Type(Traits::identity());
+  } else {
+    constexpr auto body = host_body<kKernel>;
+    using Traits = internal::KernelTraits<kKernel, body.function, body.resources, decltype(kKernel)>;
+    return typename Traits::Type(Traits::identity());
+  }
+}
+
+// The same with its host body, for templates: make_kernel<scale<T>, scale_on_host<T>>().
+template <auto kKernel, auto kHostFunction, KernelResources kResources = KernelResources{}>
+static auto make_kernel() {
+  using Traits = internal::KernelTraits<kKernel, kHostFunction, kResources, decltype(kKernel)>;
   return typename Traits::Type(Traits::identity());
 }
 

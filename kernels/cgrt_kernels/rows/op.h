@@ -1,0 +1,62 @@
+// Operations on each row of a matrix: what can be asked for. Plain: no Abseil. The functions that
+// plan and launch are in rows.h.
+#pragma once
+
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/dtype.h"
+
+namespace cgrt::kernels {
+
+// x is a row of the input, N its length. Computed in float, whatever the type of the elements.
+enum class RowOp : std::uint8_t {
+  kSoftmax,     // exp(x - max) / sum(exp(x - max))
+  kLogSoftmax,  // x - max - log(sum(exp(x - max)))
+  kLayerNorm,   // (x - mean) / sqrt(variance + epsilon) * weight + bias; the variance is over N
+  kRmsNorm,     // x / sqrt(mean(x * x) + epsilon) * weight
+};
+constexpr const char* to_string(RowOp op) {
+  switch (op) {
+    case RowOp::kSoftmax: return "softmax";
+    case RowOp::kLogSoftmax: return "log_softmax";
+    case RowOp::kLayerNorm: return "layer_norm";
+    case RowOp::kRmsNorm: return "rms_norm";
+  }
+  return "unknown";
+}
+
+struct RowsDesc {
+  RowOp op = RowOp::kSoftmax;
+  DType type = DType::kFloat32;  // of all arrays
+  std::uint64_t rows = 0, columns = 0;
+  float epsilon = 1e-5f;  // layer_norm and rms_norm
+};
+
+// Device addresses of contiguous arrays: out and in of rows * columns elements, weight and bias of
+// `columns`; out == in is allowed, any other overlap is undefined. Null weight or bias: ones, zeros.
+// Softmaxes ignore both, rms_norm the bias.
+struct RowsArgs {
+  void* out = nullptr;
+  const void* in = nullptr;
+  const void* weight = nullptr;
+  const void* bias = nullptr;
+};
+
+// How the threads share a row. The names count floats that each thread keeps in registers.
+enum class RowRegime : std::uint8_t {
+  kWarp8,  // a warp per row
+  kWarp16,
+  kWarp32,
+  kBlock8,  // a block per row, or a cluster of blocks
+  kBlock32,
+  kAny,  // a block per row that reads it more than once, element by element: any length and alignment
+};
+
+// out, in, weight, bias, epsilon, rows, columns
+using RowsKernel = Kernel<void*, const void*, const void*, const void*, float, std::uint32_t, std::uint32_t>;
+
+// The device code of an operation (op.cu).
+RowsKernel rows_kernel(RowOp op, DType type, RowRegime regime);
+
+}  // namespace cgrt::kernels
