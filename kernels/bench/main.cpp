@@ -68,11 +68,6 @@ absl::StatusOr<Step> make_step(const Options& options, std::size_t& bytes) {
                      : options.type == "float16" ? DType::kFloat16
                                                  : DType::kBFloat16;
   bytes = options.rows * options.columns * cgrt::kernels::size_of(type);
-  if (options.kernel == "copy") {
-    return [bytes](LaunchTarget target, const Set& set) {
-      return cgrt::copy(target, set.out.data(), set.in.data(), bytes);
-    };
-  }
   cgrt::kernels::RowsDesc desc{.type = type, .rows = options.rows, .columns = options.columns};
   for (const RowOp op : {RowOp::kSoftmax, RowOp::kLogSoftmax, RowOp::kLayerNorm, RowOp::kRmsNorm}) {
     if (options.kernel == to_string(op)) desc.op = op;
@@ -139,7 +134,7 @@ int main(int argc, char** argv) {
   CLI::App app("Device times of one kernel of cgrt: microseconds per launch, one sample a line.", "kernelbench");
   Options options;
   app.add_option("--kernel", options.kernel)
-      ->check(CLI::IsMember({"copy", "softmax", "log_softmax", "layer_norm", "rms_norm"}))
+      ->check(CLI::IsMember({"softmax", "log_softmax", "layer_norm", "rms_norm"}))
       ->capture_default_str();
   app.add_option("--type", options.type)
       ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))

@@ -16,7 +16,7 @@ MUTANTS = [
     ("programmatic edges are listed without edge data", "graph/snapshot.cpp",
      "edges.to.data(), edges.data.data(), &count)", "edges.to.data(), nullptr, &count)"),
     ("attributes do not survive an explicit add", "graph/nodes.cpp",
-     "if (ABSL_PREDICT_FALSE(launch.attributes != nullptr)) CGRT_RETURN", "if (false) CGRT_RETURN"),
+     "if (ABSL_PREDICT_FALSE(has_attributes(launch))) CGRT_RETURN", "if (false) CGRT_RETURN"),
     ("attributes do not survive a capture", "launch/launch.cpp",
      "config.numAttrs = internal::to_driver(*launch.attributes, own);", "config.numAttrs = 0;"),
     ("attributes of a capture are forgotten", "graph/capture.cpp",

@@ -7,7 +7,7 @@ import sys
 
 # Rooms whose headers users call into with a device; driver/ and what is named internal are not.
 ROOMS = ["device", "stream", "memory", "launch", "graph", "exec"]
-INTERNAL = {"graph/graph_state.h", "graph/function_name.h", "stream/keep.h"}
+INTERNAL = {"exec/explain_instantiate.h", "graph/graph_state.h", "graph/function_name.h", "stream/keep.h"}
 # In stream/launch_target.h, the interface between targets; its classes are in the loop as Cursor.
 INTERNAL_CLASSES = {"LaunchSink", "LaunchTarget"}
 

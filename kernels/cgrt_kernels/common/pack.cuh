@@ -76,17 +76,4 @@ struct PackOf<__nv_bfloat16> {
   using Type = Pairs<__nv_bfloat162>;
 };
 
-// The pack at `base` + `index` packs; `base` is aligned to 16 bytes.
-template <class T>
-__device__ __forceinline__ void load_pack(const T* base, std::uint64_t index, float (&values)[kPackSize<T>]) {
-  const typename PackOf<T>::Type pack = reinterpret_cast<const typename PackOf<T>::Type*>(base)[index];
-  unpack(pack, values);
-}
-template <class T>
-__device__ __forceinline__ void store_pack(T* base, std::uint64_t index, const float (&values)[kPackSize<T>]) {
-  typename PackOf<T>::Type pack;
-  pack_into(pack, values);
-  reinterpret_cast<typename PackOf<T>::Type*>(base)[index] = pack;
-}
-
 }  // namespace cgrt::kernels

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/device/device.h"
+#include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/rows/rows.h"
 
 namespace cgrt::kernels {
@@ -20,39 +21,90 @@ struct Shape {
   LaunchConfig config;
 };
 
+struct Machine {
+  ContextRef context;
+  DeviceRef device;
+  std::uint32_t sms;
+  bool has_clusters;
+};
+
+bool is_norm(RowOp op) { return op == RowOp::kLayerNorm || op == RowOp::kRmsNorm; }
+
 std::uint32_t ceil_divide(std::uint64_t a, std::uint64_t b) { return static_cast<std::uint32_t>((a - 1) / b + 1); }
 
-Shape any_shape(std::uint32_t rows, std::uint32_t columns) {
-  return {RowRegime::kAny, {.grid = rows, .block = std::min(kMostThreads, ceil_divide(columns, kWarp) * kWarp)}};
+Shape any_shape(const RowsDesc& desc) {
+  const auto rows = static_cast<std::uint32_t>(desc.rows);
+  return {RowRegime::kAny, {.grid = rows, .block = std::min(kMostThreads, ceil_divide(desc.columns, kWarp) * kWarp)}};
 }
 
-// A block per row, or as many as it takes; false when it takes more than a cluster can have.
-bool share_among_blocks(std::uint32_t rows, std::uint32_t columns, std::uint32_t per_thread, Shape& shape) {
-  const std::uint32_t threads = ceil_divide(columns, per_thread);
+// Blocks that share a row of which each thread keeps `per_thread` elements; false when that takes more
+// than a cluster can have.
+bool share_among_blocks(const Machine& machine, const RowsDesc& desc, std::uint32_t per_thread, Shape& shape) {
+  const std::uint32_t threads = ceil_divide(desc.columns, per_thread);
   const std::uint32_t blocks = std::bit_ceil(ceil_divide(threads, kMostThreads));
-  if (blocks > kMostBlocks || std::uint64_t{rows} * blocks > kMost) return false;
+  if (blocks > (machine.has_clusters ? kMostBlocks : 1) || desc.rows * blocks > kMost) return false;
   shape.regime = per_thread == 8 ? RowRegime::kBlock8 : RowRegime::kBlock32;
-  shape.config = {.grid = rows * blocks, .block = ceil_divide(ceil_divide(threads, blocks), kWarp) * kWarp};
+  shape.config = {.grid = static_cast<std::uint32_t>(desc.rows) * blocks,
+                  .block = ceil_divide(ceil_divide(threads, blocks), kWarp) * kWarp};
   shape.config.attributes.cluster = blocks;
   return true;
 }
 
-Shape packed_shape(std::uint32_t rows, std::uint32_t columns, std::uint32_t sms, bool has_clusters) {
-  constexpr std::uint32_t kWarps = 4;  // rows of a block
+absl::StatusOr<Shape> warp_shape(const Machine& machine, const RowsDesc& desc) {
+  constexpr std::uint32_t kWarps = 4;  // of a block
   Shape shape;
-  if (columns <= 32 * kWarp) {
-    shape.regime = columns <= 8 * kWarp    ? RowRegime::kWarp8
-                   : columns <= 16 * kWarp ? RowRegime::kWarp16
-                                           : RowRegime::kWarp32;
-    shape.config = {.grid = ceil_divide(rows, kWarps), .block = kWarps * kWarp};
-    return shape;
+  shape.regime = desc.columns <= 8 * kWarp    ? RowRegime::kWarp8
+                 : desc.columns <= 16 * kWarp ? RowRegime::kWarp16
+                                              : RowRegime::kWarp32;
+  shape.config.block = kWarps * kWarp;
+  shape.config.grid = ceil_divide(desc.rows, kWarps);
+  if (!is_norm(desc.op) || size_of(desc.type) != 2) return shape;
+  // Weights are held from row to row: no more warps than run at once.
+  const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
+  CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, shape.config.block, 0));
+  shape.config.grid =
+      std::min(machine.sms * static_cast<std::uint32_t>(fill.blocks_per_sm), ceil_divide(desc.rows, kWarps));
+  return shape;
+}
+
+// As many blocks or clusters as run at once, with as many rows on their way as shared memory holds.
+absl::Status stream_rows(const Machine& machine, const RowsDesc& desc, Shape& shape) {
+  constexpr std::uint32_t kLanding = 200 * 1024;  // bytes of a multiprocessor's shared memory for rows
+  shape.regime = RowRegime::kStream32;
+  LaunchConfig& config = shape.config;
+  const std::uint32_t blocks = config.attributes.cluster.x;
+  const std::uint32_t share = ceil_divide(desc.columns * size_of(desc.type) / 16, blocks) * 16;
+  const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
+  CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, config.block, 0));
+  const auto per_sm = std::min(static_cast<std::uint32_t>(fill.blocks_per_sm), std::max(kLanding / (2 * share), 1u));
+  const std::uint32_t stages = std::clamp(kLanding / (per_sm * share), 1u, static_cast<std::uint32_t>(kMostStages));
+  config.shared_bytes = stages * share;
+  CGRT_RETURN_IF_ERROR(set_max_shared_bytes(kernel, machine.device, config.shared_bytes));
+  std::uint32_t at_once = machine.sms * per_sm;
+  if (blocks > 1) {
+    CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
+                                                                  config.block, config.shared_bytes));
+    at_once = static_cast<std::uint32_t>(clusters);
   }
+  config.grid = std::min(std::max(at_once, 1u), static_cast<std::uint32_t>(desc.rows)) * blocks;
+  return absl::OkStatus();
+}
+
+// Measured on an H200.
+bool gains_from_streams(const RowsDesc& desc) {
+  const bool is_long = desc.columns * size_of(desc.type) >= 64 * 1024;
+  if (desc.type == DType::kFloat32) return is_long && desc.op == RowOp::kRmsNorm;
+  return is_long || desc.op == RowOp::kLayerNorm;
+}
+
+absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc) {
+  if (desc.columns <= 32 * kWarp) return warp_shape(machine, desc);
+  Shape shape;
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
-  const bool is_spread = rows <= sms && share_among_blocks(rows, columns, 8, shape);
-  if (!is_spread && !share_among_blocks(rows, columns, 32, shape)) return any_shape(rows, columns);
-  const bool is_cluster = shape.config.attributes.cluster.x > 1;
-  if (is_cluster && !has_clusters && !share_among_blocks(rows, columns, 32, shape)) return any_shape(rows, columns);
-  if (shape.config.attributes.cluster.x > 1 && !has_clusters) return any_shape(rows, columns);
+  if (desc.rows <= machine.sms && share_among_blocks(machine, desc, 8, shape)) return shape;
+  if (!share_among_blocks(machine, desc, 32, shape)) return any_shape(desc);
+  if (machine.has_clusters && desc.rows > machine.sms && gains_from_streams(desc))
+    CGRT_RETURN_IF_ERROR(stream_rows(machine, desc, shape));
   return shape;
 }
 
@@ -75,13 +127,15 @@ absl::StatusOr<RowsPlan> plan_rows(ContextRef context, const RowsDesc& desc) {
     return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", desc.rows, " rows of ", desc.columns,
                                                    " columns; each must be from 1 to ", kMost, "."));
   }
-  const auto rows = static_cast<std::uint32_t>(desc.rows), columns = static_cast<std::uint32_t>(desc.columns);
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
-  const Shape any = any_shape(rows, columns);
-  const bool is_packed = desc.columns * size_of(desc.type) % 16 == 0;
-  const Shape shape = is_packed ? packed_shape(rows, columns, static_cast<std::uint32_t>(sms), has_clusters != 0) : any;
+  const Machine machine{context, device, static_cast<std::uint32_t>(sms), has_clusters != 0};
+  const Shape any = any_shape(desc);
+  Shape shape = any;
+  if (desc.columns * size_of(desc.type) % 16 == 0) {
+    CGRT_ASSIGN_OR_RETURN(shape, packed_shape(machine, desc));
+  }
   return RowsPlan{desc, rows_kernel(desc.op, desc.type, shape.regime), shape.config,
                   rows_kernel(desc.op, desc.type, RowRegime::kAny), any.config};
 }

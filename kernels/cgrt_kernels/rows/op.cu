@@ -1,213 +1,104 @@
-#include <cooperative_groups.h>
-
 #include <cstdint>
 #include <type_traits>
 
-#include "cgrt_kernels/common/pack.cuh"
+#include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/rows/op.h"
 #include "cgrt_kernels/rows/op_reference.h"
+#include "cgrt_kernels/rows/row.cuh"
 
 namespace cgrt::kernels {
 namespace {
 
-constexpr int kMostWarps = 16;  // of a block
-
-template <RowOp kOp>
-constexpr bool kIsSoftmax = kOp == RowOp::kSoftmax || kOp == RowOp::kLogSoftmax;
-
-__device__ __forceinline__ float exp_of(float x) {  // within 2 units in the last place; 0 below -87
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * 1.4426950408889634f));
-  return result;
+// The part of the weights that begins at pack `begin`; ones when there are none.
+template <class Part>
+__device__ __forceinline__ void load_weights(Part& weights, const void* weight, std::uint32_t begin,
+                                             std::uint32_t thread, std::uint32_t threads, std::uint32_t count) {
+  if (weight != nullptr) {
+    weights.load(static_cast<const typename Part::Pack*>(weight) + begin, thread, threads, count);
+  } else {
+    weights.fill(1);
+  }
 }
 
-// The largest value so far and the sum of exp(value - largest). Merging two of them rescales the
-// smaller (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
-struct MaxSum {
-  float most, sum;
-};
-__device__ __forceinline__ float finite_or_zero(float most) { return most == -INFINITY ? 0.0f : most; }
-__device__ __forceinline__ MaxSum merge(MaxSum a, MaxSum b) {
-  const float most = fmaxf(a.most, b.most), base = finite_or_zero(most);
-  return {most, a.sum * exp_of(a.most - base) + b.sum * exp_of(b.most - base)};
-}
-__device__ __forceinline__ float merge(float a, float b) { return a + b; }
-__device__ __forceinline__ MaxSum none(MaxSum) { return {-INFINITY, 0.0f}; }
-__device__ __forceinline__ float none(float) { return 0.0f; }
-
-__device__ __forceinline__ float shuffle(float value, int mask) { return __shfl_xor_sync(~0u, value, mask); }
-__device__ __forceinline__ MaxSum shuffle(MaxSum value, int mask) {
-  return {shuffle(value.most, mask), shuffle(value.sum, mask)};
-}
-template <class Value>
-__device__ __forceinline__ Value reduce_warp(Value value) {
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) value = merge(value, shuffle(value, mask));
-  return value;
-}
-
-// The threads that share a row.
-struct WarpPerRow {
-  __device__ std::uint32_t row() const { return blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; }
-  __device__ std::uint32_t thread() const { return threadIdx.x % 32; }
-  __device__ std::uint32_t threads() const { return 32; }
-  template <int kNth, class Value>
-  __device__ Value reduce(Value mine) const {
-    return reduce_warp(mine);
-  }
-  __device__ void leave() const {}
-};
-
-// A block, or a cluster of blocks, which read each other's partial results.
-struct BlocksPerRow {
-#if __CUDA_ARCH__ >= 900
-  __device__ std::uint32_t blocks() const { return cooperative_groups::cluster_group::num_blocks(); }
-  __device__ std::uint32_t block() const { return cooperative_groups::cluster_group::block_rank(); }
-  template <class Value>
-  __device__ const Value* of_block(const Value* mine, std::uint32_t block) const {
-    return cooperative_groups::cluster_group::map_shared_rank(const_cast<Value*>(mine), static_cast<int>(block));
-  }
-  __device__ void synchronize() const {
-    if (blocks() == 1) {
-      __syncthreads();
-    } else {
-      cooperative_groups::cluster_group::sync();
-    }
-  }
-  // Nobody ends while another may still read from it.
-  __device__ void leave() const {
-    if (blocks() > 1) cooperative_groups::cluster_group::sync();
-  }
-#else
-  __device__ std::uint32_t blocks() const { return 1; }
-  __device__ std::uint32_t block() const { return 0; }
-  template <class Value>
-  __device__ const Value* of_block(const Value* mine, std::uint32_t) const {
-    return mine;
-  }
-  __device__ void synchronize() const { __syncthreads(); }
-  __device__ void leave() const {}
-#endif
-  __device__ std::uint32_t row() const { return blockIdx.x / blocks(); }
-  __device__ std::uint32_t thread() const { return block() * blockDim.x + threadIdx.x; }
-  __device__ std::uint32_t threads() const { return blocks() * blockDim.x; }
-
-  // kNth: the reductions of a kernel have places of their own, so that none waits for readers of another.
-  template <int kNth, class Value>
-  __device__ Value reduce(Value mine) const {
-    __shared__ Value partial[kMostWarps];
-    const std::uint32_t lane = threadIdx.x % 32, warps = blockDim.x / 32;
-    mine = reduce_warp(mine);
-    if (lane == 0) partial[threadIdx.x / 32] = mine;
-    synchronize();
-    Value value = none(mine);
-    for (std::uint32_t from = lane / kMostWarps; from < blocks(); from += 32 / kMostWarps) {
-      if (lane % kMostWarps < warps) value = merge(value, of_block(partial, from)[lane % kMostWarps]);
-    }
-    return reduce_warp(value);
-  }
-};
-
-// One row per group of threads, read once: kFloats of it stay in the registers of each thread, in
-// packs of 16 bytes, neighbours in neighbouring threads.
+// Each group of threads takes a row at a time, read once: kFloats of it are in the registers of each
+// thread. 16-bit weights are held there from row to row.
 template <RowOp kOp, class T, class Group, int kFloats>
-__global__ void __launch_bounds__(std::is_same_v<Group, WarpPerRow> ? 128 : 512)
+__global__ void __launch_bounds__(std::is_same_v<Group, WarpPerRow> ? 128 : 512,
+                                  std::is_same_v<Group, WarpPerRow> ? 4 : 1)
     rows_in_registers(void* out, const void* in, const void* weight, const void* bias, float epsilon,
                       std::uint32_t rows, std::uint32_t columns) {
-  constexpr int kSize = kPackSize<T>, kPacks = kFloats / kSize;
-  const Group group;
-  const std::uint32_t row = group.row(), thread = group.thread(), threads = group.threads();
-  if (row >= rows) return;  // whole warps; blocks have a row each
-  const std::uint32_t packs = columns / kSize;
-  const std::uint64_t first = std::uint64_t{row} * packs;
-  const T* const x = static_cast<const T*>(in);
-
-  float values[kPacks][kSize];
+  constexpr int kPacks = kFloats / kPackSize<T>;
+  constexpr bool kHeld = sizeof(T) == 2 && !kIsSoftmax<kOp>;
+  using Part = RowPart<T, kPacks>;
+  using Pack = typename Part::Pack;
+  Group group;
+  const std::uint32_t thread = group.thread(), threads = group.threads(), packs = columns / kPackSize<T>;
   wait_for_predecessors();
-#pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
-    const std::uint32_t at = thread + static_cast<std::uint32_t>(p) * threads;
-    if (at < packs) {
-      load_pack(x, first + at, values[p]);
-    } else {
-#pragma unroll
-      for (float& value : values[p]) value = kIsSoftmax<kOp> ? -INFINITY : 0.0f;
-    }
-  }
   let_dependents_start();
-
-  float scale = 1, shift = 0;
-  if constexpr (kIsSoftmax<kOp>) {
-    MaxSum mine{-INFINITY, 0.0f};
-#pragma unroll
-    for (auto& pack : values) {
-#pragma unroll
-      for (float value : pack) mine.most = fmaxf(mine.most, value);
-    }
-    const float base = finite_or_zero(mine.most);
-#pragma unroll
-    for (auto& pack : values) {
-#pragma unroll
-      for (float& value : pack) {
-        const float power = exp_of(value - base);
-        mine.sum += power;
-        if constexpr (kOp == RowOp::kSoftmax) value = power;
-      }
-    }
-    const MaxSum all = group.template reduce<0>(mine);
-    if constexpr (kOp == RowOp::kSoftmax) {
-      scale = exp_of(base - finite_or_zero(all.most)) / all.sum;
-    } else {
-      shift = -all.most - logf(all.sum);
-    }
-  } else {
-    const float share = 1.0f / static_cast<float>(columns);
-    if constexpr (kOp == RowOp::kLayerNorm) {
-      float sum = 0;
-#pragma unroll
-      for (auto& pack : values) {
-#pragma unroll
-        for (float value : pack) sum += value;
-      }
-      shift = -group.template reduce<0>(sum) * share;
-    }
-    float squares = 0;
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      if (thread + static_cast<std::uint32_t>(p) * threads >= packs) continue;
-#pragma unroll
-      for (float value : values[p]) squares += (value + shift) * (value + shift);
-    }
-    scale = rsqrtf(group.template reduce<1>(squares) * share + epsilon);
-  }
-
-#pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
-    const std::uint32_t at = thread + static_cast<std::uint32_t>(p) * threads;
-    if (at >= packs) continue;
-    float(&pack)[kSize] = values[p];
-    if constexpr (kOp == RowOp::kSoftmax) {
-#pragma unroll
-      for (float& value : pack) value *= scale;
-    } else {
-#pragma unroll
-      for (float& value : pack) value = (value + shift) * scale;
-      float other[kSize];
-      if (!kIsSoftmax<kOp> && weight != nullptr) {
-        load_pack(static_cast<const T*>(weight), at, other);
-#pragma unroll
-        for (int i = 0; i < kSize; ++i) pack[i] *= other[i];
-      }
-      if (kOp == RowOp::kLayerNorm && bias != nullptr) {
-        load_pack(static_cast<const T*>(bias), at, other);
-#pragma unroll
-        for (int i = 0; i < kSize; ++i) pack[i] += other[i];
-      }
-    }
-    store_pack(static_cast<T*>(out), first + at, pack);
+  Part weights;
+  if constexpr (kHeld) load_weights(weights, weight, 0, thread, threads, packs);
+  for (std::uint32_t row = group.row(); row < rows; row += group.rows(), group.turn ^= 1) {
+    const std::uint64_t first = std::uint64_t{row} * packs;
+    Part x;
+    x.load(static_cast<const Pack*>(in) + first, thread, threads, packs);
+    finish_row<kOp, T, kPacks, kHeld>(group, x, weights, static_cast<const Pack*>(weight),
+                                      static_cast<const Pack*>(bias), epsilon, columns, static_cast<Pack*>(out) + first,
+                                      thread, threads, packs);
   }
   group.leave();
+}
+
+// A block, or a cluster of blocks, takes a row at a time. Each block's share of the next rows is on its
+// way into shared memory meanwhile, by bulk copies, so that memory is busy while threads wait for each
+// other. As many rows ahead as the launch has shared memory for.
+template <RowOp kOp, class T, int kFloats>
+__global__ void __launch_bounds__(512) rows_streamed(void* out, const void* in, const void* weight, const void* bias,
+                                                     float epsilon, std::uint32_t rows, std::uint32_t columns) {
+#if __CUDA_ARCH__ >= 900
+  constexpr int kPacks = kFloats / kPackSize<T>;
+  using Part = RowPart<T, kPacks>;
+  using Pack = typename Part::Pack;
+  extern __shared__ __align__(128) unsigned char landing[];
+  __shared__ BulkBarrier landed[kMostStages];
+  BlocksPerRow group;
+  const std::uint32_t blocks = group.blocks(), packs = columns / kPackSize<T>;
+  const std::uint32_t share = (packs + blocks - 1) / blocks, begin = group.block() * share;
+  const std::uint32_t count = min(share, packs - begin);
+  const std::uint32_t stages = dynamic_shared_bytes() / (share * 16);
+  const auto stage = [&](std::uint32_t s) { return reinterpret_cast<Pack*>(landing) + s * share; };
+  const auto fetch = [&](std::uint32_t s, std::uint64_t row) {
+    landed[s].expect_bulk(stage(s), static_cast<const Pack*>(in) + row * packs + begin, count * 16);
+  };
+
+  if (threadIdx.x == 0) {
+    for (std::uint32_t s = 0; s < stages; ++s) landed[s].initialize();
+    make_barriers_visible();
+  }
+  __syncthreads();
+  wait_for_predecessors();
+  if (threadIdx.x == 0) {
+    std::uint64_t row = group.row();
+    for (std::uint32_t s = 0; s < stages && row < rows; ++s, row += group.rows()) fetch(s, row);
+  }
+  constexpr bool kHeld = !kIsSoftmax<kOp>;
+  Part weights;
+  if constexpr (kHeld) load_weights(weights, weight, begin, threadIdx.x, blockDim.x, count);
+
+  std::uint32_t s = 0, phase = 0;
+  for (std::uint64_t row = group.row(); row < rows; row += group.rows(), group.turn ^= 1) {
+    landed[s].wait(phase);
+    Part x;
+    x.load(stage(s), threadIdx.x, blockDim.x, count);
+    __syncthreads();  // all have read, so the place is free for the row after the next ones
+    const std::uint64_t next = row + std::uint64_t{stages} * group.rows();
+    if (threadIdx.x == 0 && next < rows) fetch(s, next);
+    if (++s == stages) s = 0, phase ^= 1;
+    finish_row<kOp, T, kPacks, kHeld>(
+        group, x, weights, nullptr, bias != nullptr ? static_cast<const Pack*>(bias) + begin : nullptr, epsilon,
+        columns, static_cast<Pack*>(out) + row * packs + begin, threadIdx.x, blockDim.x, count);
+  }
+  group.leave();
+#endif
 }
 
 // A block per row, element by element: rows of any length at any address.
@@ -285,6 +176,7 @@ RowsKernel of_regime(RowRegime regime) {
     case RowRegime::kWarp32: return with_host_body<rows_in_registers<kOp, T, WarpPerRow, 32>, kOp, T>();
     case RowRegime::kBlock8: return with_host_body<rows_in_registers<kOp, T, BlocksPerRow, 8>, kOp, T>();
     case RowRegime::kBlock32: return with_host_body<rows_in_registers<kOp, T, BlocksPerRow, 32>, kOp, T>();
+    case RowRegime::kStream32: return with_host_body<rows_streamed<kOp, T, 32>, kOp, T>();
     case RowRegime::kAny: break;
   }
   return with_host_body<rows_any<kOp, T>, kOp, T>();

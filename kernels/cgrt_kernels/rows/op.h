@@ -43,18 +43,22 @@ struct RowsArgs {
   const void* bias = nullptr;
 };
 
-// How the threads share a row. The names count floats that each thread keeps in registers.
+// How the threads share a row.
 enum class RowRegime : std::uint8_t {
-  kWarp8,  // a warp per row
+  kWarp8,  // a warp per row; each thread keeps that many floats in registers
   kWarp16,
   kWarp32,
   kBlock8,  // a block per row, or a cluster of blocks
   kBlock32,
-  kAny,  // a block per row that reads it more than once, element by element: any length and alignment
+  kStream32,  // the same for many rows, the next ones fetched meanwhile
+  kAny,       // a block per row that reads it more than once, element by element: any length and alignment
 };
 
 // out, in, weight, bias, epsilon, rows, columns
 using RowsKernel = Kernel<void*, const void*, const void*, const void*, float, std::uint32_t, std::uint32_t>;
+
+// Rows that may be on their way at once in the streamed regimes.
+inline constexpr int kMostStages = 8;
 
 // The device code of an operation (op.cu).
 RowsKernel rows_kernel(RowOp op, DType type, RowRegime regime);

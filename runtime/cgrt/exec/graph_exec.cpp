@@ -63,12 +63,27 @@ UpdateReport attributes_changed(const internal::NodeAttributes& lost) {
 struct GraphExec::State {
   std::shared_ptr<internal::GraphState> definition;  // node handles are valid as long as it lives
   UniqueHandle<CUgraphExec, driver::destroy_graph_exec> handle;
-  std::vector<internal::NodeAttributes> attributes;  // as instantiated: updates cannot change them
+  std::vector<internal::NodeAttributes> attributes;  // ascending by path; updates cannot change them
   std::mutex mutex;
 
   absl::Status set(CUgraphNode node, CUgraphNodeParams& params) {
     return driver::to_status(driver::api().GraphExecNodeSetParams(handle.get(), node, &params),
                              "cuGraphExecNodeSetParams");
+  }
+
+  // The attributes inside the child graph node are those of its new child.
+  absl::Status set_child_attributes(CUgraphNode node, const std::vector<internal::NodeAttributes>& inside) {
+    if (attributes.empty() && inside.empty()) return absl::OkStatus();
+    CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, internal::nodes_of(definition->handle.get()));
+    const auto position = static_cast<std::size_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+    std::erase_if(attributes, [&](const auto& one) { return one.path.size() > 1 && one.path[0] == position; });
+    for (internal::NodeAttributes one : inside) {
+      one.path.insert(one.path.begin(), position);
+      one.node = nullptr;
+      attributes.push_back(std::move(one));
+    }
+    std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+    return absl::OkStatus();
   }
 };
 
@@ -78,16 +93,19 @@ GraphExec& GraphExec::operator=(GraphExec&&) noexcept = default;
 GraphExec::~GraphExec() = default;
 
 absl::Status GraphExec::launch(StreamRef stream) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   return driver::to_status(driver::api().GraphLaunch(state_->handle.get(), stream.get()), "cuGraphLaunch");
 }
 
 absl::Status GraphExec::upload(StreamRef stream) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   return driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload");
 }
 
 absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   if (ABSL_PREDICT_FALSE(launch.attributes != nullptr || !state_->attributes.empty())) {
     CGRT_RETURN_IF_ERROR(check_attributes(state_->attributes, node, launch));
@@ -100,6 +118,7 @@ absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) 
 }
 
 absl::Status GraphExec::set_params(MemcpyNode node, const CopyParams& copy) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   CUgraphNodeParams params{};
   internal::set_copy_params(params, state_->definition->context, copy);
@@ -108,6 +127,7 @@ absl::Status GraphExec::set_params(MemcpyNode node, const CopyParams& copy) {
 }
 
 absl::Status GraphExec::set_params(MemsetNode node, const FillParams& fill) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   CUgraphNodeParams params{};
   internal::set_fill_params(params, state_->definition->context, fill);
@@ -117,6 +137,7 @@ absl::Status GraphExec::set_params(MemsetNode node, const FillParams& fill) {
 
 absl::Status GraphExec::set_params(HostNode node, CUhostFn function, void* data) {
   if (function == nullptr) return absl::InvalidArgumentError("Host node: the function is null.");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   CUgraphNodeParams params{};
   internal::set_host_params(params, {function, data});
@@ -124,6 +145,7 @@ absl::Status GraphExec::set_params(HostNode node, CUhostFn function, void* data)
 }
 
 absl::Status GraphExec::set_params(EventRecordNode node, EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   CUgraphNodeParams params{};
   internal::set_record_params(params, event);
@@ -131,6 +153,7 @@ absl::Status GraphExec::set_params(EventRecordNode node, EventRef event) {
 }
 
 absl::Status GraphExec::set_params(EventWaitNode node, EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   CUgraphNodeParams params{};
   internal::set_wait_params(params, event);
@@ -138,12 +161,14 @@ absl::Status GraphExec::set_params(EventWaitNode node, EventRef event) {
 }
 
 absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
+  if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_GRAPH;
   params.graph.graph = child.ref().get();
   const absl::Status status = state_->set(node.get(), params);
-  if (ABSL_PREDICT_TRUE(status.ok())) return status;
+  if (ABSL_PREDICT_TRUE(status.ok())) return state_->set_child_attributes(node.get(), child.state()->attributes);
   return driver::annotate(status, "The child graph's topology and kinds of nodes must be those it was made with");
 }
 
@@ -152,6 +177,7 @@ absl::Status GraphExec::set_enabled(MemcpyNode node, NodeState state) { return s
 absl::Status GraphExec::set_enabled(MemsetNode node, NodeState state) { return set_node_enabled(node, state); }
 
 absl::Status GraphExec::set_node_enabled(const NodeRef& node, NodeState state) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   return driver::to_status(
       driver::api().GraphNodeSetEnabled(state_->handle.get(), node.get(), state == NodeState::kEnabled ? 1 : 0),
@@ -159,6 +185,7 @@ absl::Status GraphExec::set_node_enabled(const NodeRef& node, NodeState state) {
 }
 
 absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   unsigned is_enabled = 0;
   CGRT_RETURN_IF_ERROR(driver::to_status(
@@ -167,7 +194,9 @@ absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
 }
 
 absl::StatusOr<UpdateReport> GraphExec::update(const Graph& other) {
+  if (ABSL_PREDICT_FALSE(other.state() == nullptr)) return internal::moved_from("Graph");
   collect_released();
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("GraphExec");
   const std::lock_guard lock(state_->mutex);
   if (ABSL_PREDICT_FALSE(!state_->attributes.empty() || !other.state()->attributes.empty())) {
     if (const auto* lost = lost_attributes(state_->attributes, other.state()->attributes); lost != nullptr) {
@@ -186,13 +215,21 @@ absl::StatusOr<UpdateReport> GraphExec::update(const Graph& other) {
     report.node = NodeRef(info.errorNode);
     absl::StrAppend(&report.text, ", at ", describe_node(info.errorNode), " of that graph");
   }
+  if (report.refusal == UpdateRefusal::kTopologyChanged) {
+    const auto ours = internal::nodes_of(state_->definition->handle.get()),
+               theirs = internal::nodes_of(other.ref().get());
+    if (ours.ok() && theirs.ok()) {
+      absl::StrAppend(&report.text, " (", ours->size(), " nodes here, ", theirs->size(), " there)");
+    }
+  }
   absl::StrAppend(&report.text, ". Instantiate that graph anew.");
   return report;
 }
 
-CUgraphExec GraphExec::get() const { return state_->handle.get(); }
+CUgraphExec GraphExec::get() const { return state_ != nullptr ? state_->handle.get() : nullptr; }
 
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags) {
+  if (ABSL_PREDICT_FALSE(graph.state() == nullptr)) return internal::moved_from("Graph");
   collect_released();
   // Unlike launches and updates, this needs a current context (error 201 without).
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(graph.state()->context));

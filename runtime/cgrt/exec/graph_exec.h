@@ -96,7 +96,8 @@ class GraphExec {
   absl::Status set_params(HostNode node, CUhostFn function, void* data);
   absl::Status set_params(EventRecordNode node, EventRef event);
   absl::Status set_params(EventWaitNode node, EventRef event);
-  // Takes over all parameters of `child`, which must have the topology of the node's own child.
+  // Takes over all parameters of `child`, launch attributes too, which must have the topology of the
+  // node's own child. What `child` keeps (Graph::keep) is not taken over: keep it in this graph.
   absl::Status set_params(ChildGraphNode node, const Graph& child);
 
   // A disabled node does nothing at launches from now on, as if it were empty; those in flight are

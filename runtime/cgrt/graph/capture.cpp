@@ -72,6 +72,18 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
   return names;
 }
 
+[[gnu::cold]] absl::Status explain_begin(CUresult begun, StreamRef stream) {
+  const absl::Status failure = driver::to_status(begun, "cuStreamBeginCapture");
+  if (begun == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && stream.get() == CU_STREAM_LEGACY) {
+    return driver::annotate(failure,
+                            "The legacy default stream cannot be captured. Capture a stream of Stream::create");
+  }
+  if (begun == CUDA_ERROR_ILLEGAL_STATE) {
+    return driver::annotate(failure, "The stream is being captured already; that capture goes on");
+  }
+  return failure;
+}
+
 [[gnu::cold]] absl::Status explain_end(CUresult ended, const absl::Status& first_failure, const std::string& unjoined) {
   const absl::Status failure = driver::to_status(ended, "cuStreamEndCapture");
   if (ended == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
@@ -95,7 +107,7 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
     CGRT_ASSIGN_OR_RETURN(context, stream.context());
   }
   const CUresult begun = driver::api().StreamBeginCapture(stream.get(), to_driver(mode));
-  if (ABSL_PREDICT_FALSE(begun != CUDA_SUCCESS)) return driver::to_status(begun, "cuStreamBeginCapture");
+  if (ABSL_PREDICT_FALSE(begun != CUDA_SUCCESS)) return explain_begin(begun, stream);
   // The graph is the driver's until the capture has ended, and is destroyed by it when that fails.
   auto state = std::make_shared<internal::GraphState>(nullptr, context);
   const auto end = [&] {

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/optimization.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/stream/keep.h"
 
 namespace cgrt {
 
-Cursor::Cursor(internal::GraphState& state, Dependencies dependencies)
-    : state_(&state), frontier_(dependencies.begin(), dependencies.end()) {}
+Cursor::Cursor(internal::GraphState* state, Dependencies dependencies)
+    : state_(state), frontier_(dependencies.begin(), dependencies.end()) {}
 
 void Cursor::advance(Dependency node) {
   frontier_.resize(1, node);
@@ -30,6 +31,7 @@ void Cursor::join(const Cursor& other) {
 }
 
 absl::Status Cursor::add_kernel(const KernelLaunch& launch, EdgeKind edge) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   // As in a stream: after anything but a kernel the dependency is a full one.
   const bool one_kernel = frontier_.size() == 1 && frontier_.front().is_kernel;
   if (edge == EdgeKind::kProgrammatic && one_kernel) {
@@ -45,24 +47,29 @@ absl::Status Cursor::add_kernel(const KernelLaunch& launch, EdgeKind edge) {
 }
 
 absl::Status Cursor::add_copy(const CopyParams& copy) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   CGRT_ASSIGN_OR_RETURN(MemcpyNode node, internal::add_copy(*state_, frontier_, copy));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_fill(const FillParams& fill) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   CGRT_ASSIGN_OR_RETURN(MemsetNode node, internal::add_fill(*state_, frontier_, fill));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_empty() {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   CGRT_ASSIGN_OR_RETURN(EmptyNode node, internal::add_empty(*state_, frontier_));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_child(const Graph& child) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return internal::moved_from("child Graph");
   CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
                         internal::add_child(*state_, frontier_, *child.state(), internal::ChildOwnership::kCopy));
   advance(node);
@@ -70,6 +77,8 @@ absl::Status Cursor::add_child(const Graph& child) {
 }
 
 absl::Status Cursor::add_child(Graph&& child) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return internal::moved_from("child Graph");
   CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
                         internal::add_child(*state_, frontier_, *child.state(), internal::ChildOwnership::kMove));
   const Graph moved = std::move(child);
@@ -78,27 +87,34 @@ absl::Status Cursor::add_child(Graph&& child) {
 }
 
 absl::Status Cursor::add_host(const HostParams& host) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   CGRT_ASSIGN_OR_RETURN(HostNode node, internal::add_host(*state_, frontier_, host));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_event_record(EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   CGRT_ASSIGN_OR_RETURN(EventRecordNode node, internal::add_event_record(*state_, frontier_, event));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_event_wait(EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   CGRT_ASSIGN_OR_RETURN(EventWaitNode node, internal::add_event_wait(*state_, frontier_, event));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::keep(std::shared_ptr<const void> resource) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::keep_in_graph(state_->handle.get(), std::move(resource));
 }
 
-absl::StatusOr<CUcontext> Cursor::context() const { return state_->context; }
+absl::StatusOr<CUcontext> Cursor::context() const {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  return state_->context;
+}
 
 }  // namespace cgrt

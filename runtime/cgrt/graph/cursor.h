@@ -52,10 +52,10 @@ class Cursor final : public LaunchSink {
 
  private:
   friend class Graph;
-  Cursor(internal::GraphState& state, Dependencies dependencies);
+  Cursor(internal::GraphState* state, Dependencies dependencies);
   void advance(Dependency node);
 
-  internal::GraphState* state_;
+  internal::GraphState* state_;  // null: of a graph that was moved from
   absl::InlinedVector<Dependency, 4> frontier_;
 };
 

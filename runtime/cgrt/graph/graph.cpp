@@ -1,5 +1,6 @@
 #include "cgrt/graph/graph.h"
 
+#include "absl/base/optimization.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -19,53 +20,67 @@ absl::StatusOr<Graph> Graph::create(ContextRef context) {
 
 absl::StatusOr<Graph> Graph::adopt(CUgraph graph, ContextRef context) {
   CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  if (graph == nullptr) return absl::InvalidArgumentError("Graph::adopt: the graph is null.");
   return Graph(std::make_shared<internal::GraphState>(graph, handle));
 }
 
 absl::StatusOr<KernelNode> Graph::add_kernel(Dependencies dependencies, const KernelLaunch& launch) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::add_kernel(*state_, dependencies, launch);
 }
 
 absl::StatusOr<MemcpyNode> Graph::add_copy(Dependencies dependencies, void* destination, const void* source,
                                            std::size_t bytes) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::add_copy(*state_, dependencies, {destination, source, bytes});
 }
 
 absl::StatusOr<MemsetNode> Graph::add_fill(Dependencies dependencies, const FillParams& fill) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::add_fill(*state_, dependencies, fill);
 }
 
 absl::StatusOr<EmptyNode> Graph::add_empty(Dependencies dependencies) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::add_empty(*state_, dependencies);
 }
 
 absl::StatusOr<MemcpyNode> Graph::add_copy(Dependencies dependencies, const CopyParams& copy) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::add_copy(*state_, dependencies, copy);
 }
 
 absl::StatusOr<HostNode> Graph::add_host(Dependencies dependencies, CUhostFn function, void* data) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::add_host(*state_, dependencies, {function, data});
 }
 
 absl::StatusOr<HostNode> Graph::add_host(Dependencies dependencies, std::function<void()> function) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   Cursor place = cursor(dependencies);
   CGRT_RETURN_IF_ERROR(launch_host(place, std::move(function)));
   return HostNode(place.frontier().front().node.get());
 }
 
 absl::StatusOr<EventRecordNode> Graph::add_event_record(Dependencies dependencies, EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::add_event_record(*state_, dependencies, event);
 }
 
 absl::StatusOr<EventWaitNode> Graph::add_event_wait(Dependencies dependencies, EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::add_event_wait(*state_, dependencies, event);
 }
 
 absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, const Graph& child) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(child.state_ == nullptr)) return internal::moved_from("child Graph");
   return internal::add_child(*state_, dependencies, *child.state_, internal::ChildOwnership::kCopy);
 }
 
 absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, Graph&& child) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(child.state_ == nullptr)) return internal::moved_from("child Graph");
   CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
                         internal::add_child(*state_, dependencies, *child.state_, internal::ChildOwnership::kMove));
   child.state_ = nullptr;
@@ -73,6 +88,7 @@ absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, Graph
 }
 
 absl::StatusOr<Graph> Graph::clone() const {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   collect_released();
   CUgraph handle = nullptr;
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphClone(&handle, state_->handle.get()), "cuGraphClone"));
@@ -90,26 +106,29 @@ absl::StatusOr<Graph> Graph::clone() const {
 }
 
 absl::StatusOr<NodeRef> Graph::find_in_clone(const NodeRef& original) const {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   CUgraphNode node = nullptr;
   CGRT_RETURN_IF_ERROR(driver::to_status(
       driver::api().GraphNodeFindInClone(&node, original.get(), state_->handle.get()), "cuGraphNodeFindInClone"));
   return NodeRef(node);
 }
 
-Cursor Graph::cursor() { return Cursor(*state_, {}); }
-Cursor Graph::cursor(Dependencies dependencies) { return Cursor(*state_, dependencies); }
+Cursor Graph::cursor() { return Cursor(state_.get(), {}); }
+Cursor Graph::cursor(Dependencies dependencies) { return Cursor(state_.get(), dependencies); }
 
 absl::Status Graph::keep(std::shared_ptr<const void> resource) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   return internal::keep_in_graph(state_->handle.get(), std::move(resource));
 }
 
 absl::StatusOr<std::size_t> Graph::node_count() const {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
   std::size_t count = 0;
   CGRT_RETURN_IF_ERROR(
       driver::to_status(driver::api().GraphGetNodes(state_->handle.get(), nullptr, &count), "cuGraphGetNodes"));
   return count;
 }
 
-GraphRef Graph::ref() const { return GraphRef(state_->handle.get()); }
+GraphRef Graph::ref() const { return GraphRef(state_ != nullptr ? state_->handle.get() : nullptr); }
 
 }  // namespace cgrt

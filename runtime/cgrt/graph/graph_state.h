@@ -59,6 +59,9 @@ struct GraphState {
   std::vector<NodeAttributes> attributes;  // ascending by path; what an update would lose without a word
 };
 
+// What an object that was moved from answers.
+[[gnu::cold]] absl::Status moved_from(const char* type);
+
 absl::StatusOr<std::vector<CUgraphNode>> nodes_of(CUgraph graph);
 absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode kernel);
 

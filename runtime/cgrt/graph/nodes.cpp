@@ -12,6 +12,11 @@ namespace cgrt::internal {
 
 GraphState::~GraphState() = default;
 
+absl::Status moved_from(const char* type) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("This ", type, " was moved from: use the object that it was moved to."));
+}
+
 CUresult GraphState::note_scope() {
   if (is_scope_noted()) return CUDA_SUCCESS;
   std::size_t count = 0;
@@ -125,6 +130,10 @@ absl::StatusOr<std::size_t> count_nodes(CUgraph graph) {
   return count;
 }
 
+bool has_attributes(const KernelLaunch& launch) {
+  return launch.attributes != nullptr && !launch.attributes->is_default();
+}
+
 // All or nothing: a node that cannot have its attributes is taken out again.
 absl::Status set_attributes(GraphState& state, CUgraphNode node, const KernelLaunch& launch) {
   CUlaunchAttribute attributes[kMaxLaunchAttributes];
@@ -157,7 +166,7 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
     if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
       return explain_launch(driver::to_status(result, "cuGraphAddKernelNode"), launch);
     }
-    if (ABSL_PREDICT_FALSE(launch.attributes != nullptr)) CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch));
+    if (ABSL_PREDICT_FALSE(has_attributes(launch))) CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch));
     return KernelNode(node);
   }
   CUgraphNodeParams params{};
@@ -166,7 +175,7 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
   std::memcpy(&params.kernel, &kernel, sizeof(kernel));
   absl::StatusOr<CUgraphNode> added = add_node(state, DriverDependencies(dependencies), params);
   if (ABSL_PREDICT_FALSE(!added.ok())) return explain_launch(added.status(), launch);
-  if (launch.attributes != nullptr) CGRT_RETURN_IF_ERROR(set_attributes(state, *added, launch));
+  if (has_attributes(launch)) CGRT_RETURN_IF_ERROR(set_attributes(state, *added, launch));
   return KernelNode(*added);
 }
 

@@ -365,7 +365,10 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::ScopeTree* sco
 
 absl::StatusOr<GraphIr> snapshot(GraphRef graph) { return read_graph(graph.get(), nullptr); }
 
-absl::StatusOr<GraphIr> snapshot(const Graph& graph) { return read_graph(graph.ref().get(), &graph.state()->scopes); }
+absl::StatusOr<GraphIr> snapshot(const Graph& graph) {
+  if (graph.state() == nullptr) return internal::moved_from("Graph");
+  return read_graph(graph.ref().get(), &graph.state()->scopes);
+}
 
 std::string describe_node(CUgraphNode node) {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;

@@ -250,6 +250,12 @@ absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget targe
   return suggest_config(kernel, ContextRef(context), count);
 }
 
+absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget target, std::uint64_t count,
+                                            std::size_t (*shared_bytes_of_block)(int threads)) {
+  CGRT_ASSIGN_OR_RETURN(CUcontext context, target.context());
+  return suggest_config(kernel, ContextRef(context), count, shared_bytes_of_block);
+}
+
 absl::Status set_max_shared_bytes(KernelRef kernel, DeviceRef device, std::uint32_t shared_bytes) {
   CGRT_ASSIGN_OR_RETURN(CUdevice ordinal, device.get());
   CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));

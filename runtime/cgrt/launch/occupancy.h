@@ -48,6 +48,8 @@ absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget targe
 // set_max_shared_bytes first. Not kept: the driver is asked each time.
 absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context, std::uint64_t count,
                                             std::size_t (*shared_bytes_of_block)(int threads));
+absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget target, std::uint64_t count,
+                                            std::size_t (*shared_bytes_of_block)(int threads));
 
 // Dynamic shared memory that each block may use while `blocks_per_sm` of them fit a multiprocessor.
 // kInvalidArgument when that many do not fit even without any.

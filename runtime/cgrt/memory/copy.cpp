@@ -24,9 +24,10 @@ absl::Status refuse_programmatic(LaunchTarget target, const char* what) {
 absl::Status copy(LaunchTarget target, void* destination, const void* source, std::size_t bytes) {
   CGRT_RETURN_IF_ERROR(refuse_programmatic(target, "copy"));
   if (target.sink() != nullptr) return target.sink()->add_copy({destination, source, bytes});
-  return driver::to_status(
-      driver::api().MemcpyAsync(address_of(destination), address_of(source), bytes, target.stream().get()),
-      "cuMemcpyAsync");
+  const CUresult result =
+      driver::api().MemcpyAsync(address_of(destination), address_of(source), bytes, target.stream().get());
+  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
+  return internal::explain(driver::to_status(result, "cuMemcpyAsync"), {destination, source, bytes});
 }
 
 absl::Status copy(LaunchTarget target, const CopyParams& params) {
@@ -91,7 +92,7 @@ CUDA_MEMCPY3D to_driver(const CopyParams& params) {
 
 absl::Status explain(const absl::Status& status, const CopyParams& params) {
   if (status.ok()) return status;
-  std::string size = absl::StrCat(params.bytes, " bytes");
+  std::string size = absl::StrCat(params.bytes, " bytes", params.bytes == 0 ? " (a node needs at least 1)" : "");
   if (params.height != 1 || params.depth != 1) {
     size = absl::StrCat(params.depth, " x ", params.height, " rows of ", size, " (pitch ", params.destination_pitch,
                         " <- ", params.source_pitch, ")");
@@ -102,7 +103,9 @@ absl::Status explain(const absl::Status& status, const CopyParams& params) {
 }
 
 absl::Status explain(const absl::Status& status, const FillParams& params) {
-  std::string size = absl::StrCat(params.count, " elements of ", params.element_bytes, " bytes");
+  const std::uint32_t bytes = params.element_bytes;
+  const bool is_known = bytes == 1 || bytes == 2 || bytes == 4;
+  std::string size = absl::StrCat(params.count, " elements of ", bytes, " bytes", is_known ? "" : " (1, 2 or 4)");
   if (params.height != 1) size = absl::StrCat(params.height, " rows of ", size, " (pitch ", params.pitch, ")");
   return driver::annotate(status, absl::StrCat("Memset of ", size, " at 0x",
                                                absl::Hex(reinterpret_cast<std::uintptr_t>(params.destination))));

@@ -1,10 +1,11 @@
-// What this library saw of a capture on this thread: the streams that joined it by waiting for an
-// event, for naming those that were never joined back, and whether a launch had attributes.
+// What this library saw during a capture: on this thread the streams that joined it by waiting for an
+// event, for naming those that were never joined back; on any thread whether a launch had attributes.
 #pragma once
 
 #include <cuda.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -34,10 +35,8 @@ class CaptureWatch {
   // Whether that capture, of whatever thread, goes on.
   static bool is_live(std::uint64_t id);
 
-  bool saw_attributes() const { return saw_attributes_; }
-  static void note_attributes() {
-    for (CaptureWatch* watch = innermost; watch != nullptr; watch = watch->outer_) watch->saw_attributes_ = true;
-  }
+  bool saw_attributes() const { return attributes_.load(std::memory_order_relaxed) != attributes_before_; }
+  static void note_attributes() { attributes_.fetch_add(1, std::memory_order_relaxed); }
   // For a stream that is about to be destroyed.
   static void forget(CUstream stream) {
     for (CaptureWatch* watch = innermost; watch != nullptr; watch = watch->outer_) std::erase(watch->streams_, stream);
@@ -45,11 +44,12 @@ class CaptureWatch {
 
  private:
   static inline thread_local constinit CaptureWatch* innermost = nullptr;
+  static inline constinit std::atomic<std::uint64_t> attributes_{0};  // launches that had some
   void forget_id();
 
   std::uint64_t id_ = 0;  // 0 until somebody asks: most captures record no event
   std::vector<CUstream> streams_;
-  bool saw_attributes_ = false;
+  std::uint64_t attributes_before_ = attributes_.load(std::memory_order_relaxed);
   CaptureWatch* outer_;
 };
 
