@@ -54,7 +54,7 @@ MUTANTS = [
     ("a query kills another thread's capture", "stream/capture_mode.h",
      "mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;", "mode_ = CU_STREAM_CAPTURE_MODE_GLOBAL;"),
     ("a function is remembered beyond its table or context", "driver/api.h",
-     "known->context == context && known->generation == now", "known->context == context"),
+     "known->context == context && known->generation == now", "known->context == context && now != 0"),
     ("a pushed context stays", "device/context.cpp", "if (entered_) driver::pop_context();", ""),
     ("a refused node leaves its kernel without attributes", "graph/nodes.cpp",
      "absl::Cleanup remove = [&] { driver::api().GraphDestroyNode(node); };", "absl::Cleanup remove = [] {};"),
