@@ -87,11 +87,14 @@ BEHAVIOUR("buffers that die while streams are captured are freed and disturb no 
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer device_memory, DeviceBuffer::create(world.device(), 64));
     CGRT_ASSIGN_OR_RETURN(PinnedBuffer pinned, PinnedBuffer::create(world.device(), 64));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer other, DeviceBuffer::create(world.device(), 64));
+    CGRT_ASSIGN_OR_RETURN(Graph small, Graph::create(world.device()));
+    CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(small));
     const absl::StatusOr<Graph> graph = capture(
         stream.ref(),
         [&](StreamRef s) -> absl::Status {
           { const DeviceBuffer dies = std::move(device_memory); }
           { const PinnedBuffer dies = std::move(pinned); }
+          { const GraphExec dies = std::move(exec); }
           std::thread([&] { const DeviceBuffer dies = std::move(other); }).join();
           return one_kernel(s, buffer);
         },

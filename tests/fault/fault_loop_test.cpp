@@ -22,8 +22,11 @@ bool may_be_swallowed(std::string_view entry, const FaultCase& one) {
         "cuMemFreeHost", "cuGraphDestroy", "cuGraphExecDestroy", "cuUserObjectRelease"}) {
     if (entry == quiet) return true;
   }
-  // A buffer is freed in whatever capture mode its thread is in then.
-  if (entry == "cuThreadExchangeStreamCaptureMode" && absl::StrContains(one.operation, "Buffer::create")) return true;
+  // Buffers and executables are destroyed in whatever capture mode their thread is in then.
+  if (entry == "cuThreadExchangeStreamCaptureMode" &&
+      (absl::StrContains(one.operation, "Buffer::create") || absl::StrContains(one.operation, "instantiate"))) {
+    return true;
+  }
   // A scope that could not be noted costs its name, with a warning in the log; the capture goes on.
   if (std::string_view(one.operation) == "capture" &&
       (entry == "cuGraphGetNodes" || entry == "cuStreamGetCaptureInfo" || entry == "cuGraphNodeGetDependentNodes")) {

@@ -15,11 +15,18 @@
 #include "cgrt/exec/explain_instantiate.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/snapshot.h"
+#include "cgrt/stream/capture_mode.h"
 
 namespace cgrt {
 namespace {
 
 std::atomic<InstantiateObserver> observer{nullptr};
+
+// As a free does, this would end a capture of this thread, and a global one of any thread.
+void destroy_exec(CUgraphExec exec) {
+  const RelaxedCaptureMode relaxed;
+  driver::destroy_graph_exec(exec);
+}
 
 using Attributes = std::vector<internal::NodeAttributes>;
 
@@ -62,7 +69,7 @@ UpdateReport attributes_changed(const internal::NodeAttributes& lost) {
 
 struct GraphExec::State {
   std::shared_ptr<internal::GraphState> definition;  // node handles are valid as long as it lives
-  UniqueHandle<CUgraphExec, driver::destroy_graph_exec> handle;
+  UniqueHandle<CUgraphExec, destroy_exec> handle;
   std::vector<internal::NodeAttributes> attributes;  // ascending by path; updates cannot change them
   std::mutex mutex;
 

@@ -9,7 +9,8 @@
 // Thread-safe: calls on one executable from several threads are serialized by a lock of its own;
 // moving or destroying it is not. It keeps its definition alive, so the graph may be destroyed.
 // CUDA orders the launches of one executable after each other, also in different streams.
-// Destroying it while launches are in flight is allowed; CUDA frees it later.
+// Destroying it while launches are in flight is allowed, CUDA frees it later; while streams are captured
+// too, which disturbs no capture.
 #pragma once
 
 #include <cuda.h>
