@@ -93,8 +93,7 @@ absl::Status stream_rows(const Machine& machine, const RowsDesc& desc, Shape& sh
 // Measured on an H200.
 bool gains_from_streams(const RowsDesc& desc) {
   const bool is_long = desc.columns * size_of(desc.type) >= 64 * 1024;
-  if (desc.type == DType::kFloat32) return is_long && desc.op == RowOp::kRmsNorm;
-  return is_long || desc.op == RowOp::kLayerNorm;
+  return is_long && (desc.type != DType::kFloat32 || desc.op == RowOp::kRmsNorm);
 }
 
 absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc) {
