@@ -93,7 +93,8 @@ absl::Status stream_rows(const Machine& machine, const RowsDesc& desc, Shape& sh
 // Measured on an H200.
 bool gains_from_streams(const RowsDesc& desc) {
   const bool is_long = desc.columns * size_of(desc.type) >= 64 * 1024;
-  return is_long && (desc.type != DType::kFloat32 || desc.op == RowOp::kRmsNorm);
+  if (desc.type == DType::kFloat32) return is_long && desc.op == RowOp::kRmsNorm;
+  return is_long || desc.op == RowOp::kLayerNorm;
 }
 
 absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc) {

@@ -24,7 +24,7 @@ __device__ __forceinline__ void load_weights(Part& weights, const void* weight, 
 // thread. 16-bit weights are held there from row to row.
 template <RowOp kOp, class T, class Group, int kFloats>
 __global__ void __launch_bounds__(std::is_same_v<Group, WarpPerRow> ? 128 : 512,
-                                  std::is_same_v<Group, WarpPerRow> ? 4 : 2)
+                                  std::is_same_v<Group, WarpPerRow> ? 4 : 1)
     rows_in_registers(void* out, const void* in, const void* weight, const void* bias, float epsilon,
                       std::uint32_t rows, std::uint32_t columns) {
   constexpr int kPacks = kFloats / kPackSize<T>;
