@@ -1,123 +1,126 @@
-// kernelbench --kernel NAME --type TYPE --rows N --columns N [--chain]: device times of one kernel.
+// kernelbench KERNEL TYPE [NAME=SIZE...] [--chain]: device times of one kernel.
 //
 // Prints the microseconds per launch of each sample, one a line; kernels/bench/bench.py asks for one
-// shape after the other and measures PyTorch beside them. A sample is one launch of a graph of 20
-// kernels. They work on buffers in turn, 512 MiB or more in all, so that each finds its input in
-// memory and not in the cache; with --chain they work on one buffer in place, each waits for the one
+// case after the other and measures peers beside them. A sample is one launch of a graph of 20
+// kernels. They work on sets of buffers in turn, 512 MiB or more in all, so that each finds its input
+// in memory and not in the cache; with --chain they work on one set in place, each waits for the one
 // before it programmatically, and the answer is the time that one more kernel costs.
 #include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
+#include <random>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt/cgrt.h"
-#include "cgrt_kernels/rows/rows.h"
+#include "kernels/bench/bench.h"
+
+namespace cgrt::bench {
+
+absl::StatusOr<std::uint64_t> Case::size(const std::string& name) const {
+  const auto found = sizes.find(name);
+  if (found == sizes.end()) return absl::InvalidArgumentError(absl::StrCat(kernel, " needs ", name, "=SIZE."));
+  return found->second;
+}
+
+std::uint64_t Case::size_or(const std::string& name, std::uint64_t otherwise) const {
+  const auto found = sizes.find(name);
+  return found == sizes.end() ? otherwise : found->second;
+}
 
 namespace {
 
-using cgrt::DeviceBuffer;
-using cgrt::DeviceRef;
-using cgrt::LaunchTarget;
-using cgrt::kernels::DType;
-using cgrt::kernels::RowOp;
+using kernels::DType;
 
-constexpr DeviceRef kDevice(0);
+template <class T>
+std::vector<T> numbers(std::uint64_t count, std::uint32_t seed) {
+  std::vector<T> values(count);
+  std::minstd_rand engine(seed + 1);
+  for (T& value : values) {
+    const auto random = static_cast<std::uint32_t>(engine());
+    if constexpr (sizeof(T) == 2) {
+      value = static_cast<T>(random >> 8 & 0x83ff);  // sign and the lower bits
+    } else {
+      value = static_cast<T>(1 + random % 65536) / static_cast<T>(32768);
+    }
+  }
+  return values;
+}
+
+template <class T>
+absl::StatusOr<DeviceBuffer> upload(StreamRef stream, const std::vector<T>& values) {
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, values.size() * sizeof(T)));
+  CGRT_RETURN_IF_ERROR(copy(stream, buffer.data(), values.data(), buffer.size_bytes()));
+  CGRT_RETURN_IF_ERROR(stream.synchronize());
+  return buffer;
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceBuffer> make_numbers(StreamRef stream, DType type, std::uint64_t count, std::uint32_t seed) {
+  switch (type) {
+    case DType::kFloat32: return upload(stream, numbers<float>(count, seed));
+    case DType::kFloat64: return upload(stream, numbers<double>(count, seed));
+    case DType::kInt32: return upload(stream, numbers<std::int32_t>(count, seed));
+    case DType::kInt64: return upload(stream, numbers<std::int64_t>(count, seed));
+    case DType::kFloat16:
+    case DType::kBFloat16: break;
+  }
+  std::vector<std::uint16_t> bits = numbers<std::uint16_t>(count, seed);
+  for (std::uint16_t& half : bits) {
+    // From one to two, with either sign: ten bits of fraction as fp16, seven as bf16.
+    half = static_cast<std::uint16_t>(type == DType::kFloat16 ? half | 0x3c00 : (half & 0x807f) | 0x3f80);
+  }
+  return upload(stream, bits);
+}
+
+namespace {
+
 constexpr int kLaunches = 20;
 constexpr std::size_t kWorkingSet = std::size_t{512} << 20;
 
-struct Options {
-  std::string kernel = "softmax", type = "float16";
-  std::uint64_t rows = 8192, columns = 4096;
-  bool is_chain = false;
-  int samples = 31;
-};
-
-struct Set {
-  DeviceBuffer out, in;
-};
-
-absl::StatusOr<std::vector<Set>> make_sets(cgrt::StreamRef stream, std::size_t bytes, bool is_chain) {
-  const std::size_t count = is_chain ? 1 : std::clamp<std::size_t>(kWorkingSet / (2 * bytes) + 1, 4, 64);
-  std::vector<Set> sets;
-  for (std::size_t i = 0; i < count; ++i) {
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, bytes));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, DeviceBuffer::create(kDevice, bytes));
-    // Small numbers in every type, and no two neighbours the same bits.
-    std::vector<std::uint32_t> bits(bytes / 4 + 1);
-    std::uint32_t state = 12345 + static_cast<std::uint32_t>(i);
-    for (std::uint32_t& word : bits) {
-      state = state * 1664525 + 1013904223;
-      word = (state & 0x83ff83ff) | 0x3c003c00;  // around one as fp16, tiny steps as bf16 and fp32
-    }
-    CGRT_RETURN_IF_ERROR(cgrt::copy(stream, in.data(), bits.data(), bytes));
-    CGRT_RETURN_IF_ERROR(stream.synchronize());
-    sets.push_back({std::move(out), std::move(in)});
+absl::StatusOr<Work> make_work(const Case& test) {
+  for (const auto make : {make_rows, make_ceiling}) {
+    absl::StatusOr<Work> work = make(test);
+    if (!absl::IsNotFound(work.status())) return work;
   }
-  return sets;
+  return absl::InvalidArgumentError(absl::StrCat("there is no kernel \"", test.kernel, "\"."));
 }
 
-// Puts one launch on one set into the target.
-using Step = std::function<absl::Status(LaunchTarget, const Set&)>;
-
-absl::StatusOr<Step> make_step(const Options& options, std::size_t& bytes) {
-  const DType type = options.type == "float32"   ? DType::kFloat32
-                     : options.type == "float16" ? DType::kFloat16
-                                                 : DType::kBFloat16;
-  bytes = options.rows * options.columns * cgrt::kernels::size_of(type);
-  cgrt::kernels::RowsDesc desc{.type = type, .rows = options.rows, .columns = options.columns};
-  for (const RowOp op : {RowOp::kSoftmax, RowOp::kLogSoftmax, RowOp::kLayerNorm, RowOp::kRmsNorm}) {
-    if (options.kernel == to_string(op)) desc.op = op;
-  }
-  CGRT_ASSIGN_OR_RETURN(const cgrt::kernels::RowsPlan plan, plan_rows(kDevice, desc));
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer made, DeviceBuffer::create(kDevice, options.columns * 4));
-  const auto weights = std::make_shared<DeviceBuffer>(std::move(made));
-  CGRT_ASSIGN_OR_RETURN(cgrt::Stream stream, cgrt::Stream::create(kDevice));
-  CGRT_RETURN_IF_ERROR(cgrt::fill32(stream.ref(), weights->data(), 0x3c003c00, options.columns));
-  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
-  const bool in_place = options.is_chain;
-  return [plan, weights, in_place](LaunchTarget target, const Set& set) {
-    return launch_rows(target, plan,
-                       {.out = in_place ? set.in.data() : set.out.data(),
-                        .in = set.in.data(),
-                        .weight = weights->data(),
-                        .bias = weights->data()});
-  };
-}
-
-absl::StatusOr<cgrt::GraphExec> make_exec(const Step& step, const std::vector<Set>& sets, int launches, bool is_chain) {
-  CGRT_ASSIGN_OR_RETURN(cgrt::Graph graph, cgrt::Graph::create(kDevice));
-  cgrt::Cursor cursor = graph.cursor();
+absl::StatusOr<GraphExec> make_exec(const std::vector<Launch>& sets, int launches, bool is_chain) {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(kDevice));
+  Cursor cursor = graph.cursor();
   const LaunchTarget target = is_chain ? cursor.programmatic() : LaunchTarget(cursor);
-  for (int i = 0; i < launches; ++i)
-    CGRT_RETURN_IF_ERROR(step(target, sets[static_cast<std::size_t>(i) % sets.size()]));
-  return cgrt::instantiate(graph);
+  for (int i = 0; i < launches; ++i) CGRT_RETURN_IF_ERROR(sets[static_cast<std::size_t>(i) % sets.size()](target));
+  return instantiate(graph);
 }
 
-absl::Status measure(const Options& options) {
-  CGRT_ASSIGN_OR_RETURN(cgrt::Stream stream, cgrt::Stream::create(kDevice));
-  CGRT_ASSIGN_OR_RETURN(cgrt::Event begin, cgrt::Event::create(kDevice, cgrt::EventTiming::kEnabled));
-  CGRT_ASSIGN_OR_RETURN(cgrt::Event end, cgrt::Event::create(kDevice, cgrt::EventTiming::kEnabled));
-  std::size_t bytes = 0;
-  CGRT_ASSIGN_OR_RETURN(const Step step, make_step(options, bytes));
-  CGRT_ASSIGN_OR_RETURN(const std::vector<Set> sets, make_sets(stream.ref(), bytes, options.is_chain));
-  const int launches = std::max(kLaunches, options.is_chain ? 0 : static_cast<int>(sets.size()));
-  CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec exec, make_exec(step, sets, launches, options.is_chain));
-  CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec one, make_exec(step, sets, 1, options.is_chain));
-  const auto time = [&](cgrt::GraphExec& timed) -> absl::StatusOr<double> {
+absl::Status measure(const Case& test, int samples) {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
+  CGRT_ASSIGN_OR_RETURN(Event begin, Event::create(kDevice, EventTiming::kEnabled));
+  CGRT_ASSIGN_OR_RETURN(Event end, Event::create(kDevice, EventTiming::kEnabled));
+  CGRT_ASSIGN_OR_RETURN(const Work work, make_work(test));
+  std::vector<Launch> sets;
+  const std::size_t count = test.is_chain ? 1 : std::clamp<std::size_t>(kWorkingSet / work.bytes + 1, 4, 64);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    CGRT_ASSIGN_OR_RETURN(Launch launch, work.make(stream.ref(), i));
+    sets.push_back(std::move(launch));
+  }
+  const int launches = std::max(kLaunches, static_cast<int>(sets.size()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, make_exec(sets, launches, test.is_chain));
+  CGRT_ASSIGN_OR_RETURN(GraphExec one, make_exec(sets, 1, test.is_chain));
+  const auto time = [&](GraphExec& timed) -> absl::StatusOr<double> {
     CGRT_RETURN_IF_ERROR(stream.ref().record(begin.ref()));
     CGRT_RETURN_IF_ERROR(timed.launch(stream.ref()));
     CGRT_RETURN_IF_ERROR(stream.ref().record(end.ref()));
     CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
-    CGRT_ASSIGN_OR_RETURN(const absl::Duration elapsed, cgrt::elapsed_time(begin.ref(), end.ref()));
+    CGRT_ASSIGN_OR_RETURN(const absl::Duration elapsed, elapsed_time(begin.ref(), end.ref()));
     return absl::ToDoubleMicroseconds(elapsed);
   };
-  for (int i = -3; i < options.samples; ++i) {
+  for (int i = -3; i < samples; ++i) {
     CGRT_ASSIGN_OR_RETURN(double microseconds, time(exec));
-    if (options.is_chain) {
+    if (test.is_chain) {
       CGRT_ASSIGN_OR_RETURN(const double first, time(one));
       microseconds = (microseconds - first) / (launches - 1);
     } else {
@@ -128,23 +131,39 @@ absl::Status measure(const Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status parse(const std::string& type, const std::vector<std::string>& sizes, Case& test) {
+  bool is_known = false;
+  for (const DType one :
+       {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64, DType::kInt32, DType::kInt64}) {
+    if (type == to_string(one)) test.type = one, is_known = true;
+  }
+  if (!is_known) return absl::InvalidArgumentError(absl::StrCat("there is no type \"", type, "\"."));
+  for (const std::string& size : sizes) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(size, absl::MaxSplits('=', 1));
+    if (!absl::SimpleAtoi(parts.second, &test.sizes[parts.first])) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", size, "\" is not NAME=SIZE."));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+}  // namespace cgrt::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Device times of one kernel of cgrt: microseconds per launch, one sample a line.", "kernelbench");
-  Options options;
-  app.add_option("--kernel", options.kernel)
-      ->check(CLI::IsMember({"softmax", "log_softmax", "layer_norm", "rms_norm"}))
-      ->capture_default_str();
-  app.add_option("--type", options.type)
-      ->check(CLI::IsMember({"float32", "float16", "bfloat16"}))
-      ->capture_default_str();
-  app.add_option("--rows", options.rows)->capture_default_str();
-  app.add_option("--columns", options.columns)->capture_default_str();
-  app.add_option("--samples", options.samples)->check(CLI::Range(1, 10000))->capture_default_str();
-  app.add_flag("--chain", options.is_chain, "In place, each launch programmatically after the one before");
+  CLI::App app("Device times of one kernel: microseconds per launch, one sample a line.", "kernelbench");
+  cgrt::bench::Case test;
+  std::string type;
+  std::vector<std::string> sizes;
+  int samples = 31;
+  app.add_option("kernel", test.kernel, "For example softmax")->required();
+  app.add_option("type", type, "float32, float16, bfloat16, float64, int32 or int64")->required();
+  app.add_option("sizes", sizes, "For example rows=8192 columns=4096");
+  app.add_option("--samples", samples)->check(CLI::Range(1, 10000))->capture_default_str();
+  app.add_flag("--chain", test.is_chain, "In place, each launch programmatically after the one before");
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = measure(options);
+  absl::Status status = cgrt::bench::parse(type, sizes, test);
+  if (status.ok()) status = cgrt::bench::measure(test, samples);
   if (status.ok()) return 0;
   std::fprintf(stderr, "kernelbench: %s\n", std::string(status.message()).c_str());
   return 2;

@@ -59,7 +59,7 @@ MUTANTS = [
     ("a refused node leaves its kernel without attributes", "graph/nodes.cpp",
      "absl::Cleanup remove = [&] { driver::api().GraphDestroyNode(node); };", "absl::Cleanup remove = [] {};"),
     ("scopes of children are mixed up", "graph/snapshot.cpp", "if (child == position) return &inner;",
-     "return &inner;"),
+     "if (child <= position) return &inner;"),
 ]
 
 

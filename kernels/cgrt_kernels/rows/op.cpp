@@ -127,6 +127,10 @@ absl::StatusOr<RowsPlan> plan_rows(ContextRef context, const RowsDesc& desc) {
     return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", desc.rows, " rows of ", desc.columns,
                                                    " columns; each must be from 1 to ", kMost, "."));
   }
+  if (desc.type != DType::kFloat32 && desc.type != DType::kFloat16 && desc.type != DType::kBFloat16) {
+    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": there is no kernel for ",
+                                                   to_string(desc.type), ", only for float32, float16 and bfloat16."));
+  }
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));

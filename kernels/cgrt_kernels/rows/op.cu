@@ -187,9 +187,8 @@ RowsKernel of_type(DType type, RowRegime regime) {
   switch (type) {
     case DType::kFloat32: return of_regime<kOp, float>(regime);
     case DType::kFloat16: return of_regime<kOp, __half>(regime);
-    case DType::kBFloat16: break;
+    default: return of_regime<kOp, __nv_bfloat16>(regime);  // plan_rows lets no other pass
   }
-  return of_regime<kOp, __nv_bfloat16>(regime);
 }
 
 }  // namespace

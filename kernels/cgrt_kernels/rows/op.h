@@ -28,7 +28,7 @@ constexpr const char* to_string(RowOp op) {
 
 struct RowsDesc {
   RowOp op = RowOp::kSoftmax;
-  DType type = DType::kFloat32;  // of all arrays
+  DType type = DType::kFloat32;  // of all arrays; or float16, bfloat16
   std::uint64_t rows = 0, columns = 0;
   float epsilon = 1e-5f;  // layer_norm and rms_norm
 };

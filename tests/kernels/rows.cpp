@@ -1,0 +1,105 @@
+// softmax, log_softmax, layer_norm and rms_norm, each regime from both sides of its ends.
+#include "cgrt_kernels/rows/rows.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/rows/op_reference.h"
+#include "kernels/support.h"
+
+namespace cgrt::testing {
+namespace {
+
+using kernels::DType;
+using kernels::RowOp;
+using kernels::RowsArgs;
+using kernels::RowsDesc;
+using kernels::RowsPlan;
+using kernels::size_of;
+
+enum class Variant { kPlain, kInPlace, kMisaligned, kNoWeights };
+const char* to_string(Variant variant) {
+  switch (variant) {
+    case Variant::kPlain: return "";
+    case Variant::kInPlace: return " in place";
+    case Variant::kMisaligned: return " misaligned";
+    case Variant::kNoWeights: return " without weights";
+  }
+  return "";
+}
+
+// Rounding of the result, and of a sum of `columns` floats. A norm of values around 0.5 subtracts
+// their mean, so what is left near 0 has the rounding of the values.
+bool is_close(RowOp op, DType type, double expected, double found) {
+  const double rounding = type == DType::kFloat32 ? 1e-5 : type == DType::kFloat16 ? 1.0 / 1024 : 1.0 / 128;
+  const double smallest = op == RowOp::kLayerNorm ? 1e-6 : type == DType::kFloat16 ? 6e-8 : 1e-9;
+  return std::isfinite(found) && std::abs(found - expected) <= rounding * (std::abs(expected) + 1e-3) + smallest;
+}
+
+absl::Status check(const RowsDesc& desc, Variant variant) {
+  const std::size_t size = size_of(desc.type), count = desc.rows * desc.columns;
+  const std::size_t shift = variant == Variant::kMisaligned ? size : 0;
+  const bool is_in_place = variant == Variant::kInPlace, is_weighted = variant != Variant::kNoWeights;
+  const Bytes x = random_elements(desc.type, count, 0.5, 3, 1),
+              weight = random_elements(desc.type, desc.columns, 1, 1, 2),
+              bias = random_elements(desc.type, desc.columns, 0, 1, 3);
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  RowsArgs args;
+  if (is_in_place) {
+    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(x, shift));
+    args.in = args.out;
+  } else {
+    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(x.size(), shift));
+    CGRT_ASSIGN_OR_RETURN(args.in, trial.input(x, shift));
+  }
+  if (is_weighted) {
+    CGRT_ASSIGN_OR_RETURN(args.weight, trial.input(weight));
+    CGRT_ASSIGN_OR_RETURN(args.bias, trial.input(bias));
+  }
+  CGRT_ASSIGN_OR_RETURN(const RowsPlan plan, kernels::plan_rows(kDevice, desc));
+  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_rows(target, plan, args); }));
+
+  const Bytes y = trial.found(args.out);
+  const std::vector<double> w = to_doubles(desc.type, weight), b = to_doubles(desc.type, bias);
+  for (std::uint64_t row = 0; row < desc.rows; ++row) {
+    std::vector<double> expected = to_doubles(desc.type, x, row * desc.columns, desc.columns);
+    kernels::row_reference(desc.op, expected, is_weighted ? w.data() : nullptr, is_weighted ? b.data() : nullptr,
+                           static_cast<double>(desc.epsilon));
+    const std::vector<double> found = to_doubles(desc.type, y, row * desc.columns, desc.columns);
+    for (std::uint64_t i = 0; i < desc.columns; ++i) {
+      if (is_close(desc.op, desc.type, expected[i], found[i])) continue;
+      return absl::InternalError(
+          absl::StrCat("row ", row, " column ", i, ": expected ", expected[i], ", found ", found[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct Matrix {
+  std::uint64_t rows, columns;
+};
+constexpr Matrix kMatrices[] = {{1, 1},      {3, 7},      {5, 111},      {7, 8},       {9, 128},    {4, 256},
+                                {33, 264},   {6, 512},    {2, 520},      {6, 1000},    {201, 1024}, {5, 1032},
+                                {150, 1032}, {1, 4096},   {300, 4096},   {3, 4097},    {2, 5120},   {140, 5120},
+                                {3, 8192},   {133, 8192}, {1, 16384},    {133, 16384}, {2, 32768},  {133, 32768},
+                                {1, 128256}, {2, 131072}, {133, 131072}, {1, 151936},  {1, 262144}, {2, 50257}};
+
+}  // namespace
+
+void check_rows(Report& report) {
+  for (const RowOp op : {RowOp::kSoftmax, RowOp::kLogSoftmax, RowOp::kLayerNorm, RowOp::kRmsNorm}) {
+    for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+      for (const auto& [rows, columns] : kMatrices) {
+        if (report.is_simulated() && rows * columns > 1 << 18) continue;  // one host body serves all shapes
+        for (const Variant variant : {Variant::kPlain, Variant::kInPlace, Variant::kMisaligned, Variant::kNoWeights}) {
+          if (variant != Variant::kPlain && rows * columns > 1 << 21) continue;
+          report.check(absl::StrCat(to_string(op), " ", to_string(type), " ", rows, "x", columns, to_string(variant)),
+                       check({op, type, rows, columns}, variant));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace cgrt::testing

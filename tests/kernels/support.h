@@ -1,0 +1,84 @@
+// What the families' tests share: elements as doubles, and a launch tried on every target.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/cgrt.h"
+#include "cgrt_kernels/common/dtype.h"
+
+namespace cgrt::testing {
+
+inline constexpr DeviceRef kDevice(0);
+
+using Bytes = std::vector<unsigned char>;
+
+void write_element(kernels::DType type, unsigned char* to, double value);
+double read_element(kernels::DType type, const unsigned char* from);
+
+// Normally distributed, rounded to the type.
+Bytes random_elements(kernels::DType type, std::uint64_t count, double mean, double deviation, std::uint32_t seed);
+Bytes to_elements(kernels::DType type, const std::vector<double>& values);
+std::vector<double> to_doubles(kernels::DType type, const Bytes& bytes);
+std::vector<double> to_doubles(kernels::DType type, const Bytes& bytes, std::uint64_t first, std::uint64_t count);
+
+// Arrays in device memory, each between guards, and a launch that is tried on them eagerly, captured
+// and explicitly. Arrays have their first bytes again before each try.
+class Trial {
+ public:
+  static absl::StatusOr<Trial> create();
+
+  // `shift` bytes behind an address that is aligned to 256. What is not for writing must stay as it is.
+  absl::StatusOr<void*> input(const Bytes& bytes, std::size_t shift = 0) { return add(bytes, shift, false); }
+  absl::StatusOr<void*> output(const Bytes& bytes, std::size_t shift = 0) { return add(bytes, shift, true); }
+  // Poison before each try.
+  absl::StatusOr<void*> output(std::size_t bytes, std::size_t shift = 0);
+
+  // Fails when a launch fails, when targets give different bits, and when bytes outside of outputs change.
+  absl::Status run(absl::FunctionRef<absl::Status(LaunchTarget)> step);
+
+  // After run.
+  Bytes found(const void* data) const;
+
+  StreamRef stream() const { return stream_.ref(); }
+
+ private:
+  struct Array {
+    DeviceBuffer buffer;
+    std::size_t begin, size;  // of the array in the buffer
+    bool is_output;
+    Bytes before, after;  // of the whole buffer
+  };
+
+  explicit Trial(Stream stream) : stream_(std::move(stream)) {}
+  absl::StatusOr<void*> add(const Bytes& bytes, std::size_t shift, bool is_output);
+  absl::StatusOr<std::vector<Bytes>> attempt(absl::FunctionRef<absl::Status()> start);
+
+  Stream stream_;
+  std::vector<Array> arrays_;
+};
+
+// Counts, and prints what fails.
+class Report {
+ public:
+  explicit Report(bool is_simulated) : is_simulated_(is_simulated) {}
+  void check(const std::string& name, const absl::Status& status);
+  bool is_simulated() const { return is_simulated_; }  // big shapes may then be left out
+  int passed() const { return passed_; }
+  int failed() const { return failed_; }
+
+ private:
+  bool is_simulated_;
+  int passed_ = 0, failed_ = 0;
+};
+
+// The families.
+void check_rows(Report& report);
+
+}  // namespace cgrt::testing
