@@ -35,9 +35,11 @@ __device__ __forceinline__ void pack_into(float4& pack, const float (&values)[4]
   pack = {values[0], values[1], values[2], values[3]};
 }
 
+// Eight halves. Words, not the pairs that they are: assigning a __half2 calls a function of its own, and
+// the compiler then loads and stores 4 bytes at a time.
 template <class Pair>
-struct alignas(16) Pairs {
-  Pair pair[4];
+struct Pairs {
+  uint4 words;
 };
 
 __device__ __forceinline__ float2 to_float2(__half2 pair) { return __half22float2(pair); }
@@ -49,16 +51,29 @@ __device__ __forceinline__ void from_float2(__nv_bfloat162& pair, float2 values)
 
 template <class Pair>
 __device__ __forceinline__ void unpack(const Pairs<Pair>& pack, float (&values)[8]) {
+  const unsigned words[4] = {pack.words.x, pack.words.y, pack.words.z, pack.words.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const float2 two = to_float2(pack.pair[i]);
+    const float2 two = to_float2(reinterpret_cast<const Pair&>(words[i]));
     values[2 * i] = two.x, values[2 * i + 1] = two.y;
   }
 }
 template <class Pair>
 __device__ __forceinline__ void pack_into(Pairs<Pair>& pack, const float (&values)[8]) {
+  unsigned words[4];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) from_float2(pack.pair[i], {values[2 * i], values[2 * i + 1]});
+  for (int i = 0; i < 4; ++i) from_float2(reinterpret_cast<Pair&>(words[i]), {values[2 * i], values[2 * i + 1]});
+  pack.words = {words[0], words[1], words[2], words[3]};
+}
+
+// A pack of one element.
+template <class T>
+__device__ __forceinline__ void unpack(const T& element, float (&values)[1]) {
+  values[0] = to_float(element);
+}
+template <class T>
+__device__ __forceinline__ void pack_into(T& element, const float (&values)[1]) {
+  element = from_float<T>(values[0]);
 }
 
 template <class T>

@@ -28,22 +28,23 @@ struct Machine {
   bool has_clusters;
 };
 
-bool is_norm(RowOp op) { return op == RowOp::kLayerNorm || op == RowOp::kRmsNorm; }
-
 std::uint32_t ceil_divide(std::uint64_t a, std::uint64_t b) { return static_cast<std::uint32_t>((a - 1) / b + 1); }
+
+bool is_norm(RowOp op) { return op == RowOp::kLayerNorm || op == RowOp::kRmsNorm; }
 
 Shape any_shape(const RowsDesc& desc) {
   const auto rows = static_cast<std::uint32_t>(desc.rows);
   return {RowRegime::kAny, {.grid = rows, .block = std::min(kMostThreads, ceil_divide(desc.columns, kWarp) * kWarp)}};
 }
 
-// Blocks that share a row of which each thread keeps `per_thread` elements; false when that takes more
-// than a cluster can have.
-bool share_among_blocks(const Machine& machine, const RowsDesc& desc, std::uint32_t per_thread, Shape& shape) {
+// Blocks of at most `most` threads that share a row of which each thread keeps `per_thread` elements;
+// false when that takes more than a cluster can have.
+bool share_among_blocks(const Machine& machine, const RowsDesc& desc, RowRegime regime, std::uint32_t per_thread,
+                        std::uint32_t most, Shape& shape) {
   const std::uint32_t threads = ceil_divide(desc.columns, per_thread);
-  const std::uint32_t blocks = std::bit_ceil(ceil_divide(threads, kMostThreads));
+  const std::uint32_t blocks = std::bit_ceil(ceil_divide(threads, most));
   if (blocks > (machine.has_clusters ? kMostBlocks : 1) || desc.rows * blocks > kMost) return false;
-  shape.regime = per_thread == 8 ? RowRegime::kBlock8 : RowRegime::kBlock32;
+  shape.regime = regime;
   shape.config = {.grid = static_cast<std::uint32_t>(desc.rows) * blocks,
                   .block = ceil_divide(ceil_divide(threads, blocks), kWarp) * kWarp};
   shape.config.attributes.cluster = blocks;
@@ -58,8 +59,8 @@ absl::StatusOr<Shape> warp_shape(const Machine& machine, const RowsDesc& desc) {
                                               : RowRegime::kWarp32;
   shape.config.block = kWarps * kWarp;
   shape.config.grid = ceil_divide(desc.rows, kWarps);
-  if (!is_norm(desc.op) || size_of(desc.type) != 2) return shape;
-  // Weights are held from row to row: no more warps than run at once.
+  if (desc.op != RowOp::kLayerNorm || size_of(desc.type) != 2) return shape;
+  // It gains from weights that are held from row to row: no more warps than run at once.
   const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
   CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, shape.config.block, 0));
   shape.config.grid =
@@ -67,45 +68,58 @@ absl::StatusOr<Shape> warp_shape(const Machine& machine, const RowsDesc& desc) {
   return shape;
 }
 
-// As many blocks or clusters as run at once, with as many rows on their way as shared memory holds.
-absl::Status stream_rows(const Machine& machine, const RowsDesc& desc, Shape& shape) {
-  constexpr std::uint32_t kLanding = 200 * 1024;  // bytes of a multiprocessor's shared memory for rows
-  shape.regime = RowRegime::kStream32;
+// Blocks that stay, each with its share of a row and of the rows after it in shared memory.
+absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc) {
+  constexpr std::uint32_t kLanding = 223 * 1024;  // bytes of a multiprocessor's shared memory for rows
+  constexpr std::uint32_t kMostShare = kStreamWarps * kWarp * kStreamPacks * 16;
+  const std::uint64_t bytes = desc.columns * size_of(desc.type);
+  const std::uint32_t blocks = std::bit_ceil(ceil_divide(bytes, kMostShare));
+  const std::uint32_t packs = ceil_divide(bytes / 16, blocks), share = packs * 16;
+  const std::uint32_t held = desc.op == RowOp::kLayerNorm ? share : 0;  // the bias
+  Shape shape;
+  shape.regime = RowRegime::kStream;
   LaunchConfig& config = shape.config;
-  const std::uint32_t blocks = config.attributes.cluster.x;
-  const std::uint32_t share = ceil_divide(desc.columns * size_of(desc.type) / 16, blocks) * 16;
+  config.block = ceil_divide(ceil_divide(packs, kStreamPacks), kWarp) * kWarp;
+  config.attributes.cluster = blocks;
+  config.shared_bytes = held + std::min((kLanding - held) / share, static_cast<std::uint32_t>(kMostStages)) * share;
   const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
-  CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, config.block, 0));
-  const auto per_sm = std::min(static_cast<std::uint32_t>(fill.blocks_per_sm), std::max(kLanding / (2 * share), 1u));
-  const std::uint32_t stages = std::clamp(kLanding / (per_sm * share), 1u, static_cast<std::uint32_t>(kMostStages));
-  config.shared_bytes = stages * share;
   CGRT_RETURN_IF_ERROR(set_max_shared_bytes(kernel, machine.device, config.shared_bytes));
-  std::uint32_t at_once = machine.sms * per_sm;
+  std::uint32_t at_once = machine.sms;
   if (blocks > 1) {
     CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
                                                                   config.block, config.shared_bytes));
     at_once = static_cast<std::uint32_t>(clusters);
   }
   config.grid = std::min(std::max(at_once, 1u), static_cast<std::uint32_t>(desc.rows)) * blocks;
-  return absl::OkStatus();
+  return shape;
 }
 
-// Measured on an H200.
-bool gains_from_streams(const RowsDesc& desc) {
-  const bool is_long = desc.columns * size_of(desc.type) >= 64 * 1024;
-  if (desc.type == DType::kFloat32) return is_long && desc.op == RowOp::kRmsNorm;
-  return is_long || desc.op == RowOp::kLayerNorm;
-}
-
+// What is shortest on an H200, where it was measured.
 absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc) {
   if (desc.columns <= 32 * kWarp) return warp_shape(machine, desc);
+  const bool is_half = size_of(desc.type) == 2, is_layer_norm = desc.op == RowOp::kLayerNorm;
+  const std::uint64_t bytes = desc.columns * size_of(desc.type);
+  const bool is_long = bytes >= 64 * 1024, has_many = desc.rows > machine.sms;
+  const auto share = [&](RowRegime regime, std::uint32_t per_thread, std::uint32_t most, Shape& shape) {
+    return share_among_blocks(machine, desc, regime, per_thread, most, shape);
+  };
   Shape shape;
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
-  if (desc.rows <= machine.sms && share_among_blocks(machine, desc, 8, shape)) return shape;
-  if (!share_among_blocks(machine, desc, 32, shape)) return any_shape(desc);
-  if (machine.has_clusters && desc.rows > machine.sms && gains_from_streams(desc))
-    CGRT_RETURN_IF_ERROR(stream_rows(machine, desc, shape));
-  return shape;
+  if (!has_many && share(RowRegime::kBlock8, 8, kMostThreads, shape)) return shape;
+  const bool gains_from_streams = is_layer_norm || (desc.op == RowOp::kRmsNorm && !is_half);
+  if (has_many && is_long && bytes <= 128 * 1024 && gains_from_streams && machine.has_clusters) {
+    return stream_shape(machine, desc);
+  }
+  if (!is_half && is_layer_norm && !is_long && share(RowRegime::kBlock16, 16, kMostThreads, shape)) return shape;
+  // Its threads have more than 64 registers: small blocks waste less of a multiprocessor.
+  if (is_half && is_layer_norm && is_long && share(RowRegime::kBlock64, 64, kMostThreads / 2, shape)) return shape;
+  if (is_half && (is_long || !is_norm(desc.op)) && share(RowRegime::kBlock64, 64, kMostThreads, shape)) return shape;
+  return share(RowRegime::kBlock32, 32, kMostThreads, shape) ? shape : any_shape(desc);
+}
+
+Shape element_shape(const Machine& machine, const RowsDesc& desc) {
+  Shape shape;
+  return share_among_blocks(machine, desc, RowRegime::kElements16, 16, kMostThreads, shape) ? shape : any_shape(desc);
 }
 
 absl::Status check_pointer(const RowsDesc& desc, const char* name, const void* pointer, bool may_be_null) {
@@ -135,13 +149,13 @@ absl::StatusOr<RowsPlan> plan_rows(ContextRef context, const RowsDesc& desc) {
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
   const Machine machine{context, device, static_cast<std::uint32_t>(sms), has_clusters != 0};
-  const Shape any = any_shape(desc);
+  const Shape any = element_shape(machine, desc);
   Shape shape = any;
   if (desc.columns * size_of(desc.type) % 16 == 0) {
     CGRT_ASSIGN_OR_RETURN(shape, packed_shape(machine, desc));
   }
   return RowsPlan{desc, rows_kernel(desc.op, desc.type, shape.regime), shape.config,
-                  rows_kernel(desc.op, desc.type, RowRegime::kAny), any.config};
+                  rows_kernel(desc.op, desc.type, any.regime), any.config};
 }
 
 absl::Status launch_rows(LaunchTarget target, const RowsPlan& plan, const RowsArgs& args) {

@@ -9,65 +9,72 @@
 namespace cgrt::kernels {
 namespace {
 
-// The part of the weights that begins at pack `begin`; ones when there are none.
+// Two blocks of 512 threads for a multiprocessor, if 64 registers are enough for a thread.
+template <RowOp kOp, class T, int kFloats, int kSize>
+constexpr int kLeastBlocks = kOp == RowOp::kLayerNorm && (kSize == 1 || kFloats * sizeof(T) == 128) ? 1 : 2;
+
+// The weights at `weight`; ones when there are none.
 template <class Part>
-__device__ __forceinline__ void load_weights(Part& weights, const void* weight, std::uint32_t begin,
-                                             std::uint32_t thread, std::uint32_t threads, std::uint32_t count) {
+__device__ __forceinline__ void load_weights(Part& weights, const void* weight, const typename Part::Where& place) {
   if (weight != nullptr) {
-    weights.load(static_cast<const typename Part::Pack*>(weight) + begin, thread, threads, count);
+    weights.load(static_cast<const typename Part::Pack*>(weight), place);
   } else {
     weights.fill(1);
   }
 }
 
-// Each group of threads takes a row at a time, read once: kFloats of it are in the registers of each
-// thread. 16-bit weights are held there from row to row.
-template <RowOp kOp, class T, class Group, int kFloats>
-__global__ void __launch_bounds__(std::is_same_v<Group, WarpPerRow> ? 128 : 512,
-                                  std::is_same_v<Group, WarpPerRow> ? 4 : 1)
+// Each group of threads takes a row, warps one after the other, read once: kFloats of it are in the registers of each
+// thread. 16-bit weights are asked for together with the row where there are registers for both.
+template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
+__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, T, kFloats, kSize>)
     rows_in_registers(void* out, const void* in, const void* weight, const void* bias, float epsilon,
                       std::uint32_t rows, std::uint32_t columns) {
-  constexpr int kPacks = kFloats / kPackSize<T>;
-  constexpr bool kHeld = sizeof(T) == 2 && !kIsSoftmax<kOp>;
-  using Part = RowPart<T, kPacks>;
+  using Part = RowPart<T, kFloats / kSize, kSize>;
   using Pack = typename Part::Pack;
+  constexpr bool kHeld = Part::kIsHalves && !kIsSoftmax<kOp> && kFloats <= 32;
   Group group;
-  const std::uint32_t thread = group.thread(), threads = group.threads(), packs = columns / kPackSize<T>;
+  const typename Part::Where place(group.thread(), columns / kSize);
   wait_for_predecessors();
   let_dependents_start();
   Part weights;
-  if constexpr (kHeld) load_weights(weights, weight, 0, thread, threads, packs);
-  for (std::uint32_t row = group.row(); row < rows; row += group.rows(), group.turn ^= 1) {
-    const std::uint64_t first = std::uint64_t{row} * packs;
+  if constexpr (kHeld) load_weights(weights, weight, place);
+  const auto work = [&](std::uint32_t row) {
+    const std::uint64_t first = std::uint64_t{row} * place.count;
     Part x;
-    x.load(static_cast<const Pack*>(in) + first, thread, threads, packs);
-    finish_row<kOp, T, kPacks, kHeld>(group, x, weights, static_cast<const Pack*>(weight),
-                                      static_cast<const Pack*>(bias), epsilon, columns, static_cast<Pack*>(out) + first,
-                                      thread, threads, packs);
+    x.load(static_cast<const Pack*>(in) + first, place);
+    const RowFacts facts = reduce_row<kOp>(group, x, place, epsilon, columns);
+    write_row<kOp>(facts, x, kHeld ? &weights : nullptr, static_cast<const Pack*>(weight),
+                   static_cast<const Pack*>(bias), static_cast<Pack*>(out) + first, place);
+  };
+  if constexpr (Group::kIsWarp) {
+    for (std::uint32_t row = group.row(); row < rows; row += group.rows()) work(row);
+  } else {
+    work(group.row());
+    group.leave();
   }
-  group.leave();
 }
 
 // A block, or a cluster of blocks, takes a row at a time. Each block's share of the next rows is on its
 // way into shared memory meanwhile, by bulk copies, so that memory is busy while threads wait for each
-// other. As many rows ahead as the launch has shared memory for.
-template <RowOp kOp, class T, int kFloats>
-__global__ void __launch_bounds__(512) rows_streamed(void* out, const void* in, const void* weight, const void* bias,
-                                                     float epsilon, std::uint32_t rows, std::uint32_t columns) {
+// other; weights stay in registers and the bias in shared memory.
+template <RowOp kOp, class T>
+__global__ void __launch_bounds__(32 * kStreamWarps)
+    rows_streamed(void* out, const void* in, const void* weight, const void* bias, float epsilon, std::uint32_t rows,
+                  std::uint32_t columns) {
 #if __CUDA_ARCH__ >= 900
-  constexpr int kPacks = kFloats / kPackSize<T>;
-  using Part = RowPart<T, kPacks>;
+  using Part = RowPart<T, kStreamPacks, kPackSize<T>>;
   using Pack = typename Part::Pack;
-  extern __shared__ __align__(128) unsigned char landing[];
+  extern __shared__ __align__(128) unsigned char shared[];
   __shared__ BulkBarrier landed[kMostStages];
-  BlocksPerRow group;
-  const std::uint32_t blocks = group.blocks(), packs = columns / kPackSize<T>;
-  const std::uint32_t share = (packs + blocks - 1) / blocks, begin = group.block() * share;
-  const std::uint32_t count = min(share, packs - begin);
-  const std::uint32_t stages = dynamic_shared_bytes() / (share * 16);
-  const auto stage = [&](std::uint32_t s) { return reinterpret_cast<Pack*>(landing) + s * share; };
+  BlocksPerRow<kStreamWarps> group;
+  const std::uint32_t packs = columns / kPackSize<T>, share = (packs + group.blocks() - 1) / group.blocks();
+  const std::uint32_t begin = group.block() * share, count = min(share, packs - begin);
+  const typename Part::Where place(threadIdx.x, count);
+  auto* const held_bias = reinterpret_cast<Pack*>(shared);
+  Pack* const landing = held_bias + (kOp == RowOp::kLayerNorm ? share : 0);
+  const std::uint32_t stages = dynamic_shared_bytes() / (share * 16) - (kOp == RowOp::kLayerNorm ? 1 : 0);
   const auto fetch = [&](std::uint32_t s, std::uint64_t row) {
-    landed[s].expect_bulk(stage(s), static_cast<const Pack*>(in) + row * packs + begin, count * 16);
+    landed[s].expect_bulk(landing + s * share, static_cast<const Pack*>(in) + row * packs + begin, count * 16);
   };
 
   if (threadIdx.x == 0) {
@@ -80,22 +87,30 @@ __global__ void __launch_bounds__(512) rows_streamed(void* out, const void* in, 
     std::uint64_t row = group.row();
     for (std::uint32_t s = 0; s < stages && row < rows; ++s, row += group.rows()) fetch(s, row);
   }
-  constexpr bool kHeld = !kIsSoftmax<kOp>;
   Part weights;
-  if constexpr (kHeld) load_weights(weights, weight, begin, threadIdx.x, blockDim.x, count);
+  if constexpr (!kIsSoftmax<kOp>) {
+    load_weights(weights, weight != nullptr ? static_cast<const Pack*>(weight) + begin : nullptr, place);
+  }
+  if (kOp == RowOp::kLayerNorm) {  // each thread reads back what it has written itself
+    for (int p = 0; p < kStreamPacks; ++p) {
+      if (!place.has(p)) continue;
+      held_bias[place.of(p)] = bias != nullptr ? static_cast<const Pack*>(bias)[begin + place.of(p)] : Pack{};
+    }
+  }
 
   std::uint32_t s = 0, phase = 0;
   for (std::uint64_t row = group.row(); row < rows; row += group.rows(), group.turn ^= 1) {
     landed[s].wait(phase);
     Part x;
-    x.load(stage(s), threadIdx.x, blockDim.x, count);
-    __syncthreads();  // all have read, so the place is free for the row after the next ones
+    x.load(landing + s * share, place);
+    const RowFacts facts = reduce_row<kOp>(group, x, place, epsilon, columns);
+    // All have read the stage before any knew the sum: it is free for the row after the next ones.
     const std::uint64_t next = row + std::uint64_t{stages} * group.rows();
     if (threadIdx.x == 0 && next < rows) fetch(s, next);
     if (++s == stages) s = 0, phase ^= 1;
-    finish_row<kOp, T, kPacks, kHeld>(
-        group, x, weights, nullptr, bias != nullptr ? static_cast<const Pack*>(bias) + begin : nullptr, epsilon,
-        columns, static_cast<Pack*>(out) + row * packs + begin, threadIdx.x, blockDim.x, count);
+    write_row<kOp>(facts, x, kIsSoftmax<kOp> ? nullptr : &weights, nullptr,
+                   kOp == RowOp::kLayerNorm ? held_bias : nullptr, static_cast<Pack*>(out) + row * packs + begin,
+                   place);
   }
   group.leave();
 #endif
@@ -105,7 +120,7 @@ __global__ void __launch_bounds__(512) rows_streamed(void* out, const void* in, 
 template <RowOp kOp, class T>
 __global__ void __launch_bounds__(512) rows_any(void* out, const void* in, const void* weight, const void* bias,
                                                 float epsilon, std::uint32_t, std::uint32_t columns) {
-  const BlocksPerRow group;
+  BlocksPerRow<16> group;
   const T* const x = static_cast<const T*>(in) + std::uint64_t{blockIdx.x} * columns;
   T* const y = static_cast<T*>(out) + std::uint64_t{blockIdx.x} * columns;
   wait_for_predecessors();
@@ -114,7 +129,7 @@ __global__ void __launch_bounds__(512) rows_any(void* out, const void* in, const
   if constexpr (kIsSoftmax<kOp>) {
     MaxSum mine{-INFINITY, 0.0f};
     for (std::uint32_t i = threadIdx.x; i < columns; i += blockDim.x) mine = merge(mine, MaxSum{to_float(x[i]), 1.0f});
-    const MaxSum all = group.reduce<0>(mine);
+    const MaxSum all = group.reduce(mine);
     shift = kOp == RowOp::kSoftmax ? -finite_or_zero(all.most) : -all.most - logf(all.sum);
     scale = 1 / all.sum;
   } else {
@@ -122,14 +137,15 @@ __global__ void __launch_bounds__(512) rows_any(void* out, const void* in, const
     if constexpr (kOp == RowOp::kLayerNorm) {
       float sum = 0;
       for (std::uint32_t i = threadIdx.x; i < columns; i += blockDim.x) sum += to_float(x[i]);
-      shift = -group.reduce<0>(sum) * share;
+      shift = -group.reduce(sum) * share;
     }
     float squares = 0;
+    group.turn ^= 1;
     for (std::uint32_t i = threadIdx.x; i < columns; i += blockDim.x) {
       const float value = to_float(x[i]) + shift;
       squares += value * value;
     }
-    scale = rsqrtf(group.reduce<1>(squares) * share + epsilon);
+    scale = rsqrtf(group.reduce(squares) * share + epsilon);
   }
 
   for (std::uint32_t i = threadIdx.x; i < columns; i += blockDim.x) {
@@ -174,9 +190,17 @@ RowsKernel of_regime(RowRegime regime) {
     case RowRegime::kWarp8: return with_host_body<rows_in_registers<kOp, T, WarpPerRow, 8>, kOp, T>();
     case RowRegime::kWarp16: return with_host_body<rows_in_registers<kOp, T, WarpPerRow, 16>, kOp, T>();
     case RowRegime::kWarp32: return with_host_body<rows_in_registers<kOp, T, WarpPerRow, 32>, kOp, T>();
-    case RowRegime::kBlock8: return with_host_body<rows_in_registers<kOp, T, BlocksPerRow, 8>, kOp, T>();
-    case RowRegime::kBlock32: return with_host_body<rows_in_registers<kOp, T, BlocksPerRow, 32>, kOp, T>();
-    case RowRegime::kStream32: return with_host_body<rows_streamed<kOp, T, 32>, kOp, T>();
+    case RowRegime::kBlock8: return with_host_body<rows_in_registers<kOp, T, BlocksPerRow<16>, 8>, kOp, T>();
+    case RowRegime::kBlock16:
+      if constexpr (kOp == RowOp::kLayerNorm && sizeof(T) == 4)
+        return with_host_body<rows_in_registers<kOp, T, BlocksPerRow<16>, 16>, kOp, T>();
+      break;
+    case RowRegime::kBlock32: return with_host_body<rows_in_registers<kOp, T, BlocksPerRow<16>, 32>, kOp, T>();
+    case RowRegime::kBlock64:
+      if constexpr (sizeof(T) == 2) return with_host_body<rows_in_registers<kOp, T, BlocksPerRow<16>, 64>, kOp, T>();
+      break;
+    case RowRegime::kElements16: return with_host_body<rows_in_registers<kOp, T, BlocksPerRow<16>, 16, 1>, kOp, T>();
+    case RowRegime::kStream: return with_host_body<rows_streamed<kOp, T>, kOp, T>();
     case RowRegime::kAny: break;
   }
   return with_host_body<rows_any<kOp, T>, kOp, T>();

@@ -43,22 +43,26 @@ struct RowsArgs {
   const void* bias = nullptr;
 };
 
-// How the threads share a row.
+// How the threads share a row. kBlock16 is there for fp32 layer_norm only, kBlock64 for 16-bit types.
 enum class RowRegime : std::uint8_t {
   kWarp8,  // a warp per row; each thread keeps that many floats in registers
   kWarp16,
   kWarp32,
   kBlock8,  // a block per row, or a cluster of blocks
+  kBlock16,
   kBlock32,
-  kStream32,  // the same for many rows, the next ones fetched meanwhile
-  kAny,       // a block per row that reads it more than once, element by element: any length and alignment
+  kBlock64,
+  kElements16,  // the same element by element: any length and alignment
+  kStream,      // the same for many rows, the next ones fetched meanwhile
+  kAny,         // a block per row that reads it more than once, element by element
 };
 
 // out, in, weight, bias, epsilon, rows, columns
 using RowsKernel = Kernel<void*, const void*, const void*, const void*, float, std::uint32_t, std::uint32_t>;
 
-// Rows that may be on their way at once in the streamed regimes.
-inline constexpr int kMostStages = 8;
+// The streamed regime: rows that may be on their way at once, warps of a block, packs of a row that a
+// thread has.
+inline constexpr int kMostStages = 8, kStreamWarps = 32, kStreamPacks = 4;
 
 // The device code of an operation (op.cu).
 RowsKernel rows_kernel(RowOp op, DType type, RowRegime regime);

@@ -45,24 +45,43 @@ __device__ __forceinline__ Value reduce_warp(Value value) {
   return value;
 }
 
-inline constexpr int kMostWarps = 16;  // of a block
+// Of a part of a row: how many elements, their mean, and the sum of their squared deviations from it
+// (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+// variances", 1979).
+struct Moments {
+  float count, mean, squares;
+};
+__device__ __forceinline__ Moments none(Moments) { return {0.0f, 0.0f, 0.0f}; }
+__device__ __forceinline__ Moments merge(Moments a, Moments b) {
+  if (b.count == 0) return a;
+  const float count = a.count + b.count, away = b.mean - a.mean, share = b.count / count;
+  return {count, a.mean + away * share, a.squares + b.squares + away * away * a.count * share};
+}
+// Of the parts that the lanes of a warp have, which are `count` elements together.
+__device__ __forceinline__ Moments join_warp(Moments part, float count) {
+  const float mean = reduce_warp(part.count * part.mean) / count, away = part.mean - mean;
+  return {count, mean, reduce_warp(part.squares + part.count * away * away)};
+}
 
 // The threads that share a row.
 struct WarpPerRow {
-  std::uint32_t turn = 0;  // as below; warps need none
+  static constexpr int kMostThreads = 128;  // of a block
+  static constexpr bool kIsWarp = true;
   __device__ std::uint32_t row() const { return blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; }
   __device__ std::uint32_t rows() const { return gridDim.x * (blockDim.x / 32); }  // that are worked on at once
   __device__ std::uint32_t thread() const { return threadIdx.x % 32; }
-  __device__ std::uint32_t threads() const { return 32; }
-  template <int kNth, class Value>
+  template <class Value>
   __device__ Value reduce(Value mine) const {
     return reduce_warp(mine);
   }
-  __device__ void leave() const {}
+  __device__ Moments join(Moments of_warp, float) const { return of_warp; }
 };
 
 // A block, or a cluster of blocks, which read each other's partial results.
+template <int kMostWarps>
 struct BlocksPerRow {
+  static constexpr int kMostThreads = 32 * kMostWarps;
+  static constexpr bool kIsWarp = false;
 #if __CUDA_ARCH__ >= 900
   __device__ std::uint32_t blocks() const { return cooperative_groups::cluster_group::num_blocks(); }
   __device__ std::uint32_t block() const { return cooperative_groups::cluster_group::block_rank(); }
@@ -94,43 +113,69 @@ struct BlocksPerRow {
   __device__ std::uint32_t row() const { return blockIdx.x / blocks(); }
   __device__ std::uint32_t rows() const { return gridDim.x / blocks(); }
   __device__ std::uint32_t thread() const { return block() * blockDim.x + threadIdx.x; }
-  __device__ std::uint32_t threads() const { return blocks() * blockDim.x; }
 
-  // 0 and 1 in turn from row to row: a slow block may still read what the others left for the row before.
+  // 0 and 1 in turn from row to row: a slow block may still read what the others left for the row
+  // before. One of these for each row: the places of two would be the same.
   std::uint32_t turn = 0;
-
-  // kNth: the reductions of a row have places of their own, too.
-  template <int kNth, class Value>
+  template <class Value>
   __device__ Value reduce(Value mine) const {
+    return reduce_warp(gather(reduce_warp(mine)));
+  }
+  __device__ Moments join(Moments of_warp, float count) const { return join_warp(gather(of_warp), count); }
+
+ private:
+  // What the warps of all blocks have, spread over the lanes of each.
+  template <class Value>
+  __device__ Value gather(Value of_warp) const {
     __shared__ Value partials[2][kMostWarps];
     Value* const partial = partials[turn];
     const std::uint32_t lane = threadIdx.x % 32, warps = blockDim.x / 32;
-    mine = reduce_warp(mine);
-    if (lane == 0) partial[threadIdx.x / 32] = mine;
+    if (lane == 0) partial[threadIdx.x / 32] = of_warp;
     synchronize();
-    Value value = none(mine);
+    Value value = none(of_warp);
     for (std::uint32_t from = lane / kMostWarps; from < blocks(); from += 32 / kMostWarps) {
       if (lane % kMostWarps < warps) value = merge(value, of_block(partial, from)[lane % kMostWarps]);
     }
-    return reduce_warp(value);
+    return value;
   }
 };
 
-// A row in the registers of the threads that share it: each has every threads()-th pack of its part.
-template <class T, int kPacks>
+// Which packs of a row, or of a block's share of it, a thread has. Those of a warp lie together, so that
+// one address and fixed distances from it serve all.
+template <int kPacks>
+struct Place {
+  std::uint32_t first, count;
+  __device__ __forceinline__ Place(std::uint32_t thread, std::uint32_t count)
+      : first(thread / 32 * 32 * kPacks + thread % 32), count(count) {}
+  __device__ __forceinline__ std::uint32_t of(int pack) const { return first + 32 * static_cast<std::uint32_t>(pack); }
+  __device__ __forceinline__ bool has(int pack) const { return of(pack) < count; }
+  __device__ __forceinline__ bool is_whole() const { return of(kPacks - 1) - threadIdx.x % 32 + 31 < count; }
+  __device__ __forceinline__ std::uint32_t of_warp() const {
+    const std::uint32_t begin = first - threadIdx.x % 32;
+    return begin < count ? min(count - begin, 32u * kPacks) : 0;
+  }
+};
+
+// A part of a row in registers. Packs of one element serve rows that are not aligned to 16 bytes.
+template <class T, int kPacks, int kSize>
 struct RowPart {
-  using Pack = typename PackOf<T>::Type;
-  static constexpr int kSize = kPackSize<T>;
+  using Element = T;
+  using Pack = std::conditional_t<kSize == 1, T, typename PackOf<T>::Type>;
+  using Where = Place<kPacks>;
+  static constexpr int kPackCount = kPacks, kElements = kSize;
+  static constexpr bool kIsHalves = sizeof(T) == 2 && kSize > 1;
+  // Halves and single elements are worked on behind a branch, one pack at a time: without it the compiler
+  // unpacks, or addresses, all at once and runs out of registers. Packs of floats do better together.
+  static constexpr bool kBranches = kIsHalves || kSize == 1;
   Pack packs[kPacks];
 
   // Keeps the compiler from unpacking before this: two halves in one register, or two registers and
   // half as many threads.
   __device__ __forceinline__ void stay_packed() {
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (kIsHalves) {
 #pragma unroll
       for (Pack& pack : packs) {
-        auto& words = reinterpret_cast<std::uint32_t(&)[4]>(pack);
-        asm volatile("" : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3]));
+        asm volatile("" : "+r"(pack.words.x), "+r"(pack.words.y), "+r"(pack.words.z), "+r"(pack.words.w));
       }
     }
   }
@@ -143,105 +188,137 @@ struct RowPart {
     for (Pack& pack : packs) pack_into(pack, values);
   }
 
-  // `count` packs at `base`, of which this is thread `thread` of `threads`; the others become zeros.
-  __device__ __forceinline__ void load(const Pack* base, std::uint32_t thread, std::uint32_t threads,
-                                       std::uint32_t count) {
+  // Zeros where there is nothing.
+  __device__ __forceinline__ void load(const Pack* base, const Where& place) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) packs[p] = place.has(p) ? base[place.of(p)] : Pack{};
+  }
+
+  // Merges reduce(element) of the elements that there are, beginning with `none`.
+  template <class Reduce, class Merge>
+  __device__ __forceinline__ float fold(const Where& place, float none, Reduce reduce, Merge merge) const {
+    float result = none;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const std::uint32_t at = thread + static_cast<std::uint32_t>(p) * threads;
-      packs[p] = at < count ? base[at] : Pack{};
+      if (kBranches && !place.has(p)) continue;
+      float values[kSize];
+      unpack(packs[p], values);
+      float of_pack = reduce(values[0]);
+#pragma unroll
+      for (int i = 1; i < kSize; ++i) of_pack = merge(of_pack, reduce(values[i]));
+      result = merge(result, place.has(p) ? of_pack : none);
     }
+    return result;
+  }
+  template <class Reduce>
+  __device__ __forceinline__ float sum(const Where& place, Reduce reduce) const {
+    return fold(place, 0.0f, reduce, [](float a, float b) { return a + b; });
   }
 };
 
-// The operation on a row whose parts the threads of `group` have loaded. When kHeld, `weights` is the
-// same part of the weights; otherwise they are read here, from `weight`, as the biases always are.
-template <RowOp kOp, class T, int kPacks, bool kHeld, class Group>
-__device__ __forceinline__ void finish_row(const Group& group, RowPart<T, kPacks>& x, RowPart<T, kPacks>& weights,
-                                           const typename PackOf<T>::Type* weight, const typename PackOf<T>::Type* bias,
-                                           float epsilon, std::uint32_t columns, typename PackOf<T>::Type* out,
-                                           std::uint32_t thread, std::uint32_t threads, std::uint32_t count) {
-  constexpr int kSize = kPackSize<T>;
-  using Pack = typename PackOf<T>::Type;
-  const auto position = [&](int p) { return thread + static_cast<std::uint32_t>(p) * threads; };
+// What write_row needs to know about the whole row.
+struct RowFacts {
+  float shift, scale;
+};
+
+// Powers are kept in place of the elements where that costs no registers; 16-bit elements stay
+// packed at the price of a second exponential, so that more rows are worked on at once.
+template <RowOp kOp, class Part>
+constexpr bool kKeepsPowers = kOp == RowOp::kSoftmax && sizeof(typename Part::Element) == 4;
+
+template <RowOp kOp, class Group, class Part>
+__device__ __forceinline__ RowFacts reduce_row(const Group& group, Part& x, const typename Part::Where& place,
+                                               float epsilon, std::uint32_t columns) {
   if constexpr (kIsSoftmax<kOp>) {
-    float values[kPacks][kSize];
-    MaxSum mine{-INFINITY, 0.0f};
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      unpack(x.packs[p], values[p]);
-      if (position(p) >= count) {
-#pragma unroll
-        for (float& value : values[p]) value = -INFINITY;
-      }
-#pragma unroll
-      for (float value : values[p]) mine.most = fmaxf(mine.most, value);
-    }
-    const float base = finite_or_zero(mine.most);
-#pragma unroll
-    for (auto& pack : values) {
-#pragma unroll
-      for (float& value : pack) {
-        const float power = exp_of(value - base);
-        mine.sum += power;
-        if constexpr (kOp == RowOp::kSoftmax) value = power;
-      }
-    }
-    const MaxSum all = group.template reduce<0>(mine);
-    const float scale = exp_of(base - finite_or_zero(all.most)) / all.sum, shift = -all.most - logf(all.sum);
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      if (position(p) >= count) continue;
-#pragma unroll
-      for (float& value : values[p]) value = kOp == RowOp::kSoftmax ? value * scale : value + shift;
-      pack_into(out[position(p)], values[p]);
-    }
-  } else {
-    const float share = 1.0f / static_cast<float>(columns);
-    float shift = 0;
-    if constexpr (kOp == RowOp::kLayerNorm) {
-      float sum = 0;
-#pragma unroll
-      for (const Pack& pack : x.packs) {
-        float values[kSize];
-        unpack(pack, values);
-#pragma unroll
-        for (float value : values) sum += value;
-      }
-      shift = -group.template reduce<0>(sum) * share;
-      x.stay_packed();
-    }
-    float squares = 0;
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      if (kOp == RowOp::kLayerNorm && position(p) >= count) continue;  // zeros elsewhere add nothing
-      float values[kSize];
-      unpack(x.packs[p], values);
-#pragma unroll
-      for (float value : values) squares += (value + shift) * (value + shift);
-    }
-    const float scale = rsqrtf(group.template reduce<1>(squares) * share + epsilon);
+    const float most = x.fold(
+        place, -INFINITY, [](float value) { return value; }, [](float a, float b) { return fmaxf(a, b); });
     x.stay_packed();
-    if (kHeld) weights.stay_packed();
+    const float base = finite_or_zero(most);
+    MaxSum mine{most, 0.0f};
+    if constexpr (kKeepsPowers<kOp, Part>) {
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      if (position(p) >= count) continue;
-      float values[kSize], other[kSize];
-      unpack(x.packs[p], values);
+      for (int p = 0; p < Part::kPackCount; ++p) {
+        if (Part::kBranches && !place.has(p)) continue;
+        float values[Part::kElements], of_pack = 0;
+        unpack(x.packs[p], values);
 #pragma unroll
-      for (float& value : values) value = (value + shift) * scale;
-      if (kHeld || weight != nullptr) {
-        unpack(kHeld ? weights.packs[p] : weight[position(p)], other);
+        for (float& value : values) of_pack += value = exp_of(value - base);
+        mine.sum += place.has(p) ? of_pack : 0;
+        pack_into(x.packs[p], values);
+      }
+    } else {
+      mine.sum = x.sum(place, [=](float value) { return exp_of(value - base); });
+    }
+    const MaxSum all = group.reduce(mine);
+    if constexpr (kKeepsPowers<kOp, Part>) return {0.0f, exp_of(base - finite_or_zero(all.most)) / all.sum};
+    return {-(kOp == RowOp::kSoftmax ? finite_or_zero(all.most) : all.most), -logf(all.sum)};
+  } else {
+    const float all = static_cast<float>(columns);
+    if constexpr (kOp == RowOp::kRmsNorm) {
+      const float squares = x.sum(place, [](float value) { return value * value; });
+      return {0.0f, rsqrtf(group.reduce(squares) / all + epsilon)};
+    } else {
+      float elements = all;
+      const float sum = x.sum(place, [](float value) { return value; });
+      if constexpr (!Group::kIsWarp) elements = static_cast<float>(place.of_warp() * Part::kElements);
+      const float mean = __fdividef(reduce_warp(sum), fmaxf(elements, 1.0f));
+      x.stay_packed();
+      const float squares = x.sum(place, [=](float value) { return (value - mean) * (value - mean); });
+      const Moments moments = group.join({elements, mean, reduce_warp(squares)}, all);
+      return {-moments.mean, rsqrtf(moments.squares / all + epsilon)};
+    }
+  }
+}
+
+template <RowOp kOp, bool kIsWhole, class Part>
+__device__ __forceinline__ void write_packs(const RowFacts& facts, Part& x, Part* held,
+                                            const typename Part::Pack* weight, const typename Part::Pack* bias,
+                                            typename Part::Pack* out, const typename Part::Where& place) {
+  constexpr int kSize = Part::kElements;
+#pragma unroll
+  for (int p = 0; p < Part::kPackCount; ++p) {
+    if (!kIsWhole && !place.has(p)) continue;
+    float values[kSize], other[kSize];
+    unpack(x.packs[p], values);
+    if constexpr (kKeepsPowers<kOp, Part>) {
+#pragma unroll
+      for (float& value : values) value *= facts.scale;
+    } else if constexpr (kIsSoftmax<kOp>) {
+#pragma unroll
+      for (float& value : values) {
+        value = value + facts.shift + facts.scale;
+        if constexpr (kOp == RowOp::kSoftmax) value = exp_of(value);
+      }
+    } else {
+#pragma unroll
+      for (float& value : values) value = (kOp == RowOp::kLayerNorm ? value + facts.shift : value) * facts.scale;
+      if (held != nullptr || weight != nullptr) {
+        unpack(held != nullptr ? held->packs[p] : weight[place.of(p)], other);
 #pragma unroll
         for (int i = 0; i < kSize; ++i) values[i] *= other[i];
       }
       if (kOp == RowOp::kLayerNorm && bias != nullptr) {
-        unpack(bias[position(p)], other);
+        unpack(bias[place.of(p)], other);
 #pragma unroll
         for (int i = 0; i < kSize; ++i) values[i] += other[i];
       }
-      pack_into(out[position(p)], values);
     }
+    pack_into(out[place.of(p)], values);
+  }
+}
+
+// Held weights are a part like x; others, and biases, are read from where they are. Null: ones, zeros.
+template <RowOp kOp, class Part>
+__device__ __forceinline__ void write_row(const RowFacts& facts, Part& x, Part* held, const typename Part::Pack* weight,
+                                          const typename Part::Pack* bias, typename Part::Pack* out,
+                                          const typename Part::Where& place) {
+  x.stay_packed();
+  if (held != nullptr) held->stay_packed();
+  // Most warps have all their packs.
+  if (!Part::kBranches && place.is_whole()) {
+    write_packs<kOp, true>(facts, x, held, weight, bias, out, place);
+  } else {
+    write_packs<kOp, false>(facts, x, held, weight, bias, out, place);
   }
 }
 
