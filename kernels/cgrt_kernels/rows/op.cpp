@@ -51,7 +51,7 @@ bool share_among_blocks(const Machine& machine, const RowsDesc& desc, RowRegime 
   return true;
 }
 
-absl::StatusOr<Shape> warp_shape(const Machine& machine, const RowsDesc& desc) {
+Shape warp_shape(const RowsDesc& desc) {
   constexpr std::uint32_t kWarps = 4;  // of a block
   Shape shape;
   shape.regime = desc.columns <= 8 * kWarp    ? RowRegime::kWarp8
@@ -59,12 +59,6 @@ absl::StatusOr<Shape> warp_shape(const Machine& machine, const RowsDesc& desc) {
                                               : RowRegime::kWarp32;
   shape.config.block = kWarps * kWarp;
   shape.config.grid = ceil_divide(desc.rows, kWarps);
-  if (desc.op != RowOp::kLayerNorm || size_of(desc.type) != 2) return shape;
-  // It gains from weights that are held from row to row: no more warps than run at once.
-  const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
-  CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, shape.config.block, 0));
-  shape.config.grid =
-      std::min(machine.sms * static_cast<std::uint32_t>(fill.blocks_per_sm), ceil_divide(desc.rows, kWarps));
   return shape;
 }
 
@@ -96,7 +90,7 @@ absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc)
 
 // What is shortest on an H200, where it was measured.
 absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc) {
-  if (desc.columns <= 32 * kWarp) return warp_shape(machine, desc);
+  if (desc.columns <= 32 * kWarp) return warp_shape(desc);
   const bool is_half = size_of(desc.type) == 2, is_layer_norm = desc.op == RowOp::kLayerNorm;
   const std::uint64_t bytes = desc.columns * size_of(desc.type);
   const bool is_long = bytes >= 64 * 1024, has_many = desc.rows > machine.sms;

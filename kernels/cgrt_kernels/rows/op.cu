@@ -23,7 +23,7 @@ __device__ __forceinline__ void load_weights(Part& weights, const void* weight, 
   }
 }
 
-// Each group of threads takes a row, warps one after the other, read once: kFloats of it are in the registers of each
+// Each group of threads takes a row, read once: kFloats of it are in the registers of each
 // thread. 16-bit weights are asked for together with the row where there are registers for both.
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
 __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, T, kFloats, kSize>)
@@ -36,22 +36,16 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLea
   const typename Part::Where place(group.thread(), columns / kSize);
   wait_for_predecessors();
   let_dependents_start();
-  Part weights;
+  const std::uint32_t row = group.row();
+  if (Group::kIsWarp && row >= rows) return;
+  const std::uint64_t first = std::uint64_t{row} * place.count;
+  Part x, weights;
   if constexpr (kHeld) load_weights(weights, weight, place);
-  const auto work = [&](std::uint32_t row) {
-    const std::uint64_t first = std::uint64_t{row} * place.count;
-    Part x;
-    x.load(static_cast<const Pack*>(in) + first, place);
-    const RowFacts facts = reduce_row<kOp>(group, x, place, epsilon, columns);
-    write_row<kOp>(facts, x, kHeld ? &weights : nullptr, static_cast<const Pack*>(weight),
-                   static_cast<const Pack*>(bias), static_cast<Pack*>(out) + first, place);
-  };
-  if constexpr (Group::kIsWarp) {
-    for (std::uint32_t row = group.row(); row < rows; row += group.rows()) work(row);
-  } else {
-    work(group.row());
-    group.leave();
-  }
+  x.load(static_cast<const Pack*>(in) + first, place);
+  const RowFacts facts = reduce_row<kOp>(group, x, place, epsilon, columns);
+  write_row<kOp>(facts, x, kHeld ? &weights : nullptr, static_cast<const Pack*>(weight), static_cast<const Pack*>(bias),
+                 static_cast<Pack*>(out) + first, place);
+  if constexpr (!Group::kIsWarp) group.leave();
 }
 
 // A block, or a cluster of blocks, takes a row at a time. Each block's share of the next rows is on its

@@ -68,7 +68,6 @@ struct WarpPerRow {
   static constexpr int kMostThreads = 128;  // of a block
   static constexpr bool kIsWarp = true;
   __device__ std::uint32_t row() const { return blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; }
-  __device__ std::uint32_t rows() const { return gridDim.x * (blockDim.x / 32); }  // that are worked on at once
   __device__ std::uint32_t thread() const { return threadIdx.x % 32; }
   template <class Value>
   __device__ Value reduce(Value mine) const {
@@ -111,7 +110,7 @@ struct BlocksPerRow {
   __device__ void leave() const {}
 #endif
   __device__ std::uint32_t row() const { return blockIdx.x / blocks(); }
-  __device__ std::uint32_t rows() const { return gridDim.x / blocks(); }
+  __device__ std::uint32_t rows() const { return gridDim.x / blocks(); }  // that are worked on at once
   __device__ std::uint32_t thread() const { return block() * blockDim.x + threadIdx.x; }
 
   // 0 and 1 in turn from row to row: a slow block may still read what the others left for the row
