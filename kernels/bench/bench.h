@@ -41,7 +41,7 @@ struct Work {
 absl::StatusOr<Work> make_rows(const Case& test);
 absl::StatusOr<Work> make_ceiling(const Case& test);
 
-// A buffer of numbers around one; no two neighbours have the same bits.
+// A buffer of numbers up to two; they repeat after a million.
 absl::StatusOr<DeviceBuffer> make_numbers(StreamRef stream, kernels::DType type, std::uint64_t count,
                                           std::uint32_t seed);
 
