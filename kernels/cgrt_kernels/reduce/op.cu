@@ -170,8 +170,8 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
   using R = Reduction<kOp, T>;
   using State = typename R::State;
   using Loaded = std::conditional_t<kWidth == 1, T, typename ReduceInput<T>::Pack>;
-  constexpr int kLoads = kWidth == 1 ? 8 : 4;
-  __shared__ alignas(16) unsigned char bytes[kWidth * kReduceThreads / 2 * sizeof(State)];
+  constexpr int kLoads = kWidth == 1 ? 8 : kWidth == 8 && R::kIsArgmax ? 2 : 4;  // or registers would not do
+  __shared__ __align__(16) unsigned char bytes[kWidth * kReduceThreads / 2 * sizeof(State)];
   const auto shared = reinterpret_cast<State(*)[kReduceThreads / 2]>(bytes);
   wait_for_predecessors();
   let_dependents_start();
@@ -279,8 +279,9 @@ void reduce_on_host(HostGrid, void* out, const void* in, const void* other, std:
   }
 }
 
-template <ReduceOp kOp, class T>
+template <ReduceOp kOp, DType kType, class T>
 ReduceKernel of_regime(ReduceRegime regime) {
+  static_assert(sizeof(typename Reduction<kOp, T>::State) == partial_bytes(kOp, kType));
   constexpr auto rows_on_host = reduce_on_host<kOp, T, false>, columns_on_host = reduce_on_host<kOp, T, true>;
   constexpr KernelResources kResources{.registers = 40, .max_threads = kReduceThreads};
   if constexpr (kOp != ReduceOp::kDot) {
@@ -298,16 +299,16 @@ ReduceKernel of_regime(ReduceRegime regime) {
 template <ReduceOp kOp>
 ReduceKernel of_type(DType type, ReduceRegime regime) {
   switch (type) {
-    case DType::kFloat16: return of_regime<kOp, __half>(regime);
-    case DType::kBFloat16: return of_regime<kOp, __nv_bfloat16>(regime);
-    case DType::kFloat64: return of_regime<kOp, double>(regime);
+    case DType::kFloat16: return of_regime<kOp, DType::kFloat16, __half>(regime);
+    case DType::kBFloat16: return of_regime<kOp, DType::kBFloat16, __nv_bfloat16>(regime);
+    case DType::kFloat64: return of_regime<kOp, DType::kFloat64, double>(regime);
     default: break;
   }
   if constexpr (kOp == ReduceOp::kSum || kOp == ReduceOp::kMin || kOp == ReduceOp::kMax) {
-    if (type == DType::kInt32) return of_regime<kOp, std::int32_t>(regime);
-    if (type == DType::kInt64) return of_regime<kOp, std::int64_t>(regime);
+    if (type == DType::kInt32) return of_regime<kOp, DType::kInt32, std::int32_t>(regime);
+    if (type == DType::kInt64) return of_regime<kOp, DType::kInt64, std::int64_t>(regime);
   }
-  return of_regime<kOp, float>(regime);  // plan_reduce lets no other pass
+  return of_regime<kOp, DType::kFloat32, float>(regime);  // plan_reduce lets no other pass
 }
 
 }  // namespace

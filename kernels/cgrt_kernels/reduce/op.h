@@ -77,9 +77,11 @@ enum class ReduceRegime : std::uint8_t {
 using ReduceKernel = Kernel<void*, const void*, const void*, std::uint32_t*, void*, std::uint64_t, std::uint64_t,
                             std::uint32_t, std::uint32_t, double>;
 
-// Of a block's partial result in the workspace.
+// Of a block's partial result in the workspace: extremes of 16-bit types are kept as floats.
 constexpr std::size_t partial_bytes(ReduceOp op, DType type) {
-  return op == ReduceOp::kArgmax ? 16 : size_of(result_type(op, type));
+  if (op == ReduceOp::kArgmax) return 16;
+  const std::size_t size = size_of(result_type(op, type));
+  return size < 4 ? 4 : size;
 }
 
 // The device code of an operation (op.cu).

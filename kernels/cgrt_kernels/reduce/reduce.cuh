@@ -190,7 +190,7 @@ inline constexpr std::uint32_t kReduceThreads = 512;  // of the largest block
 template <class R>
 __device__ __forceinline__ typename R::State reduce_block(typename R::State state) {
   using State = typename R::State;
-  __shared__ alignas(16) unsigned char bytes[kReduceThreads / 32 * sizeof(State)];
+  __shared__ __align__(16) unsigned char bytes[kReduceThreads / 32 * sizeof(State)];
   auto* const partials = reinterpret_cast<State*>(bytes);
   const std::uint32_t lane = threadIdx.x % 32, warps = blockDim.x / 32;
 #pragma unroll
