@@ -36,8 +36,8 @@ def cases():
     for step in range(1, 9):
         yield array(f"reduce_v{step}", "float32", 1 << 25, peer=f"reduce_v{step - 1}")
     # As many atomics on one address as a measurement has time for: their rate is asked, not a sum.
-    yield array("atomic_half2", "float16", 1 << 18, 3.0, inputs=2, peer="atomic_half")
-    yield array("atomic_half_and_zero", "float16", 1 << 18, inputs=2, peer="atomic_half")
+    yield array("atomic_half2", "float16", 1 << 16, 3.0, inputs=2, peer="atomic_half")
+    yield array("atomic_half_and_zero", "float16", 1 << 16, inputs=2, peer="atomic_half")
 
 
 def peer(case):
