@@ -39,6 +39,10 @@ struct Work {
 
 // kNotFound for a kernel that is not of this family.
 absl::StatusOr<Work> make_rows(const Case& test);
+absl::StatusOr<Work> make_reduce(const Case& test);
+absl::StatusOr<Work> make_reduce_ladder(const Case& test);
+absl::StatusOr<Work> make_atomics(const Case& test);
+absl::StatusOr<Work> make_cub_reduce(const Case& test);
 absl::StatusOr<Work> make_ceiling(const Case& test);
 
 // A buffer of numbers up to two; they repeat after a million.

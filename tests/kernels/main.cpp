@@ -16,6 +16,7 @@ struct Family {
   void (*check)(cgrt::testing::Report&);
 };
 constexpr Family kFamilies[] = {
+    {"reduce", cgrt::testing::check_reduce},
     {"rows", cgrt::testing::check_rows},
 };
 

@@ -79,6 +79,7 @@ class Report {
 };
 
 // The families.
+void check_reduce(Report& report);
 void check_rows(Report& report);
 
 }  // namespace cgrt::testing
