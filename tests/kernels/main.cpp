@@ -17,6 +17,7 @@ struct Family {
 };
 constexpr Family kFamilies[] = {
     {"rows", cgrt::testing::check_rows},
+    {"scan", cgrt::testing::check_scan},
 };
 
 }  // namespace
