@@ -18,6 +18,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"rows", cgrt::testing::check_rows},
     {"scan", cgrt::testing::check_scan},
+    {"cub", cgrt::testing::check_cub},
 };
 
 }  // namespace

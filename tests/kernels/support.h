@@ -81,5 +81,6 @@ class Report {
 // The families.
 void check_rows(Report& report);
 void check_scan(Report& report);
+void check_cub(Report& report);
 
 }  // namespace cgrt::testing
