@@ -37,12 +37,16 @@ struct Work {
   std::function<absl::StatusOr<Launch>(StreamRef, std::uint32_t seed)> make;
 };
 
+// Of whichever family has the kernel.
+absl::StatusOr<Work> make_work(const Case& test);
+
 // kNotFound for a kernel that is not of this family.
 absl::StatusOr<Work> make_rows(const Case& test);
 absl::StatusOr<Work> make_reduce(const Case& test);
 absl::StatusOr<Work> make_reduce_ladder(const Case& test);
 absl::StatusOr<Work> make_atomics(const Case& test);
 absl::StatusOr<Work> make_cub_reduce(const Case& test);
+absl::StatusOr<Work> make_scan(const Case& test);
 absl::StatusOr<Work> make_ceiling(const Case& test);
 
 // A buffer of numbers up to two; they repeat after a million.

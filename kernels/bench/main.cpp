@@ -89,14 +89,6 @@ namespace {
 constexpr int kLaunches = 20;
 constexpr std::size_t kWorkingSet = std::size_t{512} << 20;
 
-absl::StatusOr<Work> make_work(const Case& test) {
-  for (const auto make : {make_rows, make_reduce, make_reduce_ladder, make_atomics, make_cub_reduce, make_ceiling}) {
-    absl::StatusOr<Work> work = make(test);
-    if (!absl::IsNotFound(work.status())) return work;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("there is no kernel \"", test.kernel, "\"."));
-}
-
 absl::StatusOr<GraphExec> make_exec(const std::vector<Launch>& sets, int launches, bool is_chain) {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(kDevice));
   Cursor cursor = graph.cursor();

@@ -18,6 +18,8 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"reduce", cgrt::testing::check_reduce},
     {"rows", cgrt::testing::check_rows},
+    {"scan", cgrt::testing::check_scan},
+    {"cub", cgrt::testing::check_cub},
 };
 
 }  // namespace

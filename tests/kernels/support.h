@@ -81,5 +81,7 @@ class Report {
 // The families.
 void check_reduce(Report& report);
 void check_rows(Report& report);
+void check_scan(Report& report);
+void check_cub(Report& report);
 
 }  // namespace cgrt::testing

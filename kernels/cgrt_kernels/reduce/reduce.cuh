@@ -52,7 +52,7 @@ __host__ __device__ typename ReduceInput<T>::Value to_value(T element) {
 
 // A maximum and where it is: the first of equals.
 template <class V>
-struct Place {
+struct Found {
   V value;
   std::uint64_t index;
 };
@@ -107,7 +107,7 @@ struct Reduction {
   static constexpr bool kIsExtreme = kIsArgmax || kOp == ReduceOp::kMin || kOp == ReduceOp::kMax;
   static constexpr bool kIsDot = kOp == ReduceOp::kDot;
   using Value = std::conditional_t<!kIsExtreme && std::is_integral_v<T>, std::int64_t, Input>;
-  using State = std::conditional_t<kIsArgmax, Place<Value>, Value>;
+  using State = std::conditional_t<kIsArgmax, Found<Value>, Value>;
   using Result = std::conditional_t<kIsArgmax, std::int64_t, std::conditional_t<kIsExtreme, T, Value>>;
 
   static __device__ __forceinline__ Value take(Input element) {
@@ -179,7 +179,7 @@ __device__ __forceinline__ std::int64_t shuffle(std::int64_t value, int mask) {
   return __shfl_xor_sync(~0u, value, mask);
 }
 template <class V>
-__device__ __forceinline__ Place<V> shuffle(Place<V> place, int mask) {
+__device__ __forceinline__ Found<V> shuffle(Found<V> place, int mask) {
   const auto index = __shfl_xor_sync(~0u, static_cast<unsigned long long>(place.index), mask);
   return {shuffle(place.value, mask), static_cast<std::uint64_t>(index)};
 }
