@@ -17,6 +17,7 @@ struct Family {
 };
 constexpr Family kFamilies[] = {
     {"rows", cgrt::testing::check_rows},
+    {"elementwise", cgrt::testing::check_elementwise},
 };
 
 }  // namespace
