@@ -6,6 +6,7 @@ namespace cgrt::bench {
 absl::StatusOr<Work> make_work(const Case& test) {
   for (const auto make : {
            make_rows,
+           make_elementwise,
            make_reduce,
            make_reduce_ladder,
            make_atomics,

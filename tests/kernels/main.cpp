@@ -20,6 +20,7 @@ constexpr Family kFamilies[] = {
     {"rows", cgrt::testing::check_rows},
     {"scan", cgrt::testing::check_scan},
     {"cub", cgrt::testing::check_cub},
+    {"elementwise", cgrt::testing::check_elementwise},
 };
 
 }  // namespace

@@ -83,5 +83,6 @@ void check_reduce(Report& report);
 void check_rows(Report& report);
 void check_scan(Report& report);
 void check_cub(Report& report);
+void check_elementwise(Report& report);
 
 }  // namespace cgrt::testing
