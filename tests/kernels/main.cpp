@@ -17,6 +17,7 @@ struct Family {
 };
 constexpr Family kFamilies[] = {
     {"rows", cgrt::testing::check_rows},
+    {"batch_norm", cgrt::testing::check_batch_norm},
 };
 
 }  // namespace

@@ -80,5 +80,6 @@ class Report {
 
 // The families.
 void check_rows(Report& report);
+void check_batch_norm(Report& report);
 
 }  // namespace cgrt::testing
