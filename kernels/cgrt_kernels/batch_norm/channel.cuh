@@ -22,7 +22,18 @@ __device__ __forceinline__ void pack_into(T& element, const float (&values)[1]) 
   element = from_float<T>(values[0]);
 }
 
-// For what is not needed again: the cache drops it first.
+// At once: the compiler would load or store each pair of halves by itself.
+template <class Pack>
+__device__ __forceinline__ Pack load_pack(const Pack* from) {
+  if constexpr (sizeof(Pack) != 16) {
+    return *from;
+  } else {
+    const uint4 words = *reinterpret_cast<const uint4*>(from);
+    return reinterpret_cast<const Pack&>(words);
+  }
+}
+
+// The same for what is not needed again: the cache drops it first.
 template <class Pack>
 __device__ __forceinline__ Pack load_last(const Pack* from) {
   if constexpr (sizeof(Pack) != 16) {
@@ -53,7 +64,8 @@ __device__ __forceinline__ void for_each_lane(std::uint32_t column, std::uint32_
 }
 
 // A part of a channel. Forward: its mean, the sum of squared deviations from it, and its elements;
-// backward: the sums of the gradient and of the gradient times x - mean.
+// backward: the sums of the gradient and of the gradient times x - mean. Means are differences from the
+// channel's first element: far from zero they would lose what distinguishes them.
 struct Part {
   float a = 0, b = 0, count = 0;
 };
@@ -93,6 +105,20 @@ struct LaneSums {
   __device__ __forceinline__ LaneSums() {
 #pragma unroll
     for (int lane = 0; lane < kLanes; ++lane) shift[lane] = a[lane] = b[lane] = 0;
+  }
+
+  // After the last add: from here on means are relative to `reference(channel)`.
+  template <class Reference>
+  __device__ __forceinline__ void make_relative(std::uint32_t column, std::uint32_t plane, Reference reference) {
+    if constexpr (!kBackward) {
+      float one = 0;
+      std::uint32_t held = ~0u;
+      for_each_lane<kLanes>(column, plane, [&](int lane, std::uint32_t channel) {
+        if (channel != held) one = reference(channel);
+        held = channel;
+        shift[lane] -= one;
+      });
+    }
   }
 
   template <class Pack>
@@ -210,9 +236,15 @@ __device__ __forceinline__ void reduce_channels(const PartsInShared& parts, cons
 // (x - x) * y + z + gradient * w
 using Coefficients = float4;
 
-// What is saved, and the coefficients of a channel of which `all` is the whole. One caller writes.
+template <class T>
+__device__ __forceinline__ float first_element(const BatchNormTask& task, std::uint32_t channel) {
+  return to_float(static_cast<const T*>(task.in)[std::uint64_t{channel} * task.plane]);
+}
+
+// What is saved, and the coefficients of a channel of which `all` is the whole and `first` the first element. One
+// caller writes.
 template <bool kBackward>
-__device__ __forceinline__ Coefficients finish_channel(const BatchNormTask& task, std::uint32_t channel,
+__device__ __forceinline__ Coefficients finish_channel(const BatchNormTask& task, std::uint32_t channel, float first,
                                                        const Part& all, bool writes) {
   const float weight = task.weight != nullptr ? task.weight[channel] : 1;
   const float count = static_cast<float>(std::uint64_t{task.rows} * task.plane);
@@ -222,36 +254,45 @@ __device__ __forceinline__ Coefficients finish_channel(const BatchNormTask& task
     if (writes && task.bias_gradient != nullptr) task.bias_gradient[channel] = all.a;
     return {task.mean[channel], -scale * invstd * (invstd * (all.b / count)), -scale * (all.a / count), scale};
   } else {
+    const float mean_of_all = first + all.a;
     const float variance = all.b / count, invstd = 1 / sqrtf(variance + task.epsilon);
     if (writes) {
-      task.save_mean[channel] = all.a;
+      task.save_mean[channel] = mean_of_all;
       task.save_invstd[channel] = invstd;
       if (task.running_mean != nullptr) {
         float &mean = task.running_mean[channel], &running = task.running_variance[channel];
-        mean += task.momentum * (all.a - mean);
+        mean += task.momentum * (mean_of_all - mean);
         running += task.momentum * (all.b / (count - 1) - running);
       }
     }
-    return {all.a, invstd * weight, task.bias != nullptr ? task.bias[channel] : 0, 0};
+    return {mean_of_all, invstd * weight, task.bias != nullptr ? task.bias[channel] : 0, 0};
   }
 }
 
-// The coefficients of a thread's columns.
-template <int kLanes, bool kBackward>
+// The coefficients of a thread's columns. kEach: load for each lane, without branches between the loads,
+// which would make them wait for each other; otherwise one predicated load for each channel.
+template <int kLanes, bool kBackward, bool kEach>
 struct LaneCoefficients {
   float mean[kLanes], scale[kLanes], offset[kLanes], gradient_scale[kBackward ? kLanes : 1];
 
-  // load(channel) is asked once for each channel.
-  template <class Load>
-  __device__ __forceinline__ LaneCoefficients(std::uint32_t column, std::uint32_t plane, Load load) {
-    Coefficients one;
+  template <class Load, class Convert>
+  __device__ __forceinline__ LaneCoefficients(std::uint32_t column, std::uint32_t plane, Load load, Convert convert) {
+    Coefficients loaded[kLanes];
     std::uint32_t held = ~0u;
     for_each_lane<kLanes>(column, plane, [&](int lane, std::uint32_t channel) {
-      if (channel != held) one = load(channel);
+      if (kEach || channel != held) {
+        loaded[lane] = load(channel);
+      } else {
+        loaded[lane] = loaded[lane > 0 ? lane - 1 : 0];
+      }
       held = channel;
+    });
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const Coefficients one = convert(loaded[lane]);
       mean[lane] = one.x, scale[lane] = one.y, offset[lane] = one.z;
       if constexpr (kBackward) gradient_scale[lane] = one.w;
-    });
+    }
   }
 
   template <class Pack>

@@ -88,9 +88,9 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
     plan.steps = {{batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kResident, plan.access), config}};
     return true;
   };
-  for (const std::uint32_t per_sm : {4u, 2u, 1u}) {
+  for (const std::uint32_t per_sm : {3u, 2u, 1u}) {
     const std::uint32_t most_bytes = std::min(machine.shared_per_sm / per_sm, machine.shared_per_block) - kOtherShared;
-    const std::uint32_t threads = per_sm == 4 ? kBatchNormThreads : kBatchNormMostThreads;
+    const std::uint32_t threads = per_sm == 3 ? kBatchNormThreads : kBatchNormMostThreads;
     const std::uint32_t most_blocks = machine.has_clusters ? kMostBlocks : 1;
     for (std::uint32_t blocks = 1; blocks <= most_blocks; blocks *= 2) {
       if (!try_blocks(blocks, threads, most_bytes)) continue;

@@ -53,32 +53,35 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
   wait_for_predecessors();
 
   LaneSums<kLanes, kBackward> sums;
-  const Pack* x = static_cast<const Pack*>(task.in) + share.first;
-  const Pack* gradient = static_cast<const Pack*>(task.gradient) + share.first;
+  const Pack* const x = static_cast<const Pack*>(task.in);
+  const Pack* const gradient = static_cast<const Pack*>(task.gradient);
+  std::uint64_t at = share.first;
   if constexpr (kBackward) {
     for_each_lane<kLanes>(share.column, task.plane,
                           [&](int lane, std::uint32_t channel) { sums.shift[lane] = task.mean[channel]; });
   } else {
-    if (share.rows != 0) unpack(*x, sums.shift);
+    if (share.rows != 0) unpack(load_pack(x + at), sums.shift);
   }
   std::uint32_t left = share.rows;
   for (; left >= kOnWay; left -= kOnWay) {
     Pack values[kOnWay], gradients[kBackward ? kOnWay : 1];
 #pragma unroll
     for (int i = 0; i < kOnWay; ++i) {
-      values[i] = *x, x += share.step;
-      if constexpr (kBackward) gradients[i] = *gradient, gradient += share.step;
+      values[i] = load_pack(x + at);
+      if constexpr (kBackward) gradients[i] = load_pack(gradient + at);
+      at += share.step;
     }
 #pragma unroll
     for (int i = 0; i < kOnWay; ++i) sums.add(values[i], gradients[kBackward ? i : 0]);
   }
   for (; left > 0; --left) {
-    const Pack value = *x;
-    sums.add(value, kBackward ? *gradient : value);
-    x += share.step, gradient += share.step;
+    const Pack value = load_pack(x + at);
+    sums.add(value, kBackward ? load_pack(gradient + at) : value);
+    at += share.step;
   }
   let_dependents_start();
 
+  sums.make_relative(share.column, task.plane, [&](std::uint32_t channel) { return first_element<T>(task, channel); });
   put_parts(sums, share.rows, share.column, task.plane, parts);
   __syncthreads();
   const std::uint32_t first = share.tile_begin / task.plane, tile_columns = task.tile_packs * kLanes;
@@ -92,7 +95,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
 }
 
 // A block per channel.
-template <int kLanes, bool kBackward>
+template <class T, int kLanes, bool kBackward>
 __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormTask task) {
   __shared__ Merged<kBackward> of_warps[kBatchNormThreads / 32];
   const std::uint32_t channel = blockIdx.x, tile_columns = task.tile_packs * kLanes;
@@ -103,6 +106,7 @@ __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormTas
 
   Merged<kBackward> merged;
   merged.reference = slots[0].x;
+  const float first = kBackward ? 0 : first_element<T>(task, channel);
   const std::uint32_t count = tiles * task.splits;
 #pragma unroll 4
   for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -120,25 +124,30 @@ __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormTas
     merged.a += of_warps[warp].a, merged.b += of_warps[warp].b, merged.count += of_warps[warp].count;
   }
   static_cast<Coefficients*>(task.coefficients)[channel] =
-      finish_channel<kBackward>(task, channel, merged.part(), true);
+      finish_channel<kBackward>(task, channel, first, merged.part(), true);
 }
 
 // Blocks begin with the columns and rows that were read last.
-template <class T, int kLanes, bool kBackward>
+template <class T, int kLanes, BatchNormOp kOp>
 __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_apply(BatchNormTask task) {
   using Pack = LanesOf<T, kLanes>;
+  constexpr bool kBackward = kOp == BatchNormOp::kBackward;
   constexpr int kOnWay = kUnroll<kLanes, kBackward>;
   const Share<kLanes> share(task, gridDim.x - 1 - blockIdx.x);
   let_dependents_start();
   wait_for_predecessors();
   if (share.rows == 0) return;
 
-  const LaneCoefficients<kLanes, kBackward> apply(share.column, task.plane, [&](std::uint32_t channel) {
-    if (kBackward || task.coefficients != nullptr) return static_cast<const Coefficients*>(task.coefficients)[channel];
-    const float weight = task.weight != nullptr ? task.weight[channel] : 1;
-    return Coefficients{task.mean[channel], weight / sqrtf(task.spread[channel] + task.epsilon),
-                        task.bias != nullptr ? task.bias[channel] : 0, 0};
-  });
+  const auto load = [&](std::uint32_t channel) {
+    if (kOp != BatchNormOp::kInfer) return static_cast<const Coefficients*>(task.coefficients)[channel];
+    return Coefficients{task.mean[channel], task.spread[channel], task.bias != nullptr ? task.bias[channel] : 0,
+                        task.weight != nullptr ? task.weight[channel] : 1};
+  };
+  const LaneCoefficients<kLanes, kBackward, kOp == BatchNormOp::kInfer> apply(
+      share.column, task.plane, load, [&](const Coefficients& loaded) {
+        if (kOp != BatchNormOp::kInfer) return loaded;
+        return Coefficients{loaded.x, loaded.w * rsqrtf(loaded.y + task.epsilon), loaded.z, 0};
+      });
   std::uint64_t at = share.first + (share.rows - 1) * share.step;
   const Pack* x = static_cast<const Pack*>(task.in) + at;
   const Pack* gradient = static_cast<const Pack*>(task.gradient) + at;
@@ -219,6 +228,7 @@ template <class T, bool kBackward>
 __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(BatchNormTask task) {
   constexpr int kLanes = kPackSize<T>, kStages = 4;
   using Pack = typename PackOf<T>::Type;
+  __shared__ float firsts[kBatchNormMostChannels];
   __shared__ Part of_channels[kBatchNormMostChannels];
   __shared__ Coefficients coefficients[kBatchNormMostChannels];
   const Blocks blocks;
@@ -229,11 +239,10 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
   uint4* const gradient_packs = x_packs + per_thread * layout.active;
   const PartsInShared parts{reinterpret_cast<float*>(reinterpret_cast<uint4*>(batch_norm_shared) +
                                                      (kBackward ? 2 : 1) * per_thread * layout.active)};
-  // Where threads are fewer than the packs of a row, a thread's columns differ; the channel is then one.
-  const bool is_tall = width <= threads;
-  const Footprint footprint = is_tall ? Footprint{width, threads / width, task.plane, 0, width * kLanes}
-                                      : Footprint{threads, 1, threads * kLanes, 0, threads * kLanes};
-  const std::uint32_t channels = width * kLanes / task.plane, first_channel = tile * channels;
+  const std::uint32_t channels = width * kLanes / task.plane;
+  const Footprint footprint = channels > 1 ? Footprint{width, threads / width, task.plane, 0, width * kLanes}
+                                           : Footprint{threads, 1, threads * kLanes, 0, threads * kLanes};
+  const std::uint32_t first_channel = tile * channels;
   const std::uint32_t column = threadIdx.x % footprint.packs * kLanes;
 
   const std::uint32_t row_begin = min(task.rows, blocks.rank() * task.split_rows);
@@ -255,10 +264,10 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
       if (position.pack >= width) position.pack -= width, ++position.row;
     }
   };
-  const Position start{threadIdx.x / width, threadIdx.x % width};
   wait_for_predecessors();
 
   const std::uint32_t stage = (per_thread + kStages - 1) / kStages;
+  const Position start{threadIdx.x / width, threadIdx.x % width};
   Position position = start;
 #pragma unroll
   for (std::uint32_t s = 0; s < kStages; ++s) {
@@ -270,10 +279,12 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
     commit_copies();
   }
   let_dependents_start();
+  // Read now: when this block needs them last, another may write, and y may be x.
+  if (!kBackward && threadIdx.x < channels) firsts[threadIdx.x] = first_element<T>(task, first_channel + threadIdx.x);
 
   LaneSums<kLanes, kBackward> sums;
-  const auto pack_at = [&](const uint4* base, std::uint32_t i) -> const Pack& {
-    return reinterpret_cast<const Pack&>(base[i * layout.active]);
+  const auto pack_at = [&](const uint4* base, std::uint32_t i) {
+    return load_pack(reinterpret_cast<const Pack*>(base + i * layout.active));
   };
   if constexpr (kBackward) {
     for_each_lane<kLanes>(column, footprint.plane, [&](int lane, std::uint32_t channel) {
@@ -296,6 +307,8 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
   wait_for_copies<0>();
   add(3);
 
+  if (!kBackward) __syncthreads();
+  sums.make_relative(column, footprint.plane, [&](std::uint32_t channel) { return firsts[channel]; });
   put_parts(sums, mine, column, footprint.plane, parts);
   __syncthreads();
   reduce_channels<kLanes, kBackward>(parts, footprint,
@@ -307,14 +320,15 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
     for (std::uint32_t block = 0; block < blocks.count(); ++block) {
       merged.add(blocks.of(of_channels[threadIdx.x], block));
     }
-    coefficients[threadIdx.x] =
-        finish_channel<kBackward>(task, first_channel + threadIdx.x, merged.part(), blocks.rank() == 0);
+    coefficients[threadIdx.x] = finish_channel<kBackward>(task, first_channel + threadIdx.x, firsts[threadIdx.x],
+                                                          merged.part(), blocks.rank() == 0);
   }
   __syncthreads();
   blocks.arrive();
 
-  const LaneCoefficients<kLanes, kBackward> apply(column, footprint.plane,
-                                                  [&](std::uint32_t channel) { return coefficients[channel]; });
+  const LaneCoefficients<kLanes, kBackward, false> apply(
+      column, footprint.plane, [&](std::uint32_t channel) { return coefficients[channel]; },
+      [](const Coefficients& loaded) { return loaded; });
   position = start;
   walk(position, 0, mine, [&](std::uint32_t i, std::uint64_t offset) {
     store_last(static_cast<Pack*>(task.out) + offset,
@@ -436,42 +450,47 @@ void resident_on_host(HostGrid, BatchNormTask task) {
 }
 
 constexpr KernelResources kResources{.registers = 64, .max_threads = 256};
-constexpr KernelResources kResidentResources{.registers = 64, .max_threads = 512};
+constexpr KernelResources kResidentResources{.registers = 80, .max_threads = kBatchNormMostThreads};
 
-template <class T, int kLanes, bool kBackward>
+template <class T, int kLanes, BatchNormOp kOp>
 BatchNormKernel of_lanes(BatchNormStep step) {
+  constexpr bool kBackward = kOp == BatchNormOp::kBackward;
   if (step == BatchNormStep::kStatistics) {
     return make_kernel<channel_statistics<T, kLanes, kBackward>, statistics_on_host<T, kBackward>, kResources>();
   }
   if (step == BatchNormStep::kFinish) {
-    return make_kernel<channel_finish<kLanes, kBackward>, finish_steps_on_host<kBackward>, kResources>();
+    return make_kernel<channel_finish<T, kLanes, kBackward>, finish_steps_on_host<kBackward>, kResources>();
   }
-  return make_kernel<channel_apply<T, kLanes, kBackward>, apply_on_host<T, kBackward>, kResources>();
+  return make_kernel<channel_apply<T, kLanes, kOp>, apply_on_host<T, kBackward>, kResources>();
 }
 
-template <class T, bool kBackward>
+template <class T, BatchNormOp kOp>
 BatchNormKernel of_type(BatchNormStep step, BatchNormAccess access) {
+  constexpr bool kBackward = kOp == BatchNormOp::kBackward;
   if (step == BatchNormStep::kResident) {
     return make_kernel<channels_resident<T, kBackward>, resident_on_host<T, kBackward>, kResidentResources>();
   }
-  return access == BatchNormAccess::kPacked ? of_lanes<T, kPackSize<T>, kBackward>(step)
-                                            : of_lanes<T, 1, kBackward>(step);
+  return access == BatchNormAccess::kPacked ? of_lanes<T, kPackSize<T>, kOp>(step) : of_lanes<T, 1, kOp>(step);
 }
 
-template <bool kBackward>
-BatchNormKernel of_direction(DType type, BatchNormStep step, BatchNormAccess access) {
+template <BatchNormOp kOp>
+BatchNormKernel of_op(DType type, BatchNormStep step, BatchNormAccess access) {
   switch (type) {
-    case DType::kFloat32: return of_type<float, kBackward>(step, access);
-    case DType::kFloat16: return of_type<__half, kBackward>(step, access);
-    default: return of_type<__nv_bfloat16, kBackward>(step, access);  // plan_batch_norm lets no other pass
+    case DType::kFloat32: return of_type<float, kOp>(step, access);
+    case DType::kFloat16: return of_type<__half, kOp>(step, access);
+    default: return of_type<__nv_bfloat16, kOp>(step, access);  // plan_batch_norm lets no other pass
   }
 }
 
 }  // namespace
 
 BatchNormKernel batch_norm_kernel(BatchNormOp op, DType type, BatchNormStep step, BatchNormAccess access) {
-  return op == BatchNormOp::kBackward ? of_direction<true>(type, step, access)
-                                      : of_direction<false>(type, step, access);
+  switch (op) {
+    case BatchNormOp::kTrain: return of_op<BatchNormOp::kTrain>(type, step, access);
+    case BatchNormOp::kInfer: return of_op<BatchNormOp::kInfer>(type, step, access);
+    case BatchNormOp::kBackward: break;
+  }
+  return of_op<BatchNormOp::kBackward>(type, step, access);
 }
 
 }  // namespace cgrt::kernels

@@ -81,8 +81,8 @@ enum class BatchNormStep : std::uint8_t {
 enum class BatchNormAccess : std::uint8_t { kPacked, kElement };
 BatchNormKernel batch_norm_kernel(BatchNormOp op, DType type, BatchNormStep step, BatchNormAccess access);
 
-// Threads of a block; those of a resident one may be twice as many.
-inline constexpr std::uint32_t kBatchNormThreads = 256, kBatchNormMostThreads = 512;
+// Threads of a block; a resident one may have the second number.
+inline constexpr std::uint32_t kBatchNormThreads = 256, kBatchNormMostThreads = 384;
 inline constexpr std::uint32_t kBatchNormMostChannels = 64;  // of a resident tile
 
 // Partial sums that a thread leaves in shared memory: one when none of its packs lies in two channels.
@@ -91,7 +91,8 @@ __host__ __device__ constexpr std::uint32_t partials_of_thread(std::uint32_t pla
 }
 inline constexpr std::uint32_t kPartialBytes = 12;
 
-// The shared memory of a resident block: its packs of each array, then partial sums.
+// The shared memory of a resident block: its packs of each array, then partial sums. A tile of one
+// channel is shared out pack by pack; of several, so that a thread keeps to its columns.
 struct ResidentLayout {
   std::uint32_t active = 0;            // threads that have packs
   std::uint32_t packs_per_thread = 0;  // of each array
@@ -101,7 +102,7 @@ __host__ __device__ constexpr ResidentLayout resident_layout(std::uint32_t rows,
                                                              std::uint32_t plane, std::uint32_t lanes,
                                                              std::uint32_t threads, std::uint32_t arrays) {
   ResidentLayout layout;
-  layout.active = tile_packs <= threads ? threads / tile_packs * tile_packs : threads;
+  layout.active = tile_packs * lanes == plane ? threads : threads / tile_packs * tile_packs;
   layout.packs_per_thread = (rows * tile_packs + layout.active - 1) / layout.active;
   layout.bytes = arrays * layout.packs_per_thread * layout.active * 16 +
                  partials_of_thread(plane, lanes) * threads * kPartialBytes;
