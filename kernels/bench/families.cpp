@@ -12,6 +12,7 @@ absl::StatusOr<Work> make_work(const Case& test) {
            make_atomics,
            make_cub_reduce,
            make_scan,
+           make_batch_norm,
            make_ceiling,
        }) {
     absl::StatusOr<Work> work = make(test);

@@ -21,6 +21,7 @@ constexpr Family kFamilies[] = {
     {"scan", cgrt::testing::check_scan},
     {"cub", cgrt::testing::check_cub},
     {"elementwise", cgrt::testing::check_elementwise},
+    {"batch_norm", cgrt::testing::check_batch_norm},
 };
 
 }  // namespace

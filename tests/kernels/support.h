@@ -84,5 +84,6 @@ void check_rows(Report& report);
 void check_scan(Report& report);
 void check_cub(Report& report);
 void check_elementwise(Report& report);
+void check_batch_norm(Report& report);
 
 }  // namespace cgrt::testing
