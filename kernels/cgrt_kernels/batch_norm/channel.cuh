@@ -13,27 +13,7 @@ namespace cgrt::kernels {
 template <class T, int kLanes>
 using LanesOf = std::conditional_t<kLanes == 1, T, typename PackOf<T>::Type>;
 
-template <class T>
-__device__ __forceinline__ void unpack(const T& element, float (&values)[1]) {
-  values[0] = to_float(element);
-}
-template <class T>
-__device__ __forceinline__ void pack_into(T& element, const float (&values)[1]) {
-  element = from_float<T>(values[0]);
-}
-
-// At once: the compiler would load or store each pair of halves by itself.
-template <class Pack>
-__device__ __forceinline__ Pack load_pack(const Pack* from) {
-  if constexpr (sizeof(Pack) != 16) {
-    return *from;
-  } else {
-    const uint4 words = *reinterpret_cast<const uint4*>(from);
-    return reinterpret_cast<const Pack&>(words);
-  }
-}
-
-// The same for what is not needed again: the cache drops it first.
+// Of what is not needed again: the cache drops it first.
 template <class Pack>
 __device__ __forceinline__ Pack load_last(const Pack* from) {
   if constexpr (sizeof(Pack) != 16) {

@@ -63,23 +63,23 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
     for_each_lane<kLanes>(share.column, task.plane,
                           [&](int lane, std::uint32_t channel) { sums.shift[lane] = task.mean[channel]; });
   } else {
-    if (share.rows != 0) unpack(load_pack(x + at), sums.shift);
+    if (share.rows != 0) unpack(x[at], sums.shift);
   }
   std::uint32_t left = share.rows;
   for (; left >= kOnWay; left -= kOnWay) {
     Pack values[kOnWay], gradients[kBackward ? kOnWay : 1];
 #pragma unroll
     for (int i = 0; i < kOnWay; ++i) {
-      values[i] = load_pack(x + at);
-      if constexpr (kBackward) gradients[i] = load_pack(gradient + at);
+      values[i] = x[at];
+      if constexpr (kBackward) gradients[i] = gradient[at];
       at += share.step;
     }
 #pragma unroll
     for (int i = 0; i < kOnWay; ++i) sums.add(values[i], gradients[kBackward ? i : 0]);
   }
   for (; left > 0; --left) {
-    const Pack value = load_pack(x + at);
-    sums.add(value, kBackward ? load_pack(gradient + at) : value);
+    const Pack value = x[at];
+    sums.add(value, kBackward ? gradient[at] : value);
     at += share.step;
   }
   let_dependents_start();
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
 
   LaneSums<kLanes, kBackward> sums;
   const auto pack_at = [&](const uint4* base, std::uint32_t i) {
-    return load_pack(reinterpret_cast<const Pack*>(base + i * layout.active));
+    return *reinterpret_cast<const Pack*>(base + i * layout.active);
   };
   if constexpr (kBackward) {
     for_each_lane<kLanes>(column, footprint.plane, [&](int lane, std::uint32_t channel) {
