@@ -39,6 +39,8 @@ struct Work {
 
 // kNotFound for a kernel that is not of this family.
 absl::StatusOr<Work> make_rows(const Case& test);
+absl::StatusOr<Work> make_upsample(const Case& test);
+absl::StatusOr<Work> make_index(const Case& test);
 absl::StatusOr<Work> make_ceiling(const Case& test);
 
 // A buffer of numbers around one; no two neighbours have the same bits.

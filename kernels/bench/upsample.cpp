@@ -4,6 +4,7 @@
 
 #include "cgrt/base/status_macros.h"
 #include "kernels/bench/bench.h"
+#include "kernels/bench/repeated.h"
 
 namespace cgrt::bench {
 
@@ -30,7 +31,7 @@ absl::StatusOr<Work> make_upsample(const Case& test) {
   if (desc.op == UpsampleOp::kBackward) std::swap(in_count, out_count);
   const std::size_t size = size_of(desc.type);
   return Work{(in_count + out_count) * size, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, in_count, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_repeated_numbers(stream, desc.type, in_count, seed));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, out_count * size));
                 const auto set = std::make_shared<std::pair<DeviceBuffer, DeviceBuffer>>(std::move(in), std::move(out));
                 return [=](LaunchTarget target) {

@@ -17,6 +17,8 @@ struct Family {
 };
 constexpr Family kFamilies[] = {
     {"rows", cgrt::testing::check_rows},
+    {"upsample", cgrt::testing::check_upsample},
+    {"index", cgrt::testing::check_index},
 };
 
 }  // namespace

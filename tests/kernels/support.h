@@ -80,5 +80,7 @@ class Report {
 
 // The families.
 void check_rows(Report& report);
+void check_upsample(Report& report);
+void check_index(Report& report);
 
 }  // namespace cgrt::testing

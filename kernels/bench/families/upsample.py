@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 from bench import Case
 
-MEASURES = ["kernels/cgrt_kernels/upsample", "kernels/bench/upsample.cpp"]
+MEASURES = ["kernels/cgrt_kernels/upsample", "kernels/bench/upsample.cpp", "kernels/bench/repeated.h"]
 
 FORWARD, BACKWARD = "upsample_nearest", "upsample_nearest_backward"
 SEED = (16, 32, 80, 80)
