@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/whole.cuh"
 #include "cgrt_kernels/index/op_reference.h"
 #include "cgrt_kernels/index/pack_if.cuh"
 
@@ -17,12 +18,47 @@ __host__ __device__ __forceinline__ std::uint32_t row_at(const void* index, std:
   return row >= 0 && row < shape.rows ? static_cast<std::uint32_t>(row) : ~0u;
 }
 
-__device__ __forceinline__ void add_atomically(float* to, float value) { atomicAdd(to, value); }
-__device__ __forceinline__ void add_atomically(__half* to, __half value) { atomicAdd(to, value); }
-__device__ __forceinline__ void add_atomically(__nv_bfloat16* to, __nv_bfloat16 value) { atomicAdd(to, value); }
+// The array is from `begin` to `end`. Single 16-bit numbers have no instruction of their own: they go
+// with a neighbour, to which -0 is added, unless that lies outside.
+__device__ __forceinline__ void add_atomically(float* to, float value, const float*, const float*) {
+  atomicAdd(to, value);
+}
+template <class Pair>
+__device__ __forceinline__ void add_pair(Pair* to, Pair pair) {
+#if __CUDA_ARCH__ >= 900
+  const std::uint32_t bits = *reinterpret_cast<const std::uint32_t*>(&pair);
+  const auto address = __cvta_generic_to_global(to);
+  if constexpr (std::is_same_v<Pair, __half2>) {
+    asm volatile("red.relaxed.gpu.global.add.noftz.f16x2 [%0], %1;" ::"l"(address), "r"(bits) : "memory");
+  } else {
+    asm volatile("red.relaxed.gpu.global.add.noftz.bf16x2 [%0], %1;" ::"l"(address), "r"(bits) : "memory");
+  }
+#else
+  atomicAdd(to, pair);
+#endif
+}
+template <class Pair, class T>
+__device__ __forceinline__ void add_in_pair(T* to, T value, const T* begin, const T* end) {
+  const T nothing = from_float<T>(-0.0f);
+  const bool is_second = reinterpret_cast<std::uintptr_t>(to) % sizeof(Pair) != 0;
+  if (is_second ? to == begin : to + 1 == end) {
+    atomicAdd(to, value);
+  } else if (is_second) {
+    add_pair(reinterpret_cast<Pair*>(to - 1), Pair(nothing, value));
+  } else {
+    add_pair(reinterpret_cast<Pair*>(to), Pair(value, nothing));
+  }
+}
+__device__ __forceinline__ void add_atomically(__half* to, __half value, const __half* begin, const __half* end) {
+  add_in_pair<__half2>(to, value, begin, end);
+}
+__device__ __forceinline__ void add_atomically(__nv_bfloat16* to, __nv_bfloat16 value, const __nv_bfloat16* begin,
+                                               const __nv_bfloat16* end) {
+  add_in_pair<__nv_bfloat162>(to, value, begin, end);
+}
 
 // 16 bytes: one instruction since sm_90.
-__device__ __forceinline__ void add_atomically(float4* to, const float4& pack) {
+__device__ __forceinline__ void add_atomically(float4* to, const float4& pack, const float4*, const float4*) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
                "f"(pack.x), "f"(pack.y), "f"(pack.z), "f"(pack.w)
@@ -33,7 +69,8 @@ __device__ __forceinline__ void add_atomically(float4* to, const float4& pack) {
 #endif
 }
 template <class Pair>
-__device__ __forceinline__ void add_atomically(Pairs<Pair>* to, const Pairs<Pair>& pack) {
+__device__ __forceinline__ void add_atomically(Pairs<Pair>* to, const Pairs<Pair>& pack, const Pairs<Pair>*,
+                                               const Pairs<Pair>*) {
 #if __CUDA_ARCH__ >= 900
   const uint4 bits = *reinterpret_cast<const uint4*>(&pack);
   const auto address = __cvta_generic_to_global(to);
@@ -98,7 +135,7 @@ __global__ void __launch_bounds__(kIndexBlock)
   Pack held[kIndexItems];
 #pragma unroll
   for (std::uint32_t i = 0; i < kIndexItems; ++i) {
-    if (first + i * kIndexBlock < packs) held[i] = to[first + i * kIndexBlock];
+    if (first + i * kIndexBlock < packs) held[i] = load_whole(to + first + i * kIndexBlock);
   }
   float sums[kIndexItems][kCount] = {};
   for (std::uint32_t left = equal; left != 0; left &= left - 1) {
@@ -106,7 +143,7 @@ __global__ void __launch_bounds__(kIndexBlock)
     Pack pack[kIndexItems];
 #pragma unroll
     for (std::uint32_t i = 0; i < kIndexItems; ++i) {
-      if (first + i * kIndexBlock < packs) pack[i] = from[first + i * kIndexBlock];
+      if (first + i * kIndexBlock < packs) pack[i] = load_whole(from + first + i * kIndexBlock);
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < kIndexItems; ++i) {
@@ -125,7 +162,7 @@ __global__ void __launch_bounds__(kIndexBlock)
 #pragma unroll
     for (int k = 0; k < kCount; ++k) values[k] += alpha * sums[i][k];
     pack_into(held[i], values);
-    to[first + i * kIndexBlock] = held[i];
+    store_whole(to + first + i * kIndexBlock, held[i]);
   }
 }
 
@@ -147,7 +184,7 @@ __global__ void __launch_bounds__(kIndexBlock)
     row[i] = ~0u;
     if (item >= shape.items) continue;
     row[i] = row_at(index, kIsScatter ? item : shape.packs.quotient(item), shape);
-    pack[i] = static_cast<const Pack*>(in)[item];
+    pack[i] = load_whole(static_cast<const Pack*>(in) + item);
   }
 #pragma unroll
   for (std::uint32_t i = 0; i < kIndexItems; ++i) {
@@ -158,7 +195,8 @@ __global__ void __launch_bounds__(kIndexBlock)
     for (int k = 0; k < kCount; ++k) values[k] *= alpha;
     pack_into(pack[i], values);
     const std::uint32_t column = shape.packs.remainder(first + i * kIndexBlock);
-    add_atomically(to + std::uint64_t{row[i]} * shape.packs.value() + column, pack[i]);
+    const std::uint64_t packs = shape.packs.value();
+    add_atomically(to + row[i] * packs + column, pack[i], to, to + shape.rows * packs);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/whole.cuh"
 #include "cgrt_kernels/index/op.h"
 #include "cgrt_kernels/index/pack_if.cuh"
 
@@ -39,7 +40,7 @@ __global__ void __launch_bounds__(kIndexBlock, 3)
   const ChunkEnds ends(pairs, count, shape.chunk, chunk);
 
   std::uint32_t key = ends.first_key;
-  Pack held = to[std::uint64_t{key} * packs];
+  Pack held = load_whole(to + std::uint64_t{key} * packs);
   float sums[kCount] = {};
   const auto leave_partial = [&](std::uint32_t which) {
     float* const left = partials + (std::uint64_t{2 * chunk + which} * packs + column) * kCount;
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(kIndexBlock, 3)
 #pragma unroll
     for (int k = 0; k < kCount; ++k) values[k] += alpha * sums[k];
     pack_into(held, values);
-    to[std::uint64_t{key} * packs] = held;
+    store_whole(to + std::uint64_t{key} * packs, held);
   };
 
   uint2 next[kAhead];
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(kIndexBlock, 3)
       pair[i] = next[i];
       is_mine[i] = at + i < ends.last ? ends.begin != Begin::kSkipped || pair[i].x != ends.first_key
                                       : ends.end == End::kInNext && at + i < count && pair[i].x == ends.last_key;
-      if (is_mine[i]) pack[i] = from[std::uint64_t{pair[i].y} * packs];
+      if (is_mine[i]) pack[i] = load_whole(from + std::uint64_t{pair[i].y} * packs);
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = pairs[min(at + kAhead + i, count - 1)];
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(kIndexBlock, 3)
       if (pair[i].x != key) {
         finish();
         key = pair[i].x;
-        held = to[std::uint64_t{key} * packs];
+        held = load_whole(to + std::uint64_t{key} * packs);
 #pragma unroll
         for (int k = 0; k < kCount; ++k) sums[k] = 0;
       }

@@ -3,6 +3,7 @@
 
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/whole.cuh"
 #include "cgrt_kernels/upsample/op_reference.h"
 
 namespace cgrt::kernels {
@@ -63,8 +64,8 @@ __global__ void __launch_bounds__(kUpsampleBlock) gather_twice(void* out, const 
     const std::uint32_t item = first + i * kUpsampleBlock;
     if (item >= shape.items) break;
     const std::uint32_t at = item + shape.packs.quotient(item) * shape.packs.value();
-    upper[i] = from[at];
-    lower[i] = from[at + shape.packs.value()];
+    upper[i] = load_whole(from + at);
+    lower[i] = load_whole(from + at + shape.packs.value());
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(void* out, const voi
 #pragma unroll
       for (std::uint32_t column = 0; column < kCopies; ++column) {
         if (row < copies.rows && column < copies.columns) {
-          held[row][column] = from[(row * shape.columns.out_size + column) * packs];
+          held[row][column] = load_whole(from + (row * shape.columns.out_size + column) * packs);
         }
       }
     }
@@ -212,7 +213,7 @@ __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(void* out, const voi
   } else {
     for (std::uint32_t row = 0; row < copies.rows; ++row) {
       for (std::uint32_t column = 0; column < copies.columns; ++column) {
-        add(sums, from[(row * shape.columns.out_size + column) * packs]);
+        add(sums, load_whole(from + (row * shape.columns.out_size + column) * packs));
       }
     }
   }
@@ -222,7 +223,7 @@ __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(void* out, const voi
   } else {
     result = from_float<T>(sums[0]);
   }
-  static_cast<Pack*>(out)[item] = result;
+  store_whole(static_cast<Pack*>(out) + item, result);
 }
 
 template <class Element>
