@@ -12,20 +12,6 @@ namespace {
 using kernels::BatchNormOp;
 using kernels::DType;
 
-// As make_numbers, but made once for all of a large buffer: the host would take seconds.
-absl::StatusOr<DeviceBuffer> repeat_numbers(StreamRef stream, DType type, std::uint64_t count, std::uint32_t seed) {
-  constexpr std::uint64_t kBlock = std::uint64_t{4} << 20;
-  if (count <= kBlock) return make_numbers(stream, type, count, seed);
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer all, DeviceBuffer::create(kDevice, count * size_of(type)));
-  CGRT_ASSIGN_OR_RETURN(const DeviceBuffer block, make_numbers(stream, type, kBlock, seed));
-  for (std::size_t at = 0; at < all.size_bytes(); at += block.size_bytes()) {
-    CGRT_RETURN_IF_ERROR(
-        copy(stream, all.as<unsigned char>() + at, block.data(), std::min(block.size_bytes(), all.size_bytes() - at)));
-  }
-  CGRT_RETURN_IF_ERROR(stream.synchronize());
-  return all;
-}
-
 struct Set {
   DeviceBuffer out, in, gradient;
   DeviceBuffer weight, bias, running_mean, running_variance, mean, invstd, weight_gradient, bias_gradient;
@@ -54,8 +40,8 @@ absl::StatusOr<Work> make_batch_norm(const Case& test) {
       return make_numbers(stream, DType::kFloat32, desc.channels, seed + nth);
     };
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, count * size_of(desc.type)));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, repeat_numbers(stream, desc.type, count, seed));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer gradient, repeat_numbers(stream, desc.type, is_backward ? count : 1, seed + 1));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count, seed));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer gradient, make_numbers(stream, desc.type, is_backward ? count : 1, seed + 1));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer weight, parameters(2));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer bias, parameters(3));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer running_mean, parameters(4));

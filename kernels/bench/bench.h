@@ -49,6 +49,8 @@ absl::StatusOr<Work> make_cub_reduce(const Case& test);
 absl::StatusOr<Work> make_scan(const Case& test);
 absl::StatusOr<Work> make_elementwise(const Case& test);
 absl::StatusOr<Work> make_batch_norm(const Case& test);
+absl::StatusOr<Work> make_upsample(const Case& test);
+absl::StatusOr<Work> make_index(const Case& test);
 absl::StatusOr<Work> make_ceiling(const Case& test);
 
 // A buffer of numbers up to two; they repeat after a million.

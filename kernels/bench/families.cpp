@@ -13,6 +13,8 @@ absl::StatusOr<Work> make_work(const Case& test) {
            make_cub_reduce,
            make_scan,
            make_batch_norm,
+           make_upsample,
+           make_index,
            make_ceiling,
        }) {
     absl::StatusOr<Work> work = make(test);

@@ -17,20 +17,6 @@ using kernels::ReduceOp;
 using kernels::ReduceOver;
 using kernels::ReducePlan;
 
-absl::StatusOr<DeviceBuffer> make_many_numbers(StreamRef stream, kernels::DType type, std::uint64_t count,
-                                               std::uint32_t seed) {
-  const std::uint64_t period = std::uint64_t{1} << 22;
-  if (count <= period) return make_numbers(stream, type, count, seed);
-  CGRT_ASSIGN_OR_RETURN(const DeviceBuffer made, make_numbers(stream, type, period, seed));
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, count * size_of(type)));
-  for (std::size_t at = 0; at < buffer.size_bytes(); at += made.size_bytes()) {
-    const std::size_t bytes = std::min(made.size_bytes(), buffer.size_bytes() - at);
-    CGRT_RETURN_IF_ERROR(copy(stream, buffer.as<unsigned char>() + at, made.data(), bytes));
-  }
-  CGRT_RETURN_IF_ERROR(stream.synchronize());
-  return buffer;
-}
-
 namespace {
 
 // reduce_all_sum, reduce_rows_argmax, ..., and dot
@@ -72,7 +58,7 @@ absl::StatusOr<Work> make_reduce(const Case& test) {
               [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
                 const std::uint64_t results = std::max(desc.rows, desc.columns);  // or fewer
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, results * 8));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_many_numbers(stream, desc.type, count + offset, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count + offset, seed));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace,
                                       DeviceBuffer::create(kDevice, std::max<std::size_t>(plan.workspace_bytes, 1)));
                 CGRT_RETURN_IF_ERROR(initialize_reduce(stream, plan, workspace.data()));
@@ -82,7 +68,7 @@ absl::StatusOr<Work> make_reduce(const Case& test) {
                                 .in = set->in.as<unsigned char>() + skipped,
                                 .workspace = set->workspace.data()};
                 if (is_dot) {
-                  CGRT_ASSIGN_OR_RETURN(set->other, make_many_numbers(stream, desc.type, count + offset, seed + 1));
+                  CGRT_ASSIGN_OR_RETURN(set->other, make_numbers(stream, desc.type, count + offset, seed + 1));
                   args.other = set->other->as<unsigned char>() + skipped;
                 }
                 return [set, plan, args](LaunchTarget target) { return launch_reduce(target, plan, args); };

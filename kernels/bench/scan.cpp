@@ -33,11 +33,6 @@ absl::StatusOr<DeviceBuffer> repeated(StreamRef stream, const DeviceBuffer& some
 
 constexpr std::uint64_t kSome = 1 << 20;  // elements
 
-absl::StatusOr<DeviceBuffer> make_many_numbers(StreamRef stream, DType type, std::uint64_t count, std::uint32_t seed) {
-  CGRT_ASSIGN_OR_RETURN(const DeviceBuffer some, make_numbers(stream, type, std::min(count, kSome), seed));
-  return repeated(stream, some, count, size_of(type));
-}
-
 // All bits are random; as floats, some are no numbers.
 absl::StatusOr<DeviceBuffer> make_keys(StreamRef stream, std::uint64_t count, std::size_t size, std::uint32_t seed) {
   std::mt19937_64 engine(seed);
@@ -67,7 +62,7 @@ absl::StatusOr<Work> make_own(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(const ScanPlan plan, kernels::plan_scan(kDevice, desc));
   const std::uint64_t count = desc.rows * columns, bytes = count * size_of(desc.type);
   return Work{2 * bytes, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_many_numbers(stream, desc.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count, seed));
                 CGRT_ASSIGN_OR_RETURN(const SharedSet set, make_set(bytes, std::move(in), plan.workspace_bytes));
                 CGRT_RETURN_IF_ERROR(initialize_scan(stream, plan, set->workspace.data()));
                 const bool in_place = test.is_chain;
@@ -88,7 +83,7 @@ absl::StatusOr<Work> make_cub_scan(const Case& test, bool is_raw) {
   if (is_raw && test.type != DType::kFloat32) return absl::InvalidArgumentError("raw_cub_scan takes float32.");
   const std::uint64_t bytes = count * size_of(test.type);
   return Work{2 * bytes, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_many_numbers(stream, plan.desc.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, plan.desc.type, count, seed));
                 CGRT_ASSIGN_OR_RETURN(const SharedSet set, make_set(bytes, std::move(in), plan.workspace_bytes));
                 if (!is_raw) {
                   return [=](LaunchTarget target) {

@@ -22,6 +22,8 @@ constexpr Family kFamilies[] = {
     {"cub", cgrt::testing::check_cub},
     {"elementwise", cgrt::testing::check_elementwise},
     {"batch_norm", cgrt::testing::check_batch_norm},
+    {"upsample", cgrt::testing::check_upsample},
+    {"index", cgrt::testing::check_index},
 };
 
 }  // namespace

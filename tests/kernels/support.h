@@ -85,5 +85,7 @@ void check_scan(Report& report);
 void check_cub(Report& report);
 void check_elementwise(Report& report);
 void check_batch_norm(Report& report);
+void check_upsample(Report& report);
+void check_index(Report& report);
 
 }  // namespace cgrt::testing
