@@ -17,20 +17,6 @@ using kernels::ElementwiseOp;
 using kernels::MatrixOp;
 using kernels::size_of;
 
-// The same 2^22 numbers again and again: the host makes no gigabytes.
-absl::StatusOr<DeviceBuffer> make_many_numbers(StreamRef stream, DType type, std::uint64_t count, std::uint32_t seed) {
-  constexpr std::uint64_t kBlock = 1 << 22;
-  if (count <= kBlock) return make_numbers(stream, type, count, seed);
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer block, make_numbers(stream, type, kBlock, seed));
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer numbers, DeviceBuffer::create(kDevice, count * size_of(type)));
-  for (std::size_t at = 0; at < numbers.size_bytes(); at += block.size_bytes()) {
-    CGRT_RETURN_IF_ERROR(copy(stream, numbers.as<unsigned char>() + at, block.data(),
-                              std::min(block.size_bytes(), numbers.size_bytes() - at)));
-  }
-  CGRT_RETURN_IF_ERROR(stream.synchronize());
-  return numbers;
-}
-
 struct Arrays {
   void* out;
   const void *a, *b;
@@ -52,9 +38,8 @@ Work work_on(const Case& test, const Sizes& sizes, std::function<absl::Status(La
       sizes.out * out_size + (sizes.a + sizes.b) * size,
       [=, is_chain = test.is_chain](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
         CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, (sizes.out + sizes.offset) * out_size));
-        CGRT_ASSIGN_OR_RETURN(DeviceBuffer a, make_many_numbers(stream, sizes.type, sizes.a + sizes.offset, seed));
-        CGRT_ASSIGN_OR_RETURN(DeviceBuffer b,
-                              make_many_numbers(stream, sizes.type, sizes.b + sizes.offset + 1, seed + 1));
+        CGRT_ASSIGN_OR_RETURN(DeviceBuffer a, make_numbers(stream, sizes.type, sizes.a + sizes.offset, seed));
+        CGRT_ASSIGN_OR_RETURN(DeviceBuffer b, make_numbers(stream, sizes.type, sizes.b + sizes.offset + 1, seed + 1));
         const auto set = std::make_shared<Set>(Set{std::move(out), std::move(a), std::move(b)});
         Arrays arrays{set->out.as<unsigned char>() + sizes.offset * out_size,
                       set->a.as<unsigned char>() + sizes.offset * size,

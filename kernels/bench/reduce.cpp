@@ -1,4 +1,4 @@
-#include "kernels/bench/reduce.h"
+#include "kernels/bench/bench.h"
 
 #include <algorithm>
 #include <memory>

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "cgrt/base/status_macros.h"
-#include "kernels/bench/reduce.h"
+#include "kernels/bench/bench.h"
 
 namespace cgrt::bench {
 namespace {
@@ -38,7 +38,7 @@ absl::StatusOr<Work> make_cub_reduce(const Case& test) {
                 std::size_t bytes = 0;
                 CGRT_RETURN_IF_ERROR(run(stream, nullptr, bytes, nullptr, nullptr, count));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, 8));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_many_numbers(stream, test.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, test.type, count, seed));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(kDevice, bytes));
                 const auto set = std::make_shared<Set>(
                     Set{std::move(out), std::move(in), std::move(workspace), bytes, std::nullopt});

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cgrt/base/status_macros.h"
-#include "kernels/bench/reduce.h"
+#include "kernels/bench/bench.h"
 
 namespace cgrt::bench {
 namespace {
@@ -265,7 +265,7 @@ absl::StatusOr<Work> make_reduce_ladder(const Case& test) {
     return absl::InvalidArgumentError(test.kernel + " takes float32 and a count that is a multiple of 512.");
   }
   return Work{count * 4, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_many_numbers(stream, test.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, test.type, count, seed));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, step.grid * sizeof(float)));
                 const auto set = std::make_shared<std::pair<DeviceBuffer, DeviceBuffer>>(std::move(in), std::move(out));
                 const Launch start = [=](LaunchTarget target) {
@@ -294,8 +294,8 @@ absl::StatusOr<Work> make_atomics(const Case& test) {
                 struct Set {
                   DeviceBuffer a, b, sum;
                 };
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer a, make_many_numbers(stream, test.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer b, make_many_numbers(stream, test.type, count, seed + 1));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer a, make_numbers(stream, test.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer b, make_numbers(stream, test.type, count, seed + 1));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer sum, DeviceBuffer::create(kDevice, 4));
                 CGRT_RETURN_IF_ERROR(fill32(stream, sum.data(), 0, 1));
                 const auto set = std::make_shared<Set>(Set{std::move(a), std::move(b), std::move(sum)});

@@ -2,7 +2,7 @@
 import torch
 from bench import Case
 
-MEASURES = ["kernels/cgrt_kernels/reduce", "kernels/bench/reduce.cpp", "kernels/bench/reduce.h",
+MEASURES = ["kernels/cgrt_kernels/reduce", "kernels/bench/reduce.cpp",
             "kernels/bench/reduce_ladder.cu", "kernels/bench/reduce_cub.cu"]
 SIZE = {"float32": 4, "float16": 2, "bfloat16": 2}
 ROWS = [(49152, 1024), (8192, 4096), (4096, 8192), (2048, 32768), (512, 131072)]

@@ -85,7 +85,9 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
     task.split_rows = rows, task.splits = blocks;
     LaunchConfig config{.grid = task.tiles * blocks, .block = threads, .shared_bytes = layout.bytes};
     config.attributes.cluster = blocks;
-    plan.steps = {{batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kResident, plan.access), config}};
+    plan.steps.clear();
+    plan.steps.push_back(
+        {batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kResident, plan.access), config});
     return true;
   };
   for (const std::uint32_t per_sm : {3u, 2u, 1u}) {
@@ -155,16 +157,16 @@ absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
   };
   const LaunchConfig blocks{.grid = task.tiles * task.splits, .block = kBatchNormThreads};
   if (plan.desc.op == BatchNormOp::kInfer) {
-    plan.steps = {{kernel(BatchNormStep::kApply), blocks}};
+    plan.steps.push_back({kernel(BatchNormStep::kApply), blocks});
     return absl::OkStatus();
   }
   LaunchConfig statistics = blocks;
   statistics.shared_bytes = partials_of_thread(task.plane, lanes_of(plan)) * kBatchNormThreads * kPartialBytes;
   const std::uint32_t finishing = std::clamp(std::bit_ceil(task.slots / 4), 32u, kBatchNormThreads);
-  plan.steps = {
-      {kernel(BatchNormStep::kStatistics), statistics},
-      {kernel(BatchNormStep::kFinish), {.grid = static_cast<std::uint32_t>(plan.desc.channels), .block = finishing}},
-      {kernel(BatchNormStep::kApply), blocks}};
+  const LaunchConfig finish{.grid = static_cast<std::uint32_t>(plan.desc.channels), .block = finishing};
+  plan.steps.push_back({kernel(BatchNormStep::kStatistics), statistics});
+  plan.steps.push_back({kernel(BatchNormStep::kFinish), finish});
+  plan.steps.push_back({kernel(BatchNormStep::kApply), blocks});
   plan.coefficients_begin = plan.desc.channels * task.slots * kSlotBytes;
   plan.workspace_bytes = plan.coefficients_begin + plan.desc.channels * kSlotBytes;
   return absl::OkStatus();
