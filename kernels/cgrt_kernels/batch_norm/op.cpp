@@ -156,6 +156,7 @@ absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
     return batch_norm_kernel(plan.desc.op, plan.desc.type, step, plan.access);
   };
   const LaunchConfig blocks{.grid = task.tiles * task.splits, .block = kBatchNormThreads};
+  plan.steps.clear();  // of a cluster that does not fit
   if (plan.desc.op == BatchNormOp::kInfer) {
     plan.steps.push_back({kernel(BatchNormStep::kApply), blocks});
     return absl::OkStatus();
