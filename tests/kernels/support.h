@@ -22,7 +22,7 @@ using Bytes = std::vector<unsigned char>;
 void write_element(kernels::DType type, unsigned char* to, double value);
 double read_element(kernels::DType type, const unsigned char* from);
 
-// Normally distributed, rounded to the type.
+// Normally distributed, rounded to the type; some thousand different ones.
 Bytes random_elements(kernels::DType type, std::uint64_t count, double mean, double deviation, std::uint32_t seed);
 Bytes to_elements(kernels::DType type, const std::vector<double>& values);
 std::vector<double> to_doubles(kernels::DType type, const Bytes& bytes);

@@ -29,20 +29,13 @@ def cases():
         for type in ("float32", "float16"):
             for nhwc in (0, 1):
                 yield case("train", type, 256, channels, side * side, nhwc, train_target(type, channels, nhwc))
-    for channels, side in (SHAPES[0], SHAPES[2], SHAPES[4]):
-        for type in ("float32", "float16"):
-            for nhwc in (0, 1):
-                yield case("backward", type, 256, channels, side * side, nhwc, 1.2)
-    for channels, side in (SHAPES[1], SHAPES[4]):
-        for type in ("float32", "float16"):
-            for nhwc in (0, 1):
-                yield case("infer", type, 256, channels, side * side, nhwc, 1.0)
-    for op, target in (("train", 1.2), ("backward", 1.2), ("infer", 1.0)):
-        for type in ("float32", "float16"):
-            yield case(op, type, 65536, 1024, 1, 1, target)
+    for channels, side in (SHAPES[0], SHAPES[2]):
+        for nhwc in (0, 1):
+            yield case("backward", "float16", 256, channels, side * side, nhwc, 1.2)
+    for type in ("float32", "float16"):
+        yield case("infer", type, 256, 256, 56 * 56, 0, 1.0)
+        yield case("train", type, 65536, 1024, 1, 1, 1.2)
     yield case("train", "float16", 256, 256, 56 * 56, 0, 1.2, OWN)
-    yield case("train", "float16", 256, 256, 56 * 56, 1, 1.2, OWN)
-    yield case("train", "bfloat16", 256, 512, 28 * 28, 0, 1.2)
 
 
 def peer(case):

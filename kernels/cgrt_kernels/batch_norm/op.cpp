@@ -109,12 +109,16 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
 }
 
 absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) {
-  if (plan.access != BatchNormAccess::kPacked || !share_tile(machine, plan)) return false;
+  if (plan.access != BatchNormAccess::kPacked) return false;
+  // Short rows of halves keep too many threads busy with too little: slower than reading twice on an H200.
+  if (plan.task.plane == 1 && lanes_of(plan) == 8) return false;
+  if (!share_tile(machine, plan)) return false;
   const auto& [kernel, config] = plan.steps[0];
   CGRT_RETURN_IF_ERROR(set_max_shared_bytes(kernel, machine.device, config.shared_bytes));
   if (config.attributes.cluster.x == 1) return true;
   CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
                                                                 config.block, config.shared_bytes));
+  if (clusters == 0) std::vector<BatchNormPlan::Step>().swap(plan.steps);
   return clusters > 0;
 }
 
@@ -156,7 +160,6 @@ absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
     return batch_norm_kernel(plan.desc.op, plan.desc.type, step, plan.access);
   };
   const LaunchConfig blocks{.grid = task.tiles * task.splits, .block = kBatchNormThreads};
-  plan.steps.clear();  // of a cluster that does not fit
   if (plan.desc.op == BatchNormOp::kInfer) {
     plan.steps.push_back({kernel(BatchNormStep::kApply), blocks});
     return absl::OkStatus();

@@ -45,14 +45,23 @@ __global__ void __launch_bounds__(kUpsampleBlock) upsample_twice(void* out, cons
   }
 }
 
+__device__ __forceinline__ uint2 half_pack(float, const float (&values)[2]) {
+  return {__float_as_uint(values[0]), __float_as_uint(values[1])};
+}
+template <class T>
+__device__ __forceinline__ uint2 half_pack(T, const float (&values)[4]) {
+  using Pair = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
+  uint2 words;
+  from_float2(reinterpret_cast<Pair&>(words.x), {values[0], values[1]});
+  from_float2(reinterpret_cast<Pair&>(words.y), {values[2], values[3]});
+  return words;
+}
+
 // The other way round: a pack of each of two rows becomes half a pack.
 template <class T, int kItems>
 __global__ void __launch_bounds__(kUpsampleBlock) gather_twice(void* out, const void* in, UpsampleShape shape) {
   using Pack = typename PackOf<T>::Type;
   constexpr int kHalf = kPackSize<T> / 2;
-  struct alignas(8) Half {
-    T values[kHalf];
-  };
   const std::uint32_t first = blockIdx.x * (kUpsampleBlock * kItems) + threadIdx.x;
   const auto* const from = static_cast<const Pack*>(in);
   let_dependents_start();
@@ -72,10 +81,10 @@ __global__ void __launch_bounds__(kUpsampleBlock) gather_twice(void* out, const 
     if (item >= shape.items) return;
     float a[2 * kHalf], b[2 * kHalf];
     unpack(upper[i], a), unpack(lower[i], b);
-    Half sums;
+    float sums[kHalf];
 #pragma unroll
-    for (int k = 0; k < kHalf; ++k) sums.values[k] = from_float<T>(a[2 * k] + a[2 * k + 1] + b[2 * k] + b[2 * k + 1]);
-    static_cast<Half*>(out)[item] = sums;
+    for (int k = 0; k < kHalf; ++k) sums[k] = a[2 * k] + a[2 * k + 1] + b[2 * k] + b[2 * k + 1];
+    static_cast<uint2*>(out)[item] = half_pack(T{}, sums);
   }
 }
 
