@@ -9,9 +9,16 @@
 namespace cgrt::kernels {
 namespace {
 
-// Two blocks of 512 threads for a multiprocessor, if 64 registers are enough for a thread.
+// Two blocks of 512 threads for a multiprocessor, if 64 registers are enough for a thread. Single
+// elements take more of them on other architectures.
+#if __CUDA_ARCH__ == 900
+constexpr bool kElementsFit = true;
+#else
+constexpr bool kElementsFit = false;
+#endif
 template <RowOp kOp, class T, int kFloats, int kSize>
-constexpr int kLeastBlocks = kOp == RowOp::kLayerNorm && (kSize == 1 || kFloats * sizeof(T) == 128) ? 1 : 2;
+constexpr int kLeastBlocks = kSize == 1 ? (kElementsFit&& kOp != RowOp::kLayerNorm ? 2 : 1)
+                                        : (kOp == RowOp::kLayerNorm && kFloats * sizeof(T) == 128 ? 1 : 2);
 
 // The weights at `weight`; ones when there are none.
 template <class Part>
