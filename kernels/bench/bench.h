@@ -39,6 +39,9 @@ struct Work {
 
 // kNotFound for a kernel that is not of this family.
 absl::StatusOr<Work> make_rows(const Case& test);
+absl::StatusOr<Work> make_rows_backward(const Case& test);
+absl::StatusOr<Work> make_masked_softmax(const Case& test);
+absl::StatusOr<Work> make_add_norm(const Case& test);
 absl::StatusOr<Work> make_ceiling(const Case& test);
 
 // A buffer of numbers around one; no two neighbours have the same bits.

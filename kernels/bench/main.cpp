@@ -81,7 +81,7 @@ constexpr int kLaunches = 20;
 constexpr std::size_t kWorkingSet = std::size_t{512} << 20;
 
 absl::StatusOr<Work> make_work(const Case& test) {
-  for (const auto make : {make_rows, make_ceiling}) {
+  for (const auto make : {make_rows, make_rows_backward, make_masked_softmax, make_add_norm, make_ceiling}) {
     absl::StatusOr<Work> work = make(test);
     if (!absl::IsNotFound(work.status())) return work;
   }

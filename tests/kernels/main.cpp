@@ -17,6 +17,9 @@ struct Family {
 };
 constexpr Family kFamilies[] = {
     {"rows", cgrt::testing::check_rows},
+    {"rows_backward", cgrt::testing::check_rows_backward},
+    {"masked_softmax", cgrt::testing::check_masked_softmax},
+    {"add_norm", cgrt::testing::check_add_norm},
 };
 
 }  // namespace

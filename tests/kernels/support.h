@@ -80,5 +80,8 @@ class Report {
 
 // The families.
 void check_rows(Report& report);
+void check_rows_backward(Report& report);
+void check_masked_softmax(Report& report);
+void check_add_norm(Report& report);
 
 }  // namespace cgrt::testing
