@@ -10,7 +10,9 @@ namespace {
 
 // Each group of threads takes a row, read once: kFloats of the sum are in the registers of each thread.
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
-__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : 2)
+__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4
+                                                       : kSize == 1   ? 1
+                                                                      : 2)
     add_norm_in_registers(void* out, void* sum, const void* in, const void* residual, const void* weight,
                           const void* bias, float epsilon, std::uint32_t rows, std::uint32_t columns) {
   using Part = RowPart<T, kFloats / kSize, kSize>;

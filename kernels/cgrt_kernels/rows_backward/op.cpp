@@ -74,8 +74,10 @@ Shape packed_shape(const Machine& machine, const RowsBackwardDesc& desc) {
     return share_among_blocks(machine, desc, regime, per_thread, most, shape);
   };
   if (is_summed(desc)) {
-    constexpr std::uint64_t kShort = 1024;  // columns, up to which more blocks do better than longer shares
-    if (desc.columns <= kShort && share(RowBackwardRegime::kSummed8, 8)) return shape;
+    // Shares of 8 leave registers for more blocks; of 16 they have less to exchange for each row, and halves
+    // come so fast that it counts.
+    const bool is_short = desc.columns <= (size_of(desc.type) == 2 ? kMostShort / 2 : kMostShort);
+    if (is_short && share(RowBackwardRegime::kSummed8, 8)) return shape;
     return share(RowBackwardRegime::kSummed16, 16) ? shape : any_shape(machine, desc);
   }
   if (desc.columns <= 32 * kWarp) {

@@ -36,11 +36,15 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLea
   if constexpr (!Group::kIsWarp) group.leave();
 }
 
+// Shares of 8 are for short rows.
+template <int kFloats, int kSize>
+constexpr bool kIsShort = kFloats == 8 && kSize > 1;
+
 // A block, or a cluster of blocks, takes a row at a time and keeps the sums of its columns in registers.
 // Each thread's share of the next rows is on its way into shared memory meanwhile, where only that thread
 // reads it. Single elements come straight from memory.
 template <RowOp kOp, class T, int kFloats, int kSize = kPackSize<T>>
-__global__ void __launch_bounds__(512, kFloats == 8 ? 2 : 1)
+__global__ void __launch_bounds__((kIsShort<kFloats, kSize>) ? kMostShort / 8 : 512, (kIsShort<kFloats, kSize>) ? 6 : 1)
     backward_summed(void* dx, const void* dy, const void* saved, const void* weight, float* partials,
                     std::uint32_t groups, float epsilon, std::uint32_t rows, std::uint32_t columns) {
   using Part = RowPart<T, kFloats / kSize, kSize>;
@@ -101,16 +105,22 @@ __global__ void __launch_bounds__(512, kFloats == 8 ? 2 : 1)
                         });
   }
   float* const mine = partials + std::uint64_t{group.row()} * columns;
-  const std::uint64_t plane = std::uint64_t{groups} * columns;
+  const auto leave = [](float* to, const float(&sums)[kSize]) {
+    if constexpr (kSize == 1) {
+      *to = sums[0];
+    } else {
+#pragma unroll
+      for (int i = 0; i < kSize; i += 4) {
+        *reinterpret_cast<float4*>(to + i) = {sums[i], sums[i + 1], sums[i + 2], sums[i + 3]};
+      }
+    }
+  };
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
     if (!place.has(p)) continue;
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      const std::uint32_t column = place.of(p) * kSize + i;
-      mine[column] = of_weight[p][i];
-      if (kOp == RowOp::kLayerNorm) mine[plane + column] = of_bias[p][i];
-    }
+    float* const to = mine + place.of(p) * kSize;
+    leave(to, of_weight[p]);
+    if (kOp == RowOp::kLayerNorm) leave(to + std::uint64_t{groups} * columns, of_bias[p]);
   }
   group.leave();
 }

@@ -46,7 +46,7 @@ enum class RowBackwardRegime : std::uint8_t {
   kBlock16,
   kBlock32,
   kElements8,  // the same element by element: any length and alignment
-  kSummed8,    // kSummed: blocks that stay, with the sums of their columns in registers
+  kSummed8,    // kSummed: blocks that stay, with the sums of their columns in registers; up to kMostShort
   kSummed16,
   kSummedElements8,
   kAny,  // a block per row that reads it several times, element by element; sums in the workspace
@@ -61,6 +61,8 @@ using SumPartialsKernel = Kernel<void*, void*, const float*, std::uint32_t, std:
 
 // Rows of dy and of saved that a block of the summed regimes has in shared memory, or on their way there.
 inline constexpr int kSummedStages = 3;
+
+inline constexpr std::uint32_t kMostShort = 1024;  // columns of kSummed8
 
 inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 16;  // of a block of sum_partials
 
