@@ -1,7 +1,11 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS cgrt_ir cgrt_inspect cgrt_runtime cgrt_simulator cgrt_kernels EXPORT cgrt
+set(libraries cgrt_ir cgrt_inspect cgrt_runtime cgrt_simulator cgrt_kernels cgrt_cub)
+if(TARGET cgrt_cublaslt)
+  list(APPEND libraries cgrt_cublaslt)
+endif()
+install(TARGETS ${libraries} EXPORT cgrt
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS graphdump RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY runtime/cgrt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of README.md anew: each stands between <!-- table: COMMAND --> and <!-- end -->
+"""Writes the tables of README.md and docs/kernels.md anew: each stands between <!-- table: COMMAND --> and <!-- end -->
 and is what COMMAND prints. A test fails when they differ."""
 import pathlib
 import re
@@ -13,5 +13,5 @@ def fill(match):
     return f"<!-- table: {match.group(1)} -->\n{made.stdout.strip()}\n<!-- end -->"
 
 
-readme = ROOT / "README.md"
-readme.write_text(re.sub(r"<!-- table: (.*?) -->\n.*?<!-- end -->", fill, readme.read_text(), flags=re.S))
+for page in (ROOT / "README.md", ROOT / "docs/kernels.md"):
+    page.write_text(re.sub(r"<!-- table: (.*?) -->\n.*?<!-- end -->", fill, page.read_text(), flags=re.S))

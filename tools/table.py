@@ -59,6 +59,10 @@ def cells_of(row, params):
     return cells + [figure(row["peer_median"], row["unit"]), ratio, row["peer"]]
 
 
+def share_of(row):
+    return f"{100 * row['share_of_ceiling']:.0f} % {row['ceiling']}" if "share_of_ceiling" in row else ""
+
+
 def markdown(record, rows):
     params = list(dict.fromkeys(name for row in rows for name in row["params"]))
     head = ["row"] + params + ["median", "peer's median", "ratio", "peer"]
@@ -66,6 +70,9 @@ def markdown(record, rows):
     lines += [cells_of(row, params) for row in rows]
     if not any("peer" in row for row in rows):
         lines = [line[:-3] for line in lines]
+    for name, cell in (("share of ceiling", share_of), ("wanted", lambda row: f"{row['wanted']:.2f}" if "wanted" in row else "")):
+        if any(cell(row) for row in rows):
+            lines = [line + [more] for line, more in zip(lines, [name, "---:"] + [cell(row) for row in rows])]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "kernels/bench/bench.h"
-#include "kernels/bench/repeated.h"
 
 namespace cgrt::bench {
 
@@ -30,8 +29,8 @@ absl::StatusOr<Work> make_add_norm(const Case& test) {
   return Work{4 * count * size, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, count * size));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer sum, DeviceBuffer::create(kDevice, count * size));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_repeated_numbers(stream, desc.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer residual, make_repeated_numbers(stream, desc.type, count, seed + 1));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer residual, make_numbers(stream, desc.type, count, seed + 1));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer weight, make_numbers(stream, desc.type, desc.columns, seed + 2));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer bias, make_numbers(stream, desc.type, desc.columns, seed + 3));
                 const auto set = std::make_shared<Set>(Set{std::move(out), std::move(sum), std::move(in),

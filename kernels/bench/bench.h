@@ -37,14 +37,26 @@ struct Work {
   std::function<absl::StatusOr<Launch>(StreamRef, std::uint32_t seed)> make;
 };
 
+// Of whichever family has the kernel.
+absl::StatusOr<Work> make_work(const Case& test);
+
 // kNotFound for a kernel that is not of this family.
 absl::StatusOr<Work> make_rows(const Case& test);
 absl::StatusOr<Work> make_rows_backward(const Case& test);
 absl::StatusOr<Work> make_masked_softmax(const Case& test);
 absl::StatusOr<Work> make_add_norm(const Case& test);
+absl::StatusOr<Work> make_reduce(const Case& test);
+absl::StatusOr<Work> make_reduce_ladder(const Case& test);
+absl::StatusOr<Work> make_atomics(const Case& test);
+absl::StatusOr<Work> make_cub_reduce(const Case& test);
+absl::StatusOr<Work> make_scan(const Case& test);
+absl::StatusOr<Work> make_elementwise(const Case& test);
+absl::StatusOr<Work> make_batch_norm(const Case& test);
+absl::StatusOr<Work> make_upsample(const Case& test);
+absl::StatusOr<Work> make_index(const Case& test);
 absl::StatusOr<Work> make_ceiling(const Case& test);
 
-// A buffer of numbers around one; no two neighbours have the same bits.
+// A buffer of numbers up to two; they repeat after a million.
 absl::StatusOr<DeviceBuffer> make_numbers(StreamRef stream, kernels::DType type, std::uint64_t count,
                                           std::uint32_t seed);
 

@@ -4,7 +4,6 @@
 
 #include "cgrt/base/status_macros.h"
 #include "kernels/bench/bench.h"
-#include "kernels/bench/repeated.h"
 
 namespace cgrt::bench {
 
@@ -27,9 +26,9 @@ absl::StatusOr<Work> make_masked_softmax(const Case& test) {
   const std::size_t size = size_of(desc.type);
   return Work{2 * count * size, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, count * size));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_repeated_numbers(stream, desc.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count, seed));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer mask,
-                                      make_repeated_numbers(stream, desc.type, desc.mask_matrices * matrix, seed + 1));
+                                      make_numbers(stream, desc.type, desc.mask_matrices * matrix, seed + 1));
                 const auto set = std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(mask)});
                 const bool in_place = test.is_chain;
                 return [=](LaunchTarget target) {

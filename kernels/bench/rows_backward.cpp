@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "kernels/bench/bench.h"
-#include "kernels/bench/repeated.h"
 
 namespace cgrt::bench {
 
@@ -33,8 +32,8 @@ absl::StatusOr<Work> make_rows_backward(const Case& test) {
   const std::size_t size = size_of(desc.type);
   return Work{3 * count * size, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer dx, DeviceBuffer::create(kDevice, count * size));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer dy, make_repeated_numbers(stream, desc.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer saved, make_repeated_numbers(stream, desc.type, count, seed + 1));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer dy, make_numbers(stream, desc.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer saved, make_numbers(stream, desc.type, count, seed + 1));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer weight, make_numbers(stream, desc.type, desc.columns, seed + 2));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer dweight, DeviceBuffer::create(kDevice, desc.columns * size));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer dbias, DeviceBuffer::create(kDevice, desc.columns * size));

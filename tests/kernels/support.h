@@ -22,7 +22,7 @@ using Bytes = std::vector<unsigned char>;
 void write_element(kernels::DType type, unsigned char* to, double value);
 double read_element(kernels::DType type, const unsigned char* from);
 
-// Normally distributed, rounded to the type.
+// Normally distributed, rounded to the type; some thousand different ones.
 Bytes random_elements(kernels::DType type, std::uint64_t count, double mean, double deviation, std::uint32_t seed);
 Bytes to_elements(kernels::DType type, const std::vector<double>& values);
 std::vector<double> to_doubles(kernels::DType type, const Bytes& bytes);
@@ -79,9 +79,16 @@ class Report {
 };
 
 // The families.
+void check_reduce(Report& report);
 void check_rows(Report& report);
 void check_rows_backward(Report& report);
 void check_masked_softmax(Report& report);
 void check_add_norm(Report& report);
+void check_scan(Report& report);
+void check_cub(Report& report);
+void check_elementwise(Report& report);
+void check_batch_norm(Report& report);
+void check_upsample(Report& report);
+void check_index(Report& report);
 
 }  // namespace cgrt::testing

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fails when a committed record is not of the record schema, measures a path that does not exist or
-that has changed since its commit, or when a table in the README is not what the record gives."""
+that has changed since its commit, or when a table in README.md or docs/kernels.md is not what the record gives."""
 import json
 import pathlib
 import re
@@ -36,18 +36,17 @@ def check(root, path):
     return errors
 
 
-def check_readme(root):
+def check_tables(root, page):
     """Each table stands between <!-- table: COMMAND --> and <!-- end -->."""
-    readme = (root / "README.md").read_text()
-    tables = re.findall(r"<!-- table: (.*?) -->\n(.*?)<!-- end -->", readme, re.S)
+    tables = re.findall(r"<!-- table: (.*?) -->\n(.*?)<!-- end -->", (root / page).read_text(), re.S)
     errors = []
     for command, text in tables:
         made = subprocess.run(command.split(), cwd=root, capture_output=True, text=True)
         if made.returncode != 0:
-            errors.append(f"README.md: `{command}` failed: {made.stderr.strip()}")
+            errors.append(f"{page}: `{command}` failed: {made.stderr.strip()}")
         elif made.stdout.strip() != text.strip():
-            errors.append(f"README.md: its table is not what `{command}` prints")
-    return errors if tables else ["README.md: has no table made from a record"]
+            errors.append(f"{page}: its table is not what `{command}` prints")
+    return errors if tables else [f"{page}: has no table made from a record"]
 
 
 def main(root):
@@ -58,7 +57,8 @@ def main(root):
         return 77
     for path in records:
         errors += check(root, path)
-    errors += check_readme(root)
+    for page in ("README.md", "docs/kernels.md"):
+        errors += check_tables(root, page)
     print("\n".join(errors) if errors else f"{len(records)} records are current")
     return 1 if errors else 0
 

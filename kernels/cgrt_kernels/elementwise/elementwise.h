@@ -1,10 +1,11 @@
-// Elementwise operations on fp32 arrays: plan once, launch into any target.
+// Elementwise operations on arrays: plan once, launch into any target.
 //
 //   CGRT_ASSIGN_OR_RETURN(ElementwisePlan plan, plan_elementwise(DeviceRef(0), {ElementwiseOp::kAxpy, n}));
 //   CGRT_RETURN_IF_ERROR(launch_elementwise(stream.ref(), plan, {.out = y, .a = x, .b = y, .alpha = 2.0f}));
 //
 // A plan is a value and depends on the device and the descriptor only: the same plan serves any
-// pointers. Launching is asynchronous, needs no workspace and allocates nothing.
+// pointers. Launching is asynchronous, needs no workspace and allocates nothing. For operations of
+// your own see map.h; for biases and gates of matrices, matrix.h.
 #pragma once
 
 #include "absl/status/status.h"
@@ -21,7 +22,7 @@ struct ElementwisePlan {
   LaunchConfig config;
 };
 
-// kInvalidArgument for 0 elements.
+// kInvalidArgument for 0 elements and for types that the operation does not have.
 absl::StatusOr<ElementwisePlan> plan_elementwise(ContextRef context, const ElementwiseDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.

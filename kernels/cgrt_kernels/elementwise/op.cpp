@@ -3,42 +3,64 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
+#include "cgrt_kernels/elementwise/map.h"
 
 namespace cgrt::kernels {
 namespace {
 
-absl::Status check_pointer(const char* name, const float* pointer) {
-  if (pointer == nullptr) return absl::InvalidArgumentError(absl::StrCat("Elementwise: ", name, " is null."));
-  if (reinterpret_cast<std::uintptr_t>(pointer) % alignof(float) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("Elementwise: ", name, " (0x",
-                                                   absl::Hex(reinterpret_cast<std::uintptr_t>(pointer)),
-                                                   ") is not aligned to 4 bytes."));
+absl::Status pointer_error(const ElementwiseDesc& desc, const char* name, const void* pointer, DType type) {
+  if (pointer == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("Elementwise ", to_string(desc.op), ": ", name, " is null."));
+  return absl::InvalidArgumentError(absl::StrCat("Elementwise ", to_string(desc.op), ": ", name, " (0x",
+                                                 absl::Hex(reinterpret_cast<std::uintptr_t>(pointer)),
+                                                 ") is not aligned to ", size_of(type), " bytes."));
+}
+
+inline absl::Status check_pointer(const ElementwiseDesc& desc, const char* name, const void* pointer, DType type) {
+  if (pointer != nullptr && reinterpret_cast<std::uintptr_t>(pointer) % size_of(type) == 0) return absl::OkStatus();
+  return pointer_error(desc, name, pointer, type);
+}
+
+bool is_float_type(DType type) {
+  return type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kBFloat16;
+}
+
+absl::Status check_types(const ElementwiseDesc& desc) {
+  if (desc.op == ElementwiseOp::kCast) {
+    if (is_float_type(desc.type) && is_float_type(desc.out_type) && desc.type != desc.out_type) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("Elementwise cast: from ", to_string(desc.type), " to ", to_string(desc.out_type),
+                     "; the types must be two different ones of float32, float16 and bfloat16."));
   }
-  return absl::OkStatus();
+  const bool has_double = takes_two_inputs(desc.op) || desc.op == ElementwiseOp::kScale;
+  if (is_float_type(desc.type) || (has_double && desc.type == DType::kFloat64)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("Elementwise ", to_string(desc.op), ": there is no kernel for ",
+                                                 to_string(desc.type), ", only for float32, float16",
+                                                 has_double ? ", bfloat16 and float64." : " and bfloat16."));
 }
 
 }  // namespace
 
 absl::StatusOr<ElementwisePlan> plan_elementwise(ContextRef context, const ElementwiseDesc& desc) {
-  if (desc.count == 0) return absl::InvalidArgumentError("Elementwise: the descriptor has 0 elements.");
-  constexpr std::uint32_t kBlock = 256;
-  constexpr std::uint64_t kPack = 4;
-  const ElementwiseKernel kernel = elementwise_kernel(desc.op);
-  CGRT_ASSIGN_OR_RETURN(Occupancy fill, occupancy(kernel, context, Dim3(kBlock), 0));
-  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  const std::uint64_t one_wave = static_cast<std::uint64_t>(sms) * static_cast<std::uint64_t>(fill.blocks_per_sm);
-  const std::uint64_t needed = (desc.count - 1) / (kBlock * kPack) + 1;  // count + 1023 could wrap
-  return ElementwisePlan{desc, kernel, {Dim3(static_cast<std::uint32_t>(std::min(one_wave, needed))), Dim3(kBlock)}};
+  if (desc.count == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Elementwise ", to_string(desc.op), ": the descriptor has 0 elements."));
+  }
+  CGRT_RETURN_IF_ERROR(check_types(desc));
+  const ElementwiseKernel kernel = elementwise_kernel(desc);
+  const std::size_t in = size_of(desc.type), out = size_of(out_type_of(desc));
+  const MapShape shape = map_shape(std::max(in, out), takes_two_inputs(desc.op) ? 2 * in : in, out);
+  CGRT_ASSIGN_OR_RETURN(const LaunchConfig config, internal::map_config(context, kernel, shape, desc.count));
+  return ElementwisePlan{desc, kernel, config};
 }
 
 absl::Status launch_elementwise(LaunchTarget target, const ElementwisePlan& plan, const ElementwiseArgs& args) {
-  CGRT_RETURN_IF_ERROR(check_pointer("out", args.out));
-  CGRT_RETURN_IF_ERROR(check_pointer("a", args.a));
-  if (takes_two_inputs(plan.desc.op)) CGRT_RETURN_IF_ERROR(check_pointer("b", args.b));
-  return launch(target, plan.config, plan.kernel, args.out, args.a, args.b, args.alpha, plan.desc.count);
+  const ElementwiseDesc& desc = plan.desc;
+  CGRT_RETURN_IF_ERROR(check_pointer(desc, "out", args.out, out_type_of(desc)));
+  CGRT_RETURN_IF_ERROR(check_pointer(desc, "a", args.a, desc.type));
+  if (takes_two_inputs(desc.op)) CGRT_RETURN_IF_ERROR(check_pointer(desc, "b", args.b, desc.type));
+  return launch(target, plan.config, plan.kernel, args.out, args.a, args.b, args.alpha, desc.count);
 }
 
 }  // namespace cgrt::kernels

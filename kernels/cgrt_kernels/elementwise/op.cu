@@ -1,99 +1,88 @@
 #include <cstdint>
 
-#include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/elementwise/functors.cuh"
+#include "cgrt_kernels/elementwise/map.cuh"
 #include "cgrt_kernels/elementwise/op.h"
-#include "cgrt_kernels/elementwise/op_reference.h"
 
 namespace cgrt::kernels {
 namespace {
 
 template <ElementwiseOp kOp>
-__device__ float apply(float a, float b, float alpha) {
-  if constexpr (kOp == ElementwiseOp::kScale) return alpha * a;
-  if constexpr (kOp == ElementwiseOp::kAdd) return a + b;
-  if constexpr (kOp == ElementwiseOp::kMul) return a * b;
-  if constexpr (kOp == ElementwiseOp::kAxpy) return __fmaf_rn(alpha, a, b);
-}
-
-template <ElementwiseOp kOp>
-__device__ float4 apply(float4 a, float4 b, float alpha) {
-  return {apply<kOp>(a.x, b.x, alpha), apply<kOp>(a.y, b.y, alpha), apply<kOp>(a.z, b.z, alpha),
-          apply<kOp>(a.w, b.w, alpha)};
-}
-
-__device__ bool aligned_to_pack(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(float4) == 0;
-}
-
-template <ElementwiseOp kOp>
 constexpr bool kTwo = takes_two_inputs(kOp);
 
-// What a grid covers with one pack of 16 bytes per thread goes straight: such a kernel is over in
-// the time that a branch and its instruction fetch cost, and its dependents may be set up at once.
-// The rest is grid-stride, two packs in flight per thread: 2048 threads with one each are too few
-// bytes in flight for Hopper's memory. Misaligned arrays go element by element. Alignment is looked
-// at here and not at plan time, so that new pointers never need another kernel.
+// One signature for all: launches need not tell operations apart.
+template <ElementwiseOp kOp, class Out, class In, class Compute>
+__global__ void __launch_bounds__(kMapBlock)
+    elementwise(void* out, const void* a, const void* b, float alpha, std::uint64_t count) {
+  const ElementwiseFunctor<kOp, Compute> functor{alpha};
+  if constexpr (kTwo<kOp>) {
+    internal::map_elements(functor, count, static_cast<Out*>(out), static_cast<const In*>(a),
+                           static_cast<const In*>(b));
+  } else {
+    internal::map_elements(functor, count, static_cast<Out*>(out), static_cast<const In*>(a));
+  }
+}
+
+template <ElementwiseOp kOp, class Out, class In, class Compute>
+void elementwise_on_host(HostGrid grid, void* out, const void* a, const void* b, float alpha, std::uint64_t count) {
+  const ElementwiseFunctor<kOp, Compute> functor{alpha};
+  if constexpr (kTwo<kOp>) {
+    internal::map_on_host(grid, static_cast<Out*>(out), functor, count, static_cast<const In*>(a),
+                          static_cast<const In*>(b));
+  } else {
+    internal::map_on_host(grid, static_cast<Out*>(out), functor, count, static_cast<const In*>(a));
+  }
+}
+
+template <ElementwiseOp kOp, class Out, class In = Out, class Compute = float>
+ElementwiseKernel kernel_of() {
+  return make_kernel<elementwise<kOp, Out, In, Compute>, elementwise_on_host<kOp, Out, In, Compute>,
+                     KernelResources{.registers = 40, .max_threads = kMapBlock}>();
+}
+
+// plan_elementwise lets no other types pass.
 template <ElementwiseOp kOp>
-__global__ void __launch_bounds__(256)
-    elementwise(float* out, const float* a, const float* b, float alpha, std::uint64_t count) {
-  const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::uint64_t threads = std::uint64_t{gridDim.x} * blockDim.x;
-  const std::uint64_t packs = count / 4;
-  const auto* a4 = reinterpret_cast<const float4*>(a);
-  const auto* b4 = reinterpret_cast<const float4*>(b);
-  auto* out4 = reinterpret_cast<float4*>(out);
-  const bool is_packed = aligned_to_pack(out) && aligned_to_pack(a) && (!kTwo<kOp> || aligned_to_pack(b));
-  if (is_packed && count % 4 == 0 && packs <= threads) {
-    let_dependents_start();
-    wait_for_predecessors();
-    if (thread < packs) out4[thread] = apply<kOp>(a4[thread], kTwo<kOp> ? b4[thread] : float4{}, alpha);
-    return;
+ElementwiseKernel of_type(DType type) {
+  constexpr bool kHasDouble = kTwo<kOp> || kOp == ElementwiseOp::kScale;
+  if constexpr (kHasDouble) {
+    if (type == DType::kFloat64) return kernel_of<kOp, double, double, double>();
   }
-  wait_for_predecessors();
-  std::uint64_t first = 0;
-  if (is_packed) {
-    std::uint64_t i = thread;
-    for (; i + threads < packs; i += 2 * threads) {
-      const float4 a_0 = a4[i], a_1 = a4[i + threads];
-      const float4 b_0 = kTwo<kOp> ? b4[i] : float4{}, b_1 = kTwo<kOp> ? b4[i + threads] : float4{};
-      out4[i] = apply<kOp>(a_0, b_0, alpha);
-      out4[i + threads] = apply<kOp>(a_1, b_1, alpha);
-    }
-    if (i < packs) out4[i] = apply<kOp>(a4[i], kTwo<kOp> ? b4[i] : float4{}, alpha);
-    first = packs * 4;
+  switch (type) {
+    case DType::kFloat16: return kernel_of<kOp, __half>();
+    case DType::kBFloat16: return kernel_of<kOp, __nv_bfloat16>();
+    default: return kernel_of<kOp, float>();
   }
-  for (std::uint64_t i = first + thread; i < count; i += threads) {
-    out[i] = apply<kOp>(a[i], kTwo<kOp> ? b[i] : 0.0f, alpha);
+}
+
+ElementwiseKernel cast_of_types(DType out, DType in) {
+  switch (in) {
+    case DType::kFloat16:
+      if (out == DType::kFloat32) return kernel_of<ElementwiseOp::kCast, float, __half>();
+      return kernel_of<ElementwiseOp::kCast, __nv_bfloat16, __half>();
+    case DType::kBFloat16:
+      if (out == DType::kFloat32) return kernel_of<ElementwiseOp::kCast, float, __nv_bfloat16>();
+      return kernel_of<ElementwiseOp::kCast, __half, __nv_bfloat16>();
+    default:
+      if (out == DType::kFloat16) return kernel_of<ElementwiseOp::kCast, __half, float>();
+      return kernel_of<ElementwiseOp::kCast, __nv_bfloat16, float>();
   }
 }
 
 }  // namespace
-}  // namespace cgrt::kernels
 
-template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kScale>> =
-    cgrt::HostBody(cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kScale>,
-                   {.registers = 32, .max_threads = 256});
-template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAdd>> = cgrt::HostBody(
-    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAdd>, {.registers = 32, .max_threads = 256});
-template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kMul>> = cgrt::HostBody(
-    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kMul>, {.registers = 32, .max_threads = 256});
-template <>
-inline constexpr auto cgrt::host_body<cgrt::kernels::elementwise<cgrt::kernels::ElementwiseOp::kAxpy>> = cgrt::HostBody(
-    cgrt::kernels::elementwise_on_host<cgrt::kernels::ElementwiseOp::kAxpy>, {.registers = 32, .max_threads = 256});
-
-namespace cgrt::kernels {
-
-ElementwiseKernel elementwise_kernel(ElementwiseOp op) {
-  switch (op) {
-    case ElementwiseOp::kScale: return make_kernel<elementwise<ElementwiseOp::kScale>>();
-    case ElementwiseOp::kAdd: return make_kernel<elementwise<ElementwiseOp::kAdd>>();
-    case ElementwiseOp::kMul: return make_kernel<elementwise<ElementwiseOp::kMul>>();
-    case ElementwiseOp::kAxpy: break;
+ElementwiseKernel elementwise_kernel(const ElementwiseDesc& desc) {
+  switch (desc.op) {
+    case ElementwiseOp::kScale: return of_type<ElementwiseOp::kScale>(desc.type);
+    case ElementwiseOp::kAdd: return of_type<ElementwiseOp::kAdd>(desc.type);
+    case ElementwiseOp::kMul: return of_type<ElementwiseOp::kMul>(desc.type);
+    case ElementwiseOp::kAxpy: return of_type<ElementwiseOp::kAxpy>(desc.type);
+    case ElementwiseOp::kRelu: return of_type<ElementwiseOp::kRelu>(desc.type);
+    case ElementwiseOp::kSilu: return of_type<ElementwiseOp::kSilu>(desc.type);
+    case ElementwiseOp::kGelu: return of_type<ElementwiseOp::kGelu>(desc.type);
+    case ElementwiseOp::kGeluTanh: return of_type<ElementwiseOp::kGeluTanh>(desc.type);
+    case ElementwiseOp::kCast: break;
   }
-  return make_kernel<elementwise<ElementwiseOp::kAxpy>>();
+  return cast_of_types(desc.out_type, desc.type);
 }
 
 }  // namespace cgrt::kernels

@@ -1,29 +1,46 @@
-// What each operation means, in plain C++: the tests' reference and the simulator's host body.
+// What each operation means, in plain C++ and in double: the tests' reference.
 #pragma once
 
 #include <cmath>
-#include <cstdint>
 
+#include "cgrt_kernels/elementwise/matrix_op.h"
 #include "cgrt_kernels/elementwise/op.h"
 
 namespace cgrt::kernels {
 
-template <ElementwiseOp kOp>
-constexpr float elementwise_reference(float a, float b, float alpha) {
-  switch (kOp) {
+inline double silu_reference(double x) { return x / (1 + std::exp(-x)); }
+inline double gelu_reference(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
+inline double gelu_tanh_reference(double x) {
+  return x / (1 + std::exp(-2 * std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+inline double elementwise_reference(ElementwiseOp op, double a, double b, double alpha) {
+  switch (op) {
     case ElementwiseOp::kScale: return alpha * a;
     case ElementwiseOp::kAdd: return a + b;
     case ElementwiseOp::kMul: return a * b;
     case ElementwiseOp::kAxpy: return std::fma(alpha, a, b);
+    case ElementwiseOp::kRelu: return a < 0 ? 0 : a;
+    case ElementwiseOp::kSilu: return silu_reference(a);
+    case ElementwiseOp::kGelu: return gelu_reference(a);
+    case ElementwiseOp::kGeluTanh: return gelu_tanh_reference(a);
+    case ElementwiseOp::kCast: break;
   }
-  return 0;
+  return a;
 }
 
-template <ElementwiseOp kOp>
-void elementwise_on_host(HostGrid, float* out, const float* a, const float* b, float alpha, std::uint64_t count) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    out[i] = elementwise_reference<kOp>(a[i], takes_two_inputs(kOp) ? b[i] : 0.0f, alpha);
+// `a` and `b` are the two that meet: for gates the gate and what it lets through.
+inline double matrix_reference(MatrixOp op, double a, double b) {
+  switch (op) {
+    case MatrixOp::kAddPerColumn:
+    case MatrixOp::kAddPerRow: return a + b;
+    case MatrixOp::kMulPerColumn:
+    case MatrixOp::kMulPerRow: return a * b;
+    case MatrixOp::kSiluAndMul: return silu_reference(a) * b;
+    case MatrixOp::kGeluAndMul: return gelu_reference(a) * b;
+    case MatrixOp::kGeluTanhAndMul: break;
   }
+  return gelu_tanh_reference(a) * b;
 }
 
 }  // namespace cgrt::kernels

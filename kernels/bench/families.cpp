@@ -1,0 +1,29 @@
+#include "absl/strings/str_cat.h"
+#include "kernels/bench/bench.h"
+
+namespace cgrt::bench {
+
+absl::StatusOr<Work> make_work(const Case& test) {
+  for (const auto make : {
+           make_rows,
+           make_rows_backward,
+           make_masked_softmax,
+           make_add_norm,
+           make_elementwise,
+           make_reduce,
+           make_reduce_ladder,
+           make_atomics,
+           make_cub_reduce,
+           make_scan,
+           make_batch_norm,
+           make_upsample,
+           make_index,
+           make_ceiling,
+       }) {
+    absl::StatusOr<Work> work = make(test);
+    if (!absl::IsNotFound(work.status())) return work;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("there is no kernel \"", test.kernel, "\"."));
+}
+
+}  // namespace cgrt::bench

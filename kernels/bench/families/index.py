@@ -1,0 +1,57 @@
+"""index_select, index_add and scatter_add along the first dimension; indices are int64."""
+import torch
+from bench import Case
+
+MEASURES = ["kernels/cgrt_kernels/index", "kernels/bench/index.cpp"]
+
+
+def case(kernel, type, rows, columns, count, target=0.0, skew=0, fixed=0, index_rows=None):
+    size = 4 if type == "float32" else 2
+    # Rows are read and written once each: no more of them than there are indices.
+    touched = min(rows, count) * columns * (1 if kernel == "index_select" else 2) + count * columns
+    indices = count * (columns if kernel == "scatter_add" else 1)
+    sizes = {"rows": rows, "columns": columns, "count": count, "skew": skew, "fixed": fixed,
+             "index_rows": index_rows or rows}
+    return Case(kernel, type, sizes, touched * size + indices * 8, target, label=kernel)
+
+
+def cases():
+    # The seed's five; indices are below 1024, or name each of 32 rows.
+    yield case("index_add", "float32", 1 << 25, 1, 15, 1.0, index_rows=1024)
+    yield case("index_add", "float32", 32768, 1024, 15, 1.0, index_rows=1024)
+    yield case("index_add", "float32", 32, 1 << 20, 15, 1.3)
+    yield case("index_add", "float32", 1 << 25, 1, 1024, 1.0, index_rows=1024)
+    yield case("index_add", "float32", 32768, 1024, 1024, 1.0, index_rows=1024)
+    for skew in (0, 1):
+        yield case("index_add", "float32", 1 << 16, 128, 1 << 20, 3.0, skew=skew)
+        yield case("index_add", "float16", 1 << 16, 128, 1 << 20, 5.0, skew=skew)
+    yield case("index_add", "float32", 1 << 16, 128, 1 << 20, skew=2)
+    yield case("index_add", "bfloat16", 1 << 16, 128, 1 << 22, 2.0)
+    yield case("index_add", "float32", 1720000, 128, 1 << 21, 1.0)
+    yield case("index_add", "bfloat16", 128256, 4096, 16384, 1.0, skew=1)
+    yield case("index_select", "float32", 1 << 16, 128, 1 << 20, 1.0)
+    yield case("index_select", "float16", 128256, 4096, 16384, 1.0, skew=1)
+    yield case("scatter_add", "float32", 1 << 16, 32, 1 << 18)
+    yield case("scatter_add", "float32", 1 << 16, 32, 1 << 18, fixed=1)
+
+
+def peer(case):
+    rows, columns, count, skew = (case.sizes[name] for name in ("rows", "columns", "count", "skew"))
+
+    def make_set():
+        matrix = torch.randn(rows, columns, device="cuda", dtype=case.dtype)
+        named = torch.randn(count, columns, device="cuda", dtype=case.dtype)
+        shape = (count, columns) if case.kernel == "scatter_add" else (count,)
+        below = case.sizes["index_rows"]
+        at = torch.rand(*shape, device="cuda", dtype=torch.float64)
+        index = ((below ** at - 1) if skew == 1 else at * below).long()
+        if skew == 2:
+            index[torch.rand(*shape, device="cuda") < 0.5] = 0
+        return matrix, named, index
+
+    run = {
+        "index_add": lambda matrix, named, index: matrix.index_add_(0, index, named),
+        "index_select": lambda matrix, named, index: torch.index_select(matrix, 0, index),
+        "scatter_add": lambda matrix, named, index: matrix.scatter_add_(0, index, named),
+    }[case.kernel]
+    return make_set, run

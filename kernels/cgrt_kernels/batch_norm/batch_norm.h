@@ -1,0 +1,91 @@
+// Batch normalization of NCHW and NHWC tensors: plan once, launch into any target.
+//
+//   CGRT_ASSIGN_OR_RETURN(BatchNormPlan plan, plan_batch_norm(DeviceRef(0), {.type = DType::kFloat16, .batch = 256,
+//                                                                            .channels = 64, .plane = 112 * 112}));
+//   CGRT_RETURN_IF_ERROR(launch_batch_norm_train(stream.ref(), plan, {.y = y, .x = x, .save_mean = mean,
+//       .save_invstd = invstd, .workspace = workspace, .workspace_bytes = plan.workspace_bytes}));
+//
+// As PyTorch does with 16-bit tensors: parameters, statistics and sums are float32, whatever the type
+// of x. Results do not vary between runs. Where all elements of some channels fit into the shared
+// memory of a block or of a cluster of up to 8, one kernel reads x (and its gradient) once. Otherwise
+// three kernels read it twice, the second time from its end, where it may still be in the cache.
+//
+// A plan is a value and depends on the device and the descriptor only; a launch is plan.steps.size()
+// kernels, ordered programmatically. Nothing is allocated; a workspace needs no initial values, and
+// serves one launch at a time.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/batch_norm/op.h"
+
+namespace cgrt::kernels {
+
+struct BatchNormPlan {
+  struct Step {
+    BatchNormKernel kernel;
+    LaunchConfig config;
+  };
+  BatchNormDesc desc;
+  BatchNormTask task;  // without addresses
+  std::vector<Step> steps;
+  BatchNormAccess access = BatchNormAccess::kPacked;
+  std::size_t workspace_bytes = 0;     // 0: none is needed
+  std::size_t coefficients_begin = 0;  // in the workspace
+};
+
+// kInvalidArgument for empty tensors, for 2^31 or more rows or columns (see BatchNormTask), for other
+// types, and for training with one element per channel, which has no variance.
+absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNormDesc& desc);
+
+// Device addresses of contiguous arrays: x, y and their gradients of batch * channels * plane elements,
+// aligned as the descriptor says; the others of `channels` floats. A workspace is aligned to 256 bytes.
+// Overlaps other than those named are undefined.
+struct BatchNormTrainArgs {
+  void* y = nullptr;  // may be x
+  const void* x = nullptr;
+  const float* weight = nullptr;  // null: ones
+  const float* bias = nullptr;    // null: zeros
+  float* running_mean = nullptr;  // updated; both may be null
+  float* running_variance = nullptr;
+  float* save_mean = nullptr;
+  float* save_invstd = nullptr;
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+};
+
+struct BatchNormInferArgs {
+  void* y = nullptr;  // may be x
+  const void* x = nullptr;
+  const float* weight = nullptr;  // null: ones
+  const float* bias = nullptr;    // null: zeros
+  const float* running_mean = nullptr;
+  const float* running_variance = nullptr;
+};
+
+struct BatchNormBackwardArgs {
+  void* x_gradient = nullptr;  // may be x or y_gradient
+  const void* x = nullptr;
+  const void* y_gradient = nullptr;
+  const float* weight = nullptr;     // null: ones
+  const float* save_mean = nullptr;  // what the training launch wrote
+  const float* save_invstd = nullptr;
+  float* weight_gradient = nullptr;  // null: not written
+  float* bias_gradient = nullptr;
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+};
+
+// kInvalidArgument, with the name of the argument, for a plan of another operation, a null or misaligned
+// pointer, and a workspace that is too small.
+absl::Status launch_batch_norm_train(LaunchTarget target, const BatchNormPlan& plan, const BatchNormTrainArgs& args);
+absl::Status launch_batch_norm_infer(LaunchTarget target, const BatchNormPlan& plan, const BatchNormInferArgs& args);
+absl::Status launch_batch_norm_backward(LaunchTarget target, const BatchNormPlan& plan,
+                                        const BatchNormBackwardArgs& args);
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,24 @@
+// A call of a library that takes a stream, as one operation on any target.
+//
+//   CGRT_RETURN_IF_ERROR(launch_library(target, [&](CUstream stream) { return sort_with_library(stream, ...); }));
+//
+// In a stream, captured or not, it is that call. In a graph being built the call is captured on a stream
+// of its own and becomes one child graph node, with full edges, which the cursor's next node waits for.
+// The context in which the target's work runs is current during the call.
+//
+// On the simulator, where no library runs, callers launch_host what the call means instead.
+#pragma once
+
+#include <cuda.h>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "cgrt/stream/launch_target.h"
+
+namespace cgrt::kernels {
+
+// `call` only puts work into the stream: no allocation, no synchronization. Its failure is the answer, and
+// a graph is then as it was. kUnimplemented for a target that is neither a stream nor a Cursor.
+absl::Status launch_library(LaunchTarget target, absl::FunctionRef<absl::Status(CUstream)> call);
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,45 @@
+// CUB's scan, radix sort, select and histogram: plan once, launch into any target (CMake: cgrt::cub).
+//
+//   CGRT_ASSIGN_OR_RETURN(RadixSortPlan plan, plan_radix_sort(DeviceRef(0), {.count = n, .end_bit = 20}));
+//   // a workspace of plan.workspace_bytes
+//   CGRT_RETURN_IF_ERROR(launch_radix_sort(stream.ref(), plan, {.keys_out = y, .keys_in = x, .workspace = w}));
+//
+// A plan is a value and depends on the device and the descriptor only; CUB says how large its workspace
+// is. A launch is one operation of a few kernels and memsets: in a graph that is built through a cursor,
+// one child graph node (common/library.h). Asynchronous; allocates nothing. On the simulator it is one
+// host function that gives what CUB would.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/stream/launch_target.h"
+#include "cgrt_kernels/cub/op.h"
+
+namespace cgrt::kernels {
+
+template <class Desc>
+struct CubPlan {
+  Desc desc;
+  std::size_t workspace_bytes;
+};
+using CubScanPlan = CubPlan<CubScanDesc>;
+using RadixSortPlan = CubPlan<RadixSortDesc>;
+using SelectPlan = CubPlan<SelectDesc>;
+using HistogramPlan = CubPlan<HistogramDesc>;
+
+// kInvalidArgument, with the value and its limit, for what CUB cannot do.
+absl::StatusOr<CubScanPlan> plan_cub_scan(ContextRef context, const CubScanDesc& desc);
+absl::StatusOr<RadixSortPlan> plan_radix_sort(ContextRef context, const RadixSortDesc& desc);
+absl::StatusOr<SelectPlan> plan_select(ContextRef context, const SelectDesc& desc);
+absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const HistogramDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
+absl::Status launch_cub_scan(LaunchTarget target, const CubScanPlan& plan, const CubScanArgs& args);
+absl::Status launch_radix_sort(LaunchTarget target, const RadixSortPlan& plan, const RadixSortArgs& args);
+absl::Status launch_select(LaunchTarget target, const SelectPlan& plan, const SelectArgs& args);
+absl::Status launch_histogram(LaunchTarget target, const HistogramPlan& plan, const HistogramArgs& args);
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,32 @@
+#include <cub/device/device_radix_sort.cuh>
+
+#include "cgrt_kernels/cub/op.h"
+
+namespace cgrt::kernels {
+namespace {
+
+template <class Key>
+cudaError_t sort(const RadixSortDesc& desc, const RadixSortArgs& args, std::size_t& bytes, cudaStream_t stream) {
+  const Key* const in = static_cast<const Key*>(args.keys_in);
+  Key* const out = static_cast<Key*>(args.keys_out);
+  if (!desc.has_values) {
+    return cub::DeviceRadixSort::SortKeys(args.workspace, bytes, in, out, desc.count, desc.begin_bit, desc.end_bit,
+                                          stream);
+  }
+  return cub::DeviceRadixSort::SortPairs(
+      args.workspace, bytes, in, out, static_cast<const std::uint32_t*>(args.values_in),
+      static_cast<std::uint32_t*>(args.values_out), desc.count, desc.begin_bit, desc.end_bit, stream);
+}
+
+}  // namespace
+
+cudaError_t call_cub(const RadixSortDesc& desc, const RadixSortArgs& args, std::size_t& bytes, cudaStream_t stream) {
+  switch (desc.key) {
+    case SortKey::kUInt32: return sort<std::uint32_t>(desc, args, bytes, stream);
+    case SortKey::kUInt64: return sort<unsigned long long>(desc, args, bytes, stream);
+    case SortKey::kFloat32: break;
+  }
+  return sort<float>(desc, args, bytes, stream);
+}
+
+}  // namespace cgrt::kernels

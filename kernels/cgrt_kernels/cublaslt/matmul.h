@@ -1,0 +1,42 @@
+// Matrix products by cuBLASLt: plan once, launch into any target (CMake: cgrt::cublaslt).
+//
+//   CGRT_ASSIGN_OR_RETURN(MatmulPlan plan, plan_matmul(DeviceRef(0), {.m = tokens, .n = out, .k = in,
+//       .type = DType::kBFloat16, .b_layout = MatmulLayout::kTransposed, .epilogue = MatmulEpilogue::kBias}));
+//   CGRT_RETURN_IF_ERROR(launch_matmul(stream.ref(), plan, {.d = y, .a = x, .b = weights, .bias = bias,
+//                                                           .workspace = workspace}));
+//
+// The algorithm is chosen when planning, from cuBLASLt's heuristics, and stays: a launch looks nothing up
+// and allocates nothing, so it can be captured. A plan is a value; its copies share a handle of cuBLASLt,
+// which must be gone before the context that it was planned for is. Launching is asynchronous and
+// thread-safe. In a graph that is built through a cursor it is one child graph node (common/library.h); on
+// the simulator one host function.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/stream/launch_target.h"
+#include "cgrt_kernels/cublaslt/op.h"
+
+namespace cgrt::kernels {
+
+struct MatmulPlan {
+  MatmulDesc desc;
+  std::size_t workspace_bytes;
+  std::shared_ptr<void> handle;            // a cublasLtHandle_t; null on the simulator
+  std::array<std::uint64_t, 8> algorithm;  // a cublasLtMatmulAlgo_t
+};
+
+// kInvalidArgument, with the value and its limit; kUnimplemented when cuBLASLt has no algorithm for it.
+// Blocks while cuBLASLt is set up: plan outside of captures.
+absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
+absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const MatmulArgs& args);
+
+}  // namespace cgrt::kernels

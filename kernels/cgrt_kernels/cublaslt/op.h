@@ -1,0 +1,58 @@
+// Matrix products by cuBLASLt: what can be asked for. Plain: no Abseil. The functions that plan and launch
+// are in matmul.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cgrt_kernels/common/dtype.h"
+
+namespace cgrt::kernels {
+
+// What becomes of a product before it is stored. gelu is the tanh form, on the sum with the bias.
+enum class MatmulEpilogue : std::uint8_t { kNone, kBias, kGelu, kGeluBias };
+constexpr const char* to_string(MatmulEpilogue epilogue) {
+  switch (epilogue) {
+    case MatmulEpilogue::kNone: return "no epilogue";
+    case MatmulEpilogue::kBias: return "bias";
+    case MatmulEpilogue::kGelu: return "gelu";
+    case MatmulEpilogue::kGeluBias: return "gelu and bias";
+  }
+  return "unknown";
+}
+constexpr bool has_bias(MatmulEpilogue epilogue) {
+  return epilogue == MatmulEpilogue::kBias || epilogue == MatmulEpilogue::kGeluBias;
+}
+constexpr bool has_gelu(MatmulEpilogue epilogue) {
+  return epilogue == MatmulEpilogue::kGelu || epilogue == MatmulEpilogue::kGeluBias;
+}
+
+// How matrix b lies in memory.
+enum class MatmulLayout : std::uint8_t {
+  kPlain,       // k rows of n
+  kTransposed,  // n rows of k, as the weights of a linear layer
+};
+
+// Whether fp32 products may round their inputs to TF32 (10 bits of fraction), which is several times faster.
+enum class Float32Products : std::uint8_t { kExact, kTf32 };
+
+// d = epilogue(a * b): a is m x k, b k x n, d m x n, each row-major and without gaps. Sums are fp32.
+struct MatmulDesc {
+  std::uint64_t m = 0, n = 0, k = 0;
+  DType type = DType::kFloat16;  // of all arrays; or bfloat16, float32
+  MatmulLayout b_layout = MatmulLayout::kPlain;
+  MatmulEpilogue epilogue = MatmulEpilogue::kNone;
+  Float32Products products = Float32Products::kExact;
+  std::size_t most_workspace_bytes = std::size_t{32} << 20;  // that the algorithm may want
+};
+
+// Device addresses, aligned to 16 bytes; d overlaps none of the others.
+struct MatmulArgs {
+  void* d = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;  // of n; ignored by epilogues without
+  void* workspace = nullptr;   // plan.workspace_bytes, aligned to 256; null when that is 0
+};
+
+}  // namespace cgrt::kernels

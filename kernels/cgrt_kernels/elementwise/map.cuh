@@ -1,0 +1,346 @@
+// map: a function of one or more arrays, element by element, as fast as memory. For .cu files; plain.
+//
+//   struct Clamp {
+//     float low, high;
+//     __host__ __device__ float operator()(float x) const { return x < low ? low : x > high ? high : x; }
+//   };
+//   cgrt::kernels::MapKernel<Clamp, __half, __half> clamp_kernel() {
+//     return cgrt::kernels::map_kernel<Clamp, __half, __half>();   // the output's type, then the inputs'
+//   }
+//
+// map.h plans and launches it. Inputs are converted to the functor's parameters and its result to the
+// output's type, rounded once. A functor may offer more than operator() and is then called so:
+//
+//   __half2 apply2(__half2 a, __half2 b) const                      pairs, where all arrays are fp16 (or bf16)
+//   template <int kSize> Pack<Out, kSize> apply_pack(const Pack<In, kSize>&...) const    16 bytes of the widest
+//
+// Both beside operator(), which serves what is left at the ends of arrays. It is called on zeros too,
+// whose results are dropped. A functor that the host can call runs on the simulator as it is; one that
+// is __device__ alone says so: `static constexpr bool kDeviceOnly = true;`.
+//
+// Arrays aligned to 16 bytes, and those that all begin equally many elements behind such an address,
+// are read and written 16 bytes at a time; others 8, 4 or fewer, with as many bytes on their way.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/elementwise/map_shape.h"
+
+namespace cgrt::kernels {
+
+template <class T, int kSize>
+struct alignas(sizeof(T) * kSize) Pack {
+  T of[kSize];
+};
+
+namespace internal {
+
+template <std::size_t kBytes>
+struct BitsOf;
+template <>
+struct BitsOf<1> {
+  using Type = std::uint8_t;
+};
+template <>
+struct BitsOf<2> {
+  using Type = std::uint16_t;
+};
+template <>
+struct BitsOf<4> {
+  using Type = std::uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using Type = uint2;
+};
+template <>
+struct BitsOf<16> {
+  using Type = uint4;
+};
+
+template <int kSize, class T>
+__device__ __forceinline__ Pack<T, kSize> load_pack(const T* from) {
+  using Bits = typename BitsOf<sizeof(Pack<T, kSize>)>::Type;
+  const Bits bits = *reinterpret_cast<const Bits*>(from);
+  Pack<T, kSize> pack;
+  std::memcpy(&pack, &bits, sizeof(pack));
+  return pack;
+}
+
+template <class T, int kSize>
+__device__ __forceinline__ void store_pack(T* to, const Pack<T, kSize>& pack) {
+  using Bits = typename BitsOf<sizeof(pack)>::Type;
+  Bits bits;
+  std::memcpy(&bits, &pack, sizeof(pack));
+  *reinterpret_cast<Bits*>(to) = bits;
+}
+
+template <class T>
+struct PairOf {};
+template <>
+struct PairOf<__half> {
+  using Type = __half2;
+  static __device__ __forceinline__ __half2 rounded(float a, float b) { return __floats2half2_rn(a, b); }
+};
+template <>
+struct PairOf<__nv_bfloat16> {
+  using Type = __nv_bfloat162;
+  static __device__ __forceinline__ __nv_bfloat162 rounded(float a, float b) { return __floats2bfloat162_rn(a, b); }
+};
+
+template <class T, class Value>
+__host__ __device__ __forceinline__ T rounded_to(Value value) {
+  if constexpr (std::is_same_v<T, __half> && std::is_same_v<Value, float>) {
+    return __float2half_rn(value);
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16> && std::is_same_v<Value, float>) {
+    return __float2bfloat16_rn(value);
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <class T, int kSize>
+__device__ __forceinline__ auto pair_of(const Pack<T, kSize>& pack, int i) {
+  typename PairOf<T>::Type pair;
+  pair.x = pack.of[i], pair.y = pack.of[i + 1];
+  return pair;
+}
+
+template <class Out, int kSize, class Pair>
+__device__ __forceinline__ void put_pair(Pack<Out, kSize>& pack, int i, Pair pair) {
+  pack.of[i] = pair.x, pack.of[i + 1] = pair.y;
+}
+
+template <class F, class Out, class... In>
+concept TakesPairs = (std::is_same_v<Out, In> && ...) &&
+                     requires(const F& f, typename PairOf<Out>::Type out, typename PairOf<In>::Type... in) {
+  out = f.apply2(in...);
+};
+
+template <class Out, int kSize, class F, class... In>
+__device__ __forceinline__ Pack<Out, kSize> apply(const F& f, const Pack<In, kSize>&... in) {
+  Pack<Out, kSize> out;
+  if constexpr (requires { out = f.apply_pack(in...); }) {
+    out = f.apply_pack(in...);
+  } else if constexpr (kSize % 2 == 0 && TakesPairs<F, Out, In...>) {
+#pragma unroll
+    for (int i = 0; i < kSize; i += 2) put_pair(out, i, f.apply2(pair_of(in, i)...));
+  } else if constexpr (kSize % 2 == 0 && requires { typename PairOf<Out>::Type; } &&
+                       std::is_same_v<decltype(f(in.of[0]...)), float>) {
+#pragma unroll
+    for (int i = 0; i < kSize; i += 2) put_pair(out, i, PairOf<Out>::rounded(f(in.of[i]...), f(in.of[i + 1]...)));
+  } else {
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) out.of[i] = rounded_to<Out>(f(in.of[i]...));
+  }
+  return out;
+}
+
+// What a thread of a large map has of an array, in whole registers: parts of `part` elements, each
+// kMapBlock parts behind the one before, so that the threads of a block read and write what lies side
+// by side. The same elements in flight whatever the size of a part.
+template <class T, int kHeld>
+struct Held {
+  static_assert(kHeld * sizeof(T) % 4 == 0);
+  std::uint32_t words[kHeld * sizeof(T) / 4];
+
+  // Parts from `left` on lie behind the end, and become zeros.
+  template <int kMostPart>
+  __device__ __forceinline__ void load(const T* from, int part, std::uint32_t left) {
+    if (part == kMostPart) {
+      load_parts<kMostPart>(from, left);
+    } else if constexpr (kMostPart > 1) {
+      load<kMostPart / 2>(from, part, left);
+    }
+  }
+  template <int kMostPart>
+  __device__ __forceinline__ void store(T* to, int part, std::uint32_t left) const {
+    if (part == kMostPart) {
+      store_parts<kMostPart>(to, left);
+    } else if constexpr (kMostPart > 1) {
+      store<kMostPart / 2>(to, part, left);
+    }
+  }
+
+  // Keeps the compiler from unpacking before this: two halves in one register.
+  __device__ __forceinline__ void stay_packed() {
+#pragma unroll
+    for (std::uint32_t& word : words) asm volatile("" : "+r"(word));
+  }
+
+  template <int kSize>
+  __device__ __forceinline__ Pack<T, kSize> pack(int i) const {
+    Pack<T, kSize> pack;
+    std::memcpy(&pack, reinterpret_cast<const char*>(words) + i * static_cast<int>(sizeof(pack)), sizeof(pack));
+    return pack;
+  }
+  template <int kSize>
+  __device__ __forceinline__ void set_pack(int i, const Pack<T, kSize>& pack) {
+    std::memcpy(reinterpret_cast<char*>(words) + i * static_cast<int>(sizeof(pack)), &pack, sizeof(pack));
+  }
+
+ private:
+  template <int kPart>
+  __device__ __forceinline__ void load_parts(const T* from, std::uint32_t left) {
+    constexpr int kBytes = kPart * static_cast<int>(sizeof(T));
+    using Bits = typename BitsOf<kBytes>::Type;
+    const Bits* const parts = reinterpret_cast<const Bits*>(from);
+#pragma unroll
+    for (int p = 0; p < kHeld / kPart; ++p) {
+      const Bits bits = static_cast<std::uint32_t>(p * kMapBlock) < left ? parts[p * kMapBlock] : Bits{};
+      if constexpr (kBytes >= 4) {
+        std::memcpy(&words[p * kBytes / 4], &bits, kBytes);
+      } else {
+        constexpr int kOfWord = 4 / kBytes;
+        const std::uint32_t shifted = std::uint32_t{bits} << p % kOfWord * kBytes * 8;
+        words[p / kOfWord] = p % kOfWord == 0 ? shifted : words[p / kOfWord] | shifted;
+      }
+    }
+  }
+  template <int kPart>
+  __device__ __forceinline__ void store_parts(T* to, std::uint32_t left) const {
+    constexpr int kBytes = kPart * static_cast<int>(sizeof(T));
+    using Bits = typename BitsOf<kBytes>::Type;
+    Bits* const parts = reinterpret_cast<Bits*>(to);
+#pragma unroll
+    for (int p = 0; p < kHeld / kPart; ++p) {
+      Bits bits;
+      if constexpr (kBytes >= 4) {
+        std::memcpy(&bits, &words[p * kBytes / 4], kBytes);
+      } else {
+        constexpr int kOfWord = 4 / kBytes;
+        bits = static_cast<Bits>(words[p / kOfWord] >> p % kOfWord * kBytes * 8);
+      }
+      if (static_cast<std::uint32_t>(p * kMapBlock) < left) parts[p * kMapBlock] = bits;
+    }
+  }
+};
+
+template <int kMostPart, int kHeld, class T>
+__device__ __forceinline__ Held<T, kHeld> load_held(const T* from, int part, std::uint32_t left) {
+  Held<T, kHeld> held;
+  held.template load<kMostPart>(from, part, left);
+  return held;
+}
+
+template <class Out, int kPack, int kHeld, class F, class... In>
+__device__ __forceinline__ Held<Out, kHeld> apply_held(const F& f, Held<In, kHeld>... in) {
+  (in.stay_packed(), ...);
+  Held<Out, kHeld> out;
+#pragma unroll
+  for (int i = 0; i < kHeld / kPack; ++i) out.set_pack(i, apply<Out, kPack>(f, in.template pack<kPack>(i)...));
+  out.stay_packed();
+  return out;
+}
+
+// The first `count` elements of a pack; zeros behind them.
+template <int kSize, class T>
+__device__ __forceinline__ Pack<T, kSize> load_some(const T* from, std::uint64_t count) {
+  Pack<T, kSize> pack;
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) pack.of[i] = static_cast<unsigned>(i) < count ? from[i] : rounded_to<T>(0.0f);
+  return pack;
+}
+
+template <class T, int kSize>
+__device__ __forceinline__ void store_some(T* to, const Pack<T, kSize>& pack, std::uint64_t count) {
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    if (static_cast<unsigned>(i) < count) to[i] = pack.of[i];
+  }
+}
+
+// Tiles of parts of 1 << part_bits elements, one after the other when there are more than blocks.
+template <bool kWhole, class F, class Out, class... In>
+__device__ __forceinline__ void map_tiles(const F& f, std::uint64_t parts, int part_bits, Out* out, const In*... in) {
+  constexpr int kPack = kMapShape<Out, In...>.pack, kHeld = kMapShape<Out, In...>.held;
+  const int part = kWhole ? kPack : 1 << part_bits;
+  const std::uint32_t tile = kWhole ? kHeld / kPack * kMapBlock : (kHeld * kMapBlock) >> part_bits;
+  const std::uint64_t step = std::uint64_t{gridDim.x} * tile;
+  for (std::uint64_t first = std::uint64_t{blockIdx.x} * tile + threadIdx.x; first < parts; first += step) {
+    const std::uint64_t i = kWhole ? first * kPack : first << part_bits;
+    const auto left = static_cast<std::uint32_t>(parts - first < tile ? parts - first : tile);
+    apply_held<Out, kPack, kHeld>(f, load_held<kPack, kHeld>(in + i, part, left)...)
+        .template store<kPack>(out + i, part, left);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ std::uint64_t element_address(const T* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) / sizeof(T);
+}
+template <int kSize, class T>
+__device__ __forceinline__ std::uint64_t misalignment(const T* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(Pack<T, kSize>);
+}
+
+// What a kernel's threads do for out[i] = f(in[i]...), i < count. `out` may be one of the inputs.
+//
+// What a grid covers with one pack per thread goes straight: such a kernel is over in the time that a
+// branch and its instruction fetch cost, and its dependents may be set up at once. Alignment is looked
+// at here and not at plan time, so that new pointers never need another kernel.
+template <class F, class Out, class... In>
+__device__ __forceinline__ void map_elements(const F& f, std::uint64_t count, Out* out, const In*... in) {
+  constexpr int kPack = kMapShape<Out, In...>.pack;
+  const std::uint64_t i = (std::uint64_t{blockIdx.x} * kMapBlock + threadIdx.x) * kPack;
+  const bool is_aligned = (misalignment<kPack>(out) | ... | misalignment<kPack>(in)) == 0;
+  if (is_aligned && count <= std::uint64_t{gridDim.x} * (kMapBlock * kPack)) [[likely]] {
+    let_dependents_start();
+    wait_for_predecessors();
+    if (i + kPack <= count) [[likely]] {
+      store_pack(out + i, apply<Out, kPack>(f, load_pack<kPack>(in + i)...));
+    } else if (i < count) {
+      store_some(out + i, apply<Out, kPack>(f, load_some<kPack>(in + i, count - i)...), count - i);
+    }
+    return;
+  }
+
+  // The largest part whose borders the arrays share, and the elements before the first border.
+  const std::uint64_t begin = element_address(out);
+  const int part_bits = __ffsll(static_cast<long long>((kPack | ... | (element_address(in) ^ begin)))) - 1;
+  const std::uint64_t before = (0 - begin) & ((1u << part_bits) - 1), head = before < count ? before : count;
+  const std::uint64_t parts = (count - head) >> part_bits, edges = count - (parts << part_bits);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x < edges) {
+    const std::uint64_t edge = threadIdx.x < head ? threadIdx.x : (parts << part_bits) + threadIdx.x;
+    out[edge] = rounded_to<Out>(f(in[edge]...));
+  }
+  if ((1 << part_bits) == kPack) {
+    map_tiles<true>(f, parts, part_bits, out + head, (in + head)...);
+  } else {
+    map_tiles<false>(f, parts, part_bits, out + head, (in + head)...);
+  }
+}
+
+template <class F, class Out, class... In>
+__global__ void __launch_bounds__(kMapBlock) map(Out* out, F f, std::uint64_t count, const In*... in) {
+  map_elements(f, count, out, in...);
+}
+
+template <class F, class Out, class... In>
+void map_on_host(HostGrid, Out* out, F f, std::uint64_t count, const In*... in) {
+  for (std::uint64_t i = 0; i < count; ++i) out[i] = rounded_to<Out>(f(in[i]...));
+}
+
+}  // namespace internal
+
+template <class F, class Out, class... In>
+static MapKernel<F, Out, In...> map_kernel() {
+  static_assert(sizeof...(In) > 0 && sizeof(Out) <= 16 && ((sizeof(In) <= 16) && ...));
+  static_assert(std::is_trivially_copyable_v<F>);
+  constexpr KernelResources kResources{.registers = 40, .max_threads = kMapBlock};
+  if constexpr (requires { F::kDeviceOnly; }) {
+    return make_kernel<internal::map<F, Out, In...>, nullptr, kResources>();
+  } else {
+    return make_kernel<internal::map<F, Out, In...>, internal::map_on_host<F, Out, In...>, kResources>();
+  }
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,60 @@
+// A function of your own over arrays, element by element: plan once, launch into any target. The
+// kernel is instantiated in a .cu file, where map.cuh shows how.
+//
+//   MapKernel<Clamp, __half, __half> clamp_kernel();   // in that file
+//
+//   CGRT_ASSIGN_OR_RETURN(auto plan, plan_map(DeviceRef(0), clamp_kernel(), count));
+//   CGRT_RETURN_IF_ERROR(launch_map(stream.ref(), plan, Clamp{0, 1}, out, in));
+//
+// A plan is a value and depends on the device, the types and the count only. Launching is asynchronous,
+// needs no workspace and allocates nothing; the functor is copied before it returns.
+#pragma once
+
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/elementwise/map_shape.h"
+
+namespace cgrt::kernels {
+
+template <class F, class Out, class... In>
+struct MapPlan {
+  MapKernel<F, Out, In...> kernel;
+  LaunchConfig config;
+  std::uint64_t count;
+};
+
+namespace internal {
+
+absl::StatusOr<LaunchConfig> map_config(ContextRef context, KernelRef kernel, MapShape shape, std::uint64_t count);
+// `input` counts from 1; 0 is the output.
+absl::Status check_map_pointer(KernelRef kernel, int input, const void* pointer, std::size_t element);
+
+}  // namespace internal
+
+// kInvalidArgument for 0 elements.
+template <class F, class Out, class... In>
+absl::StatusOr<MapPlan<F, Out, In...>> plan_map(ContextRef context, Kernel<Out*, F, std::uint64_t, const In*...> kernel,
+                                                std::uint64_t count) {
+  absl::StatusOr<LaunchConfig> config = internal::map_config(context, kernel, kMapShape<Out, In...>, count);
+  if (!config.ok()) return config.status();
+  return MapPlan<F, Out, In...>{kernel, *config, count};
+}
+
+// Device addresses of `count` elements each. `out` may be one of the inputs if it is of the same type;
+// any other overlap is undefined. kInvalidArgument for a null pointer and for one that is not aligned
+// to its type's size.
+template <class F, class Out, class... In>
+absl::Status launch_map(LaunchTarget target, const MapPlan<F, Out, In...>& plan, const std::type_identity_t<F>& functor,
+                        std::type_identity_t<Out>* out, const std::type_identity_t<In>*... in) {
+  absl::Status status = internal::check_map_pointer(plan.kernel, 0, out, sizeof(Out));
+  int input = 0;
+  ((status.ok() ? status = internal::check_map_pointer(plan.kernel, ++input, in, sizeof(In)) : status), ...);
+  if (!status.ok()) return status;
+  return launch(target, plan.config, plan.kernel, out, functor, plan.count, in...);
+}
+
+}  // namespace cgrt::kernels

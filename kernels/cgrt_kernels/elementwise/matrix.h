@@ -1,0 +1,35 @@
+// Elementwise operations on a matrix, with a vector along its rows or columns (biases, scales) or with
+// its own other half (gated activations): plan once, launch into any target.
+//
+//   CGRT_ASSIGN_OR_RETURN(MatrixPlan plan,
+//                         plan_matrix(DeviceRef(0), {MatrixOp::kSiluAndMul, DType::kFloat16, tokens, 14336}));
+//   CGRT_RETURN_IF_ERROR(launch_matrix(stream.ref(), plan, {.out = y, .a = x}));
+//
+// A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no
+// allocation. Rows of a multiple of 16 bytes in arrays aligned to 16 bytes are read 16 bytes at a time,
+// others element by element, with as many bytes on their way as 16 elements per thread are.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/elementwise/matrix_op.h"
+
+namespace cgrt::kernels {
+
+struct MatrixPlan {
+  MatrixDesc desc;
+  MatrixKernel kernel;
+  LaunchConfig config;
+  MatrixKernel any_kernel;  // for arrays that are not aligned to 16 bytes
+  LaunchConfig any_config;
+};
+
+// kInvalidArgument for no rows or columns, for 2^31 or more of either, and for other types.
+absl::StatusOr<MatrixPlan> plan_matrix(ContextRef context, const MatrixDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for a null or misaligned pointer, and for a gate in place.
+absl::Status launch_matrix(LaunchTarget target, const MatrixPlan& plan, const MatrixArgs& args);
+
+}  // namespace cgrt::kernels

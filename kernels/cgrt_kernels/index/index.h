@@ -1,0 +1,62 @@
+// index_select, index_add and scatter_add along the first dimension: plan once, launch into any target.
+//
+//   CGRT_ASSIGN_OR_RETURN(IndexPlan plan, plan_index(DeviceRef(0), {.op = IndexOp::kAdd, .rows = nodes,
+//       .columns = 128, .count = edges}));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   CGRT_RETURN_IF_ERROR(launch_index(stream.ref(), plan, {.out = sums, .in = messages, .index = targets,
+//       .workspace = workspace.data(), .workspace_bytes = workspace.size_bytes()}));
+//
+// A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
+// depends on the device and the descriptor only, never on the indices; it is one kernel, or several
+// when it sorts: with SumOrder::kFixed, and where sorting is faster than atomics. Nothing is allocated,
+// nothing waits, and a workspace (only for sorting) needs no preparation; launches that may run at the
+// same time need one each. Atomics round 16-bit sums at each step.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/index/op.h"
+
+namespace cgrt::kernels {
+
+struct IndexPlan {
+  struct Choice {
+    IndexKernel kernel;
+    LaunchConfig config;
+    IndexShape shape;
+  };
+  struct Sum {
+    SumKernel kernel;
+    LaunchConfig config;
+    SumShape shape;
+  };
+  // Of an index_add or scatter_add that sorts.
+  struct Sorted {
+    std::uint32_t passes;
+    SortShape sort;   // of the first pass; others differ in shift and source
+    Sum packed, any;  // for arrays that are aligned to 16 bytes, and others
+    Sum join;
+    std::uint64_t pairs[2], counts, totals, counters, owners, partials;  // offsets into the workspace
+  };
+
+  IndexDesc desc;
+  IndexRoute route;
+  std::uint64_t workspace_bytes = 0;
+  Choice by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; not for IndexRoute::kSorted
+  std::optional<Sorted> sorted;
+};
+
+// kInvalidArgument for sizes of 0, types other than those named, 2^31 or more rows, indices or elements
+// of the rows they name, and scatter_add with SumOrder::kFixed into 2^32 or more elements.
+absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for null pointers, for pointers that are not aligned
+// to the size of their type (the workspace: to 256 bytes), and for a workspace that is too small.
+absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args);
+
+}  // namespace cgrt::kernels

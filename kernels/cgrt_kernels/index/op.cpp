@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/device/device.h"
+#include "cgrt_kernels/index/index.h"
+
+namespace cgrt::kernels {
+namespace {
+
+constexpr std::uint64_t kMost = (std::uint64_t{1} << 31) - 1;
+constexpr std::uint64_t kWorkspaceAlignment = 256;
+
+// An atomic operation per pack against several kernels that sort: where the latter have caught up.
+constexpr std::uint64_t kSortFromColumns = 32;
+constexpr std::uint64_t kSortFromElements = std::uint64_t{4} << 20;
+
+// Chunks of sorted pairs: long enough that few rows are shared, short enough that each multiprocessor
+// has this many warps' worth of them.
+constexpr std::uint64_t kShortestChunk = 32, kLongestChunk = 128, kChunkWarpsOfSm = 48;
+
+std::uint32_t ceil_divide(std::uint64_t a, std::uint64_t b) { return static_cast<std::uint32_t>((a - 1) / b + 1); }
+
+bool needs_sort(const IndexDesc& desc) {
+  if (desc.op == IndexOp::kSelect) return false;
+  const bool is_few = desc.op == IndexOp::kAdd && desc.count <= kMostFew;
+  if (desc.order == SumOrder::kFixed) return !is_few;
+  return desc.op == IndexOp::kAdd && !is_few && desc.columns >= kSortFromColumns &&
+         desc.count * desc.columns >= kSortFromElements;
+}
+
+IndexRoute route_of(const IndexDesc& desc) {
+  if (desc.op == IndexOp::kSelect) return IndexRoute::kSelect;
+  if (needs_sort(desc)) return IndexRoute::kSorted;
+  if (desc.op == IndexOp::kScatterAdd) return IndexRoute::kScatter;
+  return desc.count <= kMostFew ? IndexRoute::kFew : IndexRoute::kAtomic;
+}
+
+IndexPlan::Choice choose(const IndexDesc& desc, IndexRoute route, std::uint32_t alignment) {
+  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
+  const auto columns = static_cast<std::uint32_t>(desc.columns), count = static_cast<std::uint32_t>(desc.count);
+  std::uint32_t pack = std::max(alignment, size);
+  while (desc.columns * size % pack != 0) pack /= 2;
+  if ((route != IndexRoute::kSelect && pack != 16) || route == IndexRoute::kScatter) pack = size;
+  const std::uint32_t packs = columns / (pack / size);
+  const IndexShape shape{.rows = static_cast<std::uint32_t>(desc.rows),
+                         .count = count,
+                         .items = packs * count,
+                         .packs = Divisor(packs),
+                         .is_long = desc.index_type == DType::kInt64};
+  const std::uint32_t together = kIndexBlock * (route == IndexRoute::kSelect ? kSelectItems : kIndexItems);
+  LaunchConfig config{.grid = ceil_divide(shape.items, together), .block = kIndexBlock};
+  if (route == IndexRoute::kFew) config.grid = Dim3(ceil_divide(packs, together), count);
+  return {index_kernel(route, desc.type, pack), config, shape};
+}
+
+IndexPlan::Sum make_sum(const IndexDesc& desc, const SumShape& common, bool is_packed) {
+  const std::uint64_t packs = is_packed ? common.columns * size_of(desc.type) / 16 : common.columns;
+  SumShape shape = common;
+  shape.lane_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
+  shape.slices = Divisor(ceil_divide(packs, std::uint64_t{1} << shape.lane_bits));
+  const std::uint32_t blocks = ceil_divide(std::uint64_t{shape.chunks} << shape.lane_bits, kIndexBlock);
+  return {sum_pairs_kernel(desc.type, is_packed), {.grid = blocks * shape.slices.value(), .block = kIndexBlock}, shape};
+}
+
+// The lanes of a warp that a row's packs keep busy, times the warps.
+std::uint64_t lanes_of_row(const IndexDesc& desc, std::uint64_t columns) {
+  return std::max<std::uint64_t>(columns * size_of(desc.type) / 16, 1);
+}
+
+// Sets the size of the workspace, too.
+IndexPlan::Sorted make_sorted(const IndexDesc& desc, std::uint32_t sms, std::uint64_t& workspace_bytes) {
+  const bool is_scatter = desc.op == IndexOp::kScatterAdd;
+  const std::uint64_t columns = is_scatter ? 1 : desc.columns;  // an element that has an index is a row
+  const std::uint64_t count = is_scatter ? desc.count * desc.columns : desc.count;
+  const std::uint64_t keys = is_scatter ? desc.rows * desc.columns : desc.rows;
+
+  const auto bits = static_cast<std::uint32_t>(std::max<std::uint64_t>(std::bit_width(keys - 1), 1));
+  const std::uint32_t passes = ceil_divide(bits, 8);
+  const SortShape sort{.count = static_cast<std::uint32_t>(count),
+                       .rows = static_cast<std::uint32_t>(desc.rows),
+                       .columns = Divisor(is_scatter ? static_cast<std::uint32_t>(desc.columns) : 1),
+                       .tiles = ceil_divide(count, kTile),
+                       .shift = 0,
+                       .bits = ceil_divide(bits, passes),
+                       .source = desc.index_type == DType::kInt64 ? SortSource::kInt64 : SortSource::kInt32};
+
+  const std::uint64_t chunk = count * lanes_of_row(desc, columns) / 32 / (sms * kChunkWarpsOfSm);
+  SumShape sum;
+  sum.columns = static_cast<std::uint32_t>(columns);
+  sum.chunk = static_cast<std::uint32_t>(
+      std::clamp(std::bit_floor(std::max<std::uint64_t>(chunk, 1)), kShortestChunk, kLongestChunk));
+  sum.chunks = ceil_divide(count, sum.chunk);
+  SumShape join = sum;
+  join.slices = Divisor(ceil_divide(columns, 32));
+
+  const bool is_packed = columns * size_of(desc.type) % 16 == 0;
+  IndexPlan::Sorted sorted{passes,
+                           sort,
+                           make_sum(desc, sum, is_packed),
+                           make_sum(desc, sum, false),
+                           {join_partials_kernel(desc.type), {.grid = 2 * sms, .block = kJoinBlock}, join},
+                           {},
+                           0,
+                           0,
+                           0,
+                           0,
+                           0};
+  const auto place = [&](std::uint64_t& offset, std::uint64_t bytes) {
+    offset = workspace_bytes;
+    workspace_bytes += (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  };
+  workspace_bytes = 0;
+  for (std::uint64_t& pairs : sorted.pairs) place(pairs, count * sizeof(uint2));
+  place(sorted.counts, (std::uint64_t{sort.tiles} << sort.bits) * sizeof(std::uint32_t));
+  place(sorted.totals, kMostDigits * sizeof(std::uint32_t));
+  place(sorted.counters, sizeof(SumCounters));
+  place(sorted.owners, std::uint64_t{sum.chunks} * sizeof(std::uint32_t));
+  place(sorted.partials, 2 * std::uint64_t{sum.chunks} * columns * sizeof(float));
+  return sorted;
+}
+
+absl::Status launch_sorted(LaunchTarget target, const IndexPlan::Sorted& plan, const IndexArgs& args, bool is_aligned) {
+  auto* const workspace = static_cast<unsigned char*>(args.workspace);
+  uint2* const pairs[] = {reinterpret_cast<uint2*>(workspace + plan.pairs[0]),
+                          reinterpret_cast<uint2*>(workspace + plan.pairs[1])};
+  auto* const counts = reinterpret_cast<std::uint32_t*>(workspace + plan.counts);
+  auto* const totals = reinterpret_cast<std::uint32_t*>(workspace + plan.totals);
+  auto* const counters = reinterpret_cast<SumCounters*>(workspace + plan.counters);
+  const LaunchConfig of_tiles{.grid = plan.sort.tiles, .block = kIndexBlock};
+  const LaunchConfig of_digits{.grid = 1u << plan.sort.bits, .block = kIndexBlock};
+  SortShape shape = plan.sort;
+  const void* from = args.index;
+  for (std::uint32_t pass = 0; pass < plan.passes; ++pass) {
+    uint2* const to = pairs[pass % 2];
+    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, count_digits_kernel(), counts, from, counters, shape));
+    CGRT_RETURN_IF_ERROR(launch(target, of_digits, scan_digits_kernel(), counts, totals, shape.tiles));
+    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, move_pairs_kernel(), to, from, counts, totals, counters, shape));
+    from = to;
+    shape.source = SortSource::kPairs;
+    shape.shift += shape.bits;
+  }
+  const IndexPlan::Sum& sum = is_aligned ? plan.packed : plan.any;
+  for (const IndexPlan::Sum* part : {&sum, &plan.join}) {
+    CGRT_RETURN_IF_ERROR(launch(target, part->config, part->kernel, args.out, args.in,
+                                reinterpret_cast<float*>(workspace + plan.partials),
+                                reinterpret_cast<std::uint32_t*>(workspace + plan.owners),
+                                static_cast<const uint2*>(from), counters, args.alpha, part->shape));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_sizes(const IndexDesc& desc) {
+  const bool fits = desc.rows - 1 < kMost && desc.columns - 1 < kMost && desc.count - 1 < kMost;
+  if (!fits || desc.count > kMost / desc.columns) {
+    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", desc.count, " indices into ", desc.rows,
+                                                   " rows of ", desc.columns, " columns; each must be from 1 to ",
+                                                   kMost, ", and so must indices times columns."));
+  }
+  constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 32;
+  if (desc.op == IndexOp::kScatterAdd && desc.order == SumOrder::kFixed && desc.rows > kMostKeys / desc.columns) {
+    return absl::InvalidArgumentError(absl::StrCat("scatter_add in a fixed order: ", desc.rows, " rows of ",
+                                                   desc.columns, " columns are more than ", kMostKeys, " elements."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_pointer(const IndexDesc& desc, const char* name, const void* pointer, std::size_t alignment,
+                           const char* reason) {
+  if (pointer == nullptr) return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", name, " is null."));
+  if (reinterpret_cast<std::uintptr_t>(pointer) % alignment != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", name, " (0x",
+                                                   absl::Hex(reinterpret_cast<std::uintptr_t>(pointer)),
+                                                   ") is not aligned to ", alignment, " bytes", reason, "."));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_sizes(desc));
+  if (desc.type != DType::kFloat32 && desc.type != DType::kFloat16 && desc.type != DType::kBFloat16) {
+    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": there is no kernel for ",
+                                                   to_string(desc.type), ", only for float32, float16 and bfloat16."));
+  }
+  if (desc.index_type != DType::kInt32 && desc.index_type != DType::kInt64) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(to_string(desc.op), ": indices are int32 or int64, not ", to_string(desc.index_type), "."));
+  }
+  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const IndexRoute route = route_of(desc);
+  const IndexRoute unsorted = route != IndexRoute::kSorted ? route : IndexRoute::kAtomic;
+  IndexPlan plan{
+      desc,
+      route,
+      0,
+      {choose(desc, unsorted, 16), choose(desc, unsorted, 8), choose(desc, unsorted, 4), choose(desc, unsorted, 2)},
+      std::nullopt};
+  if (route == IndexRoute::kSorted) {
+    plan.sorted = make_sorted(desc, static_cast<std::uint32_t>(sms), plan.workspace_bytes);
+  }
+  return plan;
+}
+
+absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args) {
+  const IndexDesc& desc = plan.desc;
+  CGRT_RETURN_IF_ERROR(check_pointer(desc, "out", args.out, size_of(desc.type), ", the size of its type"));
+  CGRT_RETURN_IF_ERROR(check_pointer(desc, "in", args.in, size_of(desc.type), ", the size of its type"));
+  CGRT_RETURN_IF_ERROR(check_pointer(desc, "index", args.index, size_of(desc.index_type), ", the size of its type"));
+  const std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(args.out) | reinterpret_cast<std::uintptr_t>(args.in);
+  if (!plan.sorted.has_value()) {
+    const IndexPlan::Choice& choice = plan.by_alignment[bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3];
+    return launch(target, choice.config, choice.kernel, args.out, args.in, args.index, args.alpha, choice.shape);
+  }
+  CGRT_RETURN_IF_ERROR(check_pointer(desc, "workspace", args.workspace, kWorkspaceAlignment, ""));
+  if (args.workspace_bytes < plan.workspace_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": the workspace has ", args.workspace_bytes,
+                                                   " bytes, the plan needs ", plan.workspace_bytes, "."));
+  }
+  return launch_sorted(target, *plan.sorted, args, bits % 16 == 0);
+}
+
+}  // namespace cgrt::kernels

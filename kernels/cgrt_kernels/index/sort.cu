@@ -1,0 +1,221 @@
+// A stable radix sort of indices: 8 bits or fewer in each pass of three kernels. The next pass reads the
+// number of pairs from device memory, since the first leaves out what is not a row.
+#include <cstdint>
+#include <vector>
+
+#include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/index/op.h"
+
+namespace cgrt::kernels {
+namespace {
+
+constexpr std::uint32_t kWarps = kIndexBlock / 32;
+constexpr std::uint32_t kRounds = kTile / kIndexBlock;  // in which a block looks at its tile
+static_assert(kMostDigits == kIndexBlock, "a thread looks after a digit");
+
+// How many pairs the source has, among which some may be missing.
+__host__ __device__ __forceinline__ std::uint32_t source_count(const SortShape& shape, const SumCounters* counters) {
+  return shape.source == SortSource::kPairs ? counters->pairs : shape.count;
+}
+
+// False when there is none at this position.
+__host__ __device__ __forceinline__ bool read_pair(const void* from, std::uint32_t at, const SortShape& shape,
+                                                   uint2& pair) {
+  if (shape.source == SortSource::kPairs) {
+    pair = static_cast<const uint2*>(from)[at];
+    return true;
+  }
+  const std::int64_t row = shape.source == SortSource::kInt64 ? static_cast<const std::int64_t*>(from)[at]
+                                                              : static_cast<const std::int32_t*>(from)[at];
+  if (row < 0 || row >= shape.rows) return false;
+  const std::uint32_t columns = shape.columns.value();
+  pair.x = static_cast<std::uint32_t>(row) * columns + (columns == 1 ? 0 : shape.columns.remainder(at));
+  pair.y = at;
+  return true;
+}
+
+__host__ __device__ __forceinline__ std::uint32_t digit_of(std::uint32_t key, const SortShape& shape) {
+  return (key >> shape.shift) & ((1u << shape.bits) - 1);
+}
+
+__global__ void __launch_bounds__(kIndexBlock)
+    count_digits(std::uint32_t* counts, const void* from, const SumCounters* counters, SortShape shape) {
+  __shared__ std::uint32_t mine[kMostDigits];
+  mine[threadIdx.x] = 0;
+  __syncthreads();
+  let_dependents_start();
+  wait_for_predecessors();
+  const std::uint32_t count = source_count(shape, counters);
+#pragma unroll 4
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    const std::uint32_t at = blockIdx.x * kTile + round * kIndexBlock + threadIdx.x;
+    uint2 pair;
+    if (at < count && read_pair(from, at, shape, pair)) atomicAdd(&mine[digit_of(pair.x, shape)], 1u);
+  }
+  __syncthreads();
+  if (threadIdx.x >> shape.bits == 0) counts[threadIdx.x * shape.tiles + blockIdx.x] = mine[threadIdx.x];
+}
+
+// The sums of what the threads before this one have. `scratch` is free again after the next barrier.
+__device__ __forceinline__ uint2 sum_before(uint2 mine, uint2 (&scratch)[kWarps], uint2& all) {
+  const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  uint2 sum = mine;
+#pragma unroll
+  for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
+    const std::uint32_t x = __shfl_up_sync(~0u, sum.x, distance), y = __shfl_up_sync(~0u, sum.y, distance);
+    if (lane >= distance) sum.x += x, sum.y += y;
+  }
+  if (lane == 31) scratch[warp] = sum;
+  __syncthreads();
+  all = {0, 0};
+  uint2 before{0, 0};
+#pragma unroll
+  for (std::uint32_t w = 0; w < kWarps; ++w) {
+    if (w == warp) before = all;
+    all.x += scratch[w].x, all.y += scratch[w].y;
+  }
+  return {before.x + sum.x - mine.x, before.y + sum.y - mine.y};
+}
+
+// A block for each digit.
+__global__ void __launch_bounds__(kIndexBlock)
+    scan_digits(std::uint32_t* counts, std::uint32_t* totals, std::uint32_t tiles) {
+  __shared__ uint2 scratch[kWarps];
+  std::uint32_t* const mine = counts + blockIdx.x * tiles;
+  let_dependents_start();
+  wait_for_predecessors();
+  std::uint32_t total = 0;
+  for (std::uint32_t first = 0; first < tiles; first += kIndexBlock) {
+    const std::uint32_t tile = first + threadIdx.x;
+    uint2 all;
+    const uint2 before = sum_before({tile < tiles ? mine[tile] : 0, 0}, scratch, all);
+    if (tile < tiles) mine[tile] = total + before.x;
+    total += all.x;
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) totals[blockIdx.x] = total;
+}
+
+// Each warp has a stretch of the tile, 32 pairs a round: a pair's rank among those of its digit is what
+// the warps before have, what the warp had in earlier rounds, and the lanes before. The tile is put in
+// order in shared memory first, so that neighbours are written together.
+__global__ void __launch_bounds__(kIndexBlock)
+    move_pairs(uint2* to, const void* from, const std::uint32_t* counts, const std::uint32_t* totals,
+               SumCounters* counters, SortShape shape) {
+  __shared__ std::uint32_t ranks[kWarps][kMostDigits];
+  __shared__ std::uint32_t begins[kMostDigits];  // of digits in the tile
+  __shared__ std::uint32_t places[kMostDigits];  // where the tile's first would be, of those of a digit
+  __shared__ uint2 scratch[kWarps];
+  __shared__ uint2 tile[kTile];
+  const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (std::uint32_t w = 0; w < kWarps; ++w) ranks[w][threadIdx.x] = 0;
+  __syncthreads();
+  let_dependents_start();
+  wait_for_predecessors();
+
+  const std::uint32_t count = source_count(shape, counters);
+  const std::uint32_t first = blockIdx.x * kTile + warp * (32 * kRounds) + lane;
+  uint2 pair[kRounds];
+  std::uint32_t rank[kRounds];
+  std::uint32_t present = 0;  // a bit for each round
+#pragma unroll
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    const std::uint32_t at = first + round * 32;
+    if (at < count && read_pair(from, at, shape, pair[round])) present |= 1u << round;
+  }
+#pragma unroll
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    const bool is_present = (present >> round & 1) != 0;
+    const std::uint32_t digit = is_present ? digit_of(pair[round].x, shape) : 0;
+    std::uint32_t equal = __ballot_sync(~0u, is_present);
+    for (std::uint32_t bit = 0; bit < shape.bits; ++bit) {
+      const bool is_set = (digit >> bit & 1) != 0;
+      const std::uint32_t set = __ballot_sync(~0u, is_set);
+      equal &= is_set ? set : ~set;
+    }
+    const std::uint32_t earlier = is_present ? ranks[warp][digit] : 0;
+    rank[round] = earlier + __popc(equal & ((1u << lane) - 1));
+    __syncwarp();
+    if (is_present && (equal >> lane) == 1) ranks[warp][digit] = rank[round] + 1;  // the last of them
+    __syncwarp();
+  }
+  __syncthreads();
+
+  const std::uint32_t digit = threadIdx.x;
+  const bool is_digit = digit >> shape.bits == 0;
+  uint2 mine{0, is_digit ? totals[digit] : 0};  // in the tile, in all
+  for (std::uint32_t w = 0; w < kWarps; ++w) {
+    const std::uint32_t before = mine.x;
+    mine.x += ranks[w][digit];
+    ranks[w][digit] = before;
+  }
+  uint2 all;
+  const uint2 before = sum_before(mine, scratch, all);
+  begins[digit] = before.x;
+  if (is_digit) places[digit] = before.y + counts[digit * shape.tiles + blockIdx.x] - before.x;
+  if (shape.source != SortSource::kPairs && blockIdx.x == 0 && digit == 0) *counters = {all.y, 0};
+  __syncthreads();
+
+#pragma unroll
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    if ((present >> round & 1) == 0) continue;
+    const std::uint32_t of = digit_of(pair[round].x, shape);
+    tile[begins[of] + ranks[warp][of] + rank[round]] = pair[round];
+  }
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < all.x; i += kIndexBlock) {
+    const uint2 moved = tile[i];
+    to[places[digit_of(moved.x, shape)] + i] = moved;
+  }
+}
+
+template <class Visit>
+void visit_pairs(const void* from, const SumCounters* counters, const SortShape& shape, Visit visit) {
+  const std::uint32_t count = source_count(shape, counters);
+  for (std::uint32_t at = 0; at < count; ++at) {
+    uint2 pair;
+    if (read_pair(from, at, shape, pair)) visit(pair, at / kTile);
+  }
+}
+
+void count_on_host(HostGrid, std::uint32_t* counts, const void* from, const SumCounters* counters, SortShape shape) {
+  for (std::uint32_t i = 0; i < shape.tiles << shape.bits; ++i) counts[i] = 0;
+  visit_pairs(from, counters, shape,
+              [&](uint2 pair, std::uint32_t tile) { ++counts[digit_of(pair.x, shape) * shape.tiles + tile]; });
+}
+
+void scan_on_host(HostGrid grid, std::uint32_t* counts, std::uint32_t* totals, std::uint32_t tiles) {
+  for (std::uint32_t digit = 0; digit < grid.grid.x; ++digit) {
+    totals[digit] = 0;
+    for (std::uint32_t tile = 0; tile < tiles; ++tile) {
+      const std::uint32_t count = counts[digit * tiles + tile];
+      counts[digit * tiles + tile] = totals[digit];
+      totals[digit] += count;
+    }
+  }
+}
+
+void move_on_host(HostGrid, uint2* to, const void* from, const std::uint32_t* counts, const std::uint32_t* totals,
+                  SumCounters* counters, SortShape shape) {
+  std::vector<std::uint32_t> next(shape.tiles << shape.bits);
+  std::uint32_t before = 0;
+  for (std::uint32_t digit = 0; digit >> shape.bits == 0; ++digit) {
+    for (std::uint32_t tile = 0; tile < shape.tiles; ++tile) {
+      next[digit * shape.tiles + tile] = before + counts[digit * shape.tiles + tile];
+    }
+    before += totals[digit];
+  }
+  visit_pairs(from, counters, shape,
+              [&](uint2 pair, std::uint32_t tile) { to[next[digit_of(pair.x, shape) * shape.tiles + tile]++] = pair; });
+  if (shape.source != SortSource::kPairs) *counters = {before, 0};
+}
+
+constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
+
+}  // namespace
+
+CountDigitsKernel count_digits_kernel() { return make_kernel<count_digits, count_on_host, kResources>(); }
+ScanDigitsKernel scan_digits_kernel() { return make_kernel<scan_digits, scan_on_host, kResources>(); }
+MovePairsKernel move_pairs_kernel() { return make_kernel<move_pairs, move_on_host, kResources>(); }
+
+}  // namespace cgrt::kernels

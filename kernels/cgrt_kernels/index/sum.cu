@@ -1,0 +1,278 @@
+// Rows summed up by sorted keys, without atomics on them: chunks of pairs first, then what chunks share.
+#include <cstdint>
+#include <vector>
+
+#include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/index/op.h"
+#include "cgrt_kernels/index/pack_if.cuh"
+
+namespace cgrt::kernels {
+namespace {
+
+using Begin = ChunkEnds::Begin;
+using End = ChunkEnds::End;
+
+constexpr std::uint32_t kAhead = 4;         // rows that a thread has on their way
+constexpr std::uint32_t kJoinAhead = 8;     // partial sums, likewise
+constexpr std::uint32_t kMostForWarp = 64;  // partial sums that one warp joins; more are for its block
+constexpr std::uint32_t kJoinWarps = kJoinBlock / 32;
+
+// Threads side by side take a chunk, each with a pack of the columns. The row of the output is fetched
+// when its first summand is.
+template <class T, bool kIsPacked>
+__global__ void __launch_bounds__(kIndexBlock, 3)
+    sum_pairs(void* out, const void* in, float* partials, std::uint32_t* owners, const uint2* pairs,
+              SumCounters* counters, float alpha, SumShape shape) {
+  using Pack = PackIf<T, kIsPacked>;
+  constexpr int kCount = kCountIf<T, kIsPacked>;
+  const std::uint32_t chunks = shape.slices.quotient(blockIdx.x);  // of earlier blocks, in blocks
+  const std::uint32_t slice = blockIdx.x - chunks * shape.slices.value();
+  const std::uint32_t chunk = (chunks * kIndexBlock + threadIdx.x) >> shape.lane_bits;
+  const std::uint32_t packs = shape.columns / kCount, lanes = 1u << shape.lane_bits;
+  const std::uint32_t column = slice * lanes + (threadIdx.x & (lanes - 1));
+  const auto* const from = static_cast<const Pack*>(in) + column;
+  auto* const to = static_cast<Pack*>(out) + column;
+  let_dependents_start();
+  wait_for_predecessors();
+  const std::uint32_t count = counters->pairs;
+  if (column >= packs || chunk >= shape.chunks || chunk * shape.chunk >= count) return;
+  const ChunkEnds ends(pairs, count, shape.chunk, chunk);
+
+  std::uint32_t key = ends.first_key;
+  Pack held = to[std::uint64_t{key} * packs];
+  float sums[kCount] = {};
+  const auto leave_partial = [&](std::uint32_t which) {
+    float* const left = partials + (std::uint64_t{2 * chunk + which} * packs + column) * kCount;
+    if constexpr (kIsPacked) {
+#pragma unroll
+      for (int k = 0; k < kCount; k += 4) {
+        *reinterpret_cast<float4*>(left + k) = {sums[k], sums[k + 1], sums[k + 2], sums[k + 3]};
+      }
+    } else {
+      *left = sums[0];
+    }
+  };
+  const auto finish = [&] {
+    if (key == ends.first_key && ends.begin != Begin::kOwn) {
+      if (ends.begin == Begin::kPartial) leave_partial(0);
+      return;
+    }
+    float values[kCount];
+    unpack(held, values);
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) values[k] += alpha * sums[k];
+    pack_into(held, values);
+    to[std::uint64_t{key} * packs] = held;
+  };
+
+  uint2 next[kAhead];
+#pragma unroll
+  for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = pairs[min(ends.first + i, count - 1)];
+  for (std::uint32_t at = ends.first;; at += kAhead) {
+    uint2 pair[kAhead];
+    Pack pack[kAhead];
+    bool is_mine[kAhead];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAhead; ++i) {
+      pair[i] = next[i];
+      is_mine[i] = at + i < ends.last ? ends.begin != Begin::kSkipped || pair[i].x != ends.first_key
+                                      : ends.end == End::kInNext && at + i < count && pair[i].x == ends.last_key;
+      if (is_mine[i]) pack[i] = from[std::uint64_t{pair[i].y} * packs];
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = pairs[min(at + kAhead + i, count - 1)];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAhead; ++i) {
+      if (!is_mine[i]) continue;
+      if (pair[i].x != key) {
+        finish();
+        key = pair[i].x;
+        held = to[std::uint64_t{key} * packs];
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) sums[k] = 0;
+      }
+      float values[kCount];
+      unpack(pack[i], values);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) sums[k] += values[k];
+    }
+    if (at + kAhead >= ends.last && !(ends.end == End::kInNext && is_mine[kAhead - 1])) break;
+  }
+  if (ends.end != End::kPartial) return finish();
+  leave_partial(1);
+  if (column == 0) owners[atomicAdd(&counters->owners, 1u)] = chunk;
+}
+
+// A warp's search for the last chunk that begins with `key`. `chunk` is one of them.
+__device__ __forceinline__ std::uint32_t last_with(const uint2* pairs, std::uint32_t count,
+                                                   std::uint32_t pairs_of_chunk, std::uint32_t chunk,
+                                                   std::uint32_t key) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  std::uint32_t end = (count - 1) / pairs_of_chunk + 1;
+  while (end - chunk > 1) {
+    const std::uint32_t step = (end - chunk - 1) / 32 + 1, probe = chunk + (lane + 1) * step;
+    const bool has_key = probe < end && pairs[probe * pairs_of_chunk].x == key;
+    chunk += static_cast<std::uint32_t>(__popc(__ballot_sync(~0u, has_key))) * step;
+    end = min(end, chunk + step);
+  }
+  return chunk;
+}
+
+// In order, from `begin` on: that at the end of the first chunk, and then those at the beginning of the
+// next ones.
+__device__ __forceinline__ float sum_partials(const float* partials, std::uint64_t columns, std::uint32_t chunk,
+                                              std::uint32_t begin, std::uint32_t end) {
+  float sum = 0;
+  for (std::uint32_t first = begin; first < end; first += kJoinAhead) {
+    float values[kJoinAhead];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kJoinAhead; ++i) {
+      const std::uint32_t at = first + i;
+      values[i] = at < end ? partials[(2 * (chunk + at) + (at == 0 ? 1 : 0)) * columns] : 0;
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kJoinAhead; ++i) sum += values[i];
+  }
+  return sum;
+}
+
+// A warp takes 32 columns of a run of equal keys that several chunks share. It leaves long runs to all
+// warps of its block, each with a stretch of it.
+template <class T>
+__global__ void __launch_bounds__(kJoinBlock)
+    join_partials(void* out, const void*, float* partials, std::uint32_t* owners, const uint2* pairs,
+                  SumCounters* counters, float alpha, SumShape shape) {
+  __shared__ std::uint32_t terms_of[kJoinWarps], chunk_of[kJoinWarps], column_of[kJoinWarps];
+  __shared__ float stretches[kJoinWarps][32];
+  const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  let_dependents_start();
+  wait_for_predecessors();
+  const std::uint32_t count = counters->pairs, slices = shape.slices.value();
+  const std::uint64_t items = std::uint64_t{counters->owners} * slices;
+  const auto add = [&](std::uint32_t chunk, std::uint32_t column, float sum) {
+    const std::uint32_t key = pairs[(chunk + 1) * shape.chunk].x;
+    T* const to = static_cast<T*>(out) + std::uint64_t{key} * shape.columns + column;
+    *to = from_float<T>(to_float(*to) + alpha * sum);
+  };
+  for (std::uint64_t first = blockIdx.x; first < items; first += std::uint64_t{gridDim.x} * kJoinWarps) {
+    const std::uint64_t item = first + std::uint64_t{warp} * gridDim.x;
+    std::uint32_t terms = 0, chunk = 0, column = 0;
+    if (item < items) {
+      const std::uint64_t owner = item / slices;
+      chunk = owners[owner];
+      column = static_cast<std::uint32_t>(item - owner * slices) * 32;
+      const std::uint32_t key = pairs[(chunk + 1) * shape.chunk].x;
+      terms = last_with(pairs, count, shape.chunk, chunk + 1, key) - chunk + 1;
+      if (terms <= kMostForWarp && column + lane < shape.columns) {
+        add(chunk, column + lane, sum_partials(partials + column + lane, shape.columns, chunk, 0, terms));
+      }
+    }
+    if (lane == 0) terms_of[warp] = terms, chunk_of[warp] = chunk, column_of[warp] = column;
+    __syncthreads();
+    for (std::uint32_t w = 0; w < kJoinWarps; ++w) {
+      if (terms_of[w] <= kMostForWarp) continue;
+      const std::uint32_t at = column_of[w] + lane, share = (terms_of[w] - 1) / kJoinWarps + 1;
+      const std::uint32_t begin = min(warp * share, terms_of[w]), end = min(begin + share, terms_of[w]);
+      stretches[warp][lane] =
+          at < shape.columns ? sum_partials(partials + at, shape.columns, chunk_of[w], begin, end) : 0;
+      __syncthreads();
+      if (warp == 0 && at < shape.columns) {
+        float sum = 0;
+        for (std::uint32_t stretch = 0; stretch < kJoinWarps; ++stretch) sum += stretches[stretch][lane];
+        add(chunk_of[w], at, sum);
+      }
+      __syncthreads();
+    }
+    __syncthreads();
+  }
+}
+
+template <class T>
+void add_on_host(void* out, std::uint64_t at, float alpha, double sum) {
+  T& element = static_cast<T*>(out)[at];
+  element =
+      from_float<T>(static_cast<float>(static_cast<double>(to_float(element)) + static_cast<double>(alpha) * sum));
+}
+
+template <class T>
+void sum_on_host(HostGrid, void* out, const void* in, float* partials, std::uint32_t* owners, const uint2* pairs,
+                 SumCounters* counters, float alpha, SumShape shape) {
+  const std::uint32_t count = counters->pairs;
+  const std::uint64_t columns = shape.columns;
+  for (std::uint32_t chunk = 0; chunk < shape.chunks && chunk * shape.chunk < count; ++chunk) {
+    const ChunkEnds ends(pairs, count, shape.chunk, chunk);
+    if (ends.end == End::kPartial) owners[counters->owners++] = chunk;
+    std::uint32_t at = ends.first;
+    const auto is_mine = [&] {
+      return at < ends.last || (ends.end == End::kInNext && at < count && pairs[at].x == ends.last_key);
+    };
+    while (is_mine()) {
+      const std::uint32_t key = pairs[at].x;
+      std::vector<double> sums(columns);
+      for (; is_mine() && pairs[at].x == key; ++at) {
+        for (std::uint64_t j = 0; j < columns; ++j) {
+          sums[j] += static_cast<double>(to_float(static_cast<const T*>(in)[pairs[at].y * columns + j]));
+        }
+      }
+      const bool is_begin = key == ends.first_key && ends.begin != Begin::kOwn;
+      if (is_begin && ends.begin == Begin::kSkipped) continue;
+      const bool is_partial = is_begin || (ends.end == End::kPartial && key == ends.last_key);
+      for (std::uint64_t j = 0; j < columns; ++j) {
+        if (is_partial) {
+          partials[(2 * chunk + (is_begin ? 0 : 1)) * columns + j] = static_cast<float>(sums[j]);
+        } else {
+          add_on_host<T>(out, key * columns + j, alpha, sums[j]);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void join_on_host(HostGrid, void* out, const void*, float* partials, std::uint32_t* owners, const uint2* pairs,
+                  SumCounters* counters, float alpha, SumShape shape) {
+  const std::uint64_t columns = shape.columns;
+  for (std::uint32_t i = 0; i < counters->owners; ++i) {
+    const std::uint32_t key = pairs[(owners[i] + 1) * shape.chunk].x;
+    for (std::uint64_t j = 0; j < columns; ++j) {
+      double sum = static_cast<double>(partials[(2 * owners[i] + 1) * columns + j]);
+      for (std::uint32_t chunk = owners[i] + 1;
+           chunk * shape.chunk < counters->pairs && pairs[chunk * shape.chunk].x == key; ++chunk) {
+        sum += static_cast<double>(partials[2 * chunk * columns + j]);
+      }
+      add_on_host<T>(out, key * columns + j, alpha, sum);
+    }
+  }
+}
+
+template <class T>
+SumKernel sum_kernel(bool is_packed) {
+  constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
+  return is_packed ? make_kernel<sum_pairs<T, true>, sum_on_host<T>, kResources>()
+                   : make_kernel<sum_pairs<T, false>, sum_on_host<T>, kResources>();
+}
+template <class T>
+SumKernel join_kernel() {
+  return make_kernel<join_partials<T>, join_on_host<T>,
+                     KernelResources{.registers = 32, .static_shared_bytes = 4480, .max_threads = kJoinBlock}>();
+}
+
+}  // namespace
+
+SumKernel sum_pairs_kernel(DType type, bool is_packed) {
+  switch (type) {
+    case DType::kFloat32: return sum_kernel<float>(is_packed);
+    case DType::kFloat16: return sum_kernel<__half>(is_packed);
+    default: return sum_kernel<__nv_bfloat16>(is_packed);  // plan_index lets no other pass
+  }
+}
+
+SumKernel join_partials_kernel(DType type) {
+  switch (type) {
+    case DType::kFloat32: return join_kernel<float>();
+    case DType::kFloat16: return join_kernel<__half>();
+    default: return join_kernel<__nv_bfloat16>();
+  }
+}
+
+}  // namespace cgrt::kernels

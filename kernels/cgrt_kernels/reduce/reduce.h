@@ -1,0 +1,54 @@
+// Reductions of an array to one value, of a matrix along its rows or columns, and the dot product:
+// plan once, launch into any target.
+//
+//   CGRT_ASSIGN_OR_RETURN(ReducePlan plan, plan_reduce(DeviceRef(0), {ReduceOp::kSum, DType::kFloat16,
+//                                                                     ReduceOver::kRow, rows, columns}));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   CGRT_RETURN_IF_ERROR(initialize_reduce(stream.ref(), plan, workspace.data()));            // once
+//   CGRT_RETURN_IF_ERROR(launch_reduce(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace.data()}));
+//
+// A plan is a value and depends on the device and the descriptor only. One kernel, no allocation.
+// Where several blocks share a result each leaves its part in a place of its own, and the last one to
+// arrive adds the parts up in their order: results do not vary between runs. Its counters are zero
+// again when it ends, so a workspace is initialized once and not once per launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/reduce/op.h"
+
+namespace cgrt::kernels {
+
+// A kernel and how it shares the work.
+struct ReduceShape {
+  ReduceKernel kernel;
+  LaunchConfig config = {};
+  std::uint32_t lanes = 0;   // threads of a block beside each other in a row
+  std::uint32_t parts = 1;   // blocks that share a result, or the results of some columns
+  std::uint64_t shares = 0;  // that are shared so: each has a counter
+};
+
+struct ReducePlan {
+  ReduceDesc desc;
+  ReduceShape shape;
+  ReduceShape any_shape;  // for columns at an address that is not aligned to 16 bytes
+  std::size_t workspace_bytes = 0;
+};
+
+// kInvalidArgument for no elements, 2^63 or more bytes of them, 2^31 or more rows or columns unless
+// all are reduced, an operation that the type does not have, and a dot that is not over all.
+absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& desc);
+
+// Once for each workspace, and before its first use. Nothing when the plan needs none.
+absl::Status initialize_reduce(LaunchTarget target, const ReducePlan& plan, void* workspace);
+
+// kInvalidArgument, with the name of the argument, for a null pointer, and for one that is not
+// aligned to its type's size (the workspace: to 256 bytes).
+absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const ReduceArgs& args);
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/device/device.h"
+#include "cgrt_kernels/upsample/upsample.h"
+
+namespace cgrt::kernels {
+namespace {
+
+constexpr std::uint64_t kMostElements = (std::uint64_t{1} << 31) - 1;
+constexpr std::uint64_t kMostPositions = std::uint64_t{1} << 24;  // those a float can count
+
+std::uint32_t ceil_divide(std::uint32_t a, std::uint32_t b) { return (a - 1) / b + 1; }
+
+UpsampleAxis make_axis(std::uint64_t size, std::uint64_t out_size, double factor) {
+  UpsampleAxis axis;
+  axis.size = static_cast<std::uint32_t>(size), axis.out_size = static_cast<std::uint32_t>(out_size);
+  axis.scale =
+      factor > 0 ? static_cast<float>(1.0 / factor) : static_cast<float>(axis.size) / static_cast<float>(axis.out_size);
+  axis.inverse = 1 / axis.scale;
+  return axis;
+}
+
+// The most copies that a position has; sets the factor when all have as many. Looks at the rounded
+// scale that the kernels use: as floats, thirds of large positions are not where they should be.
+std::uint32_t count_copies(UpsampleAxis& axis) {
+  std::uint32_t least = axis.out_size, most = 0;
+  std::uint32_t begin = 0;
+  for (std::uint32_t position = 0; position < axis.size; ++position) {
+    std::uint32_t end = begin;
+    while (end < axis.out_size && axis.source(end) == position) ++end;
+    least = std::min(least, end - begin), most = std::max(most, end - begin);
+    begin = end;
+  }
+  if (least == most) axis.factor = most;
+  return most;
+}
+
+// Of the output, for a thread of the forward kernels.
+std::uint32_t positions_together(const UpsampleAxis& axis) {
+  if (axis.factor != 0) return std::min(axis.factor, 4u);
+  return axis.out_size > axis.size ? 2 : 1;
+}
+
+struct Planner {
+  const UpsampleDesc& desc;
+  UpsampleShape shape;
+  std::uint32_t copies;  // the most in either direction
+  std::uint32_t threads_at_once;
+
+  UpsamplePlan::Choice choose(std::uint32_t alignment) const;
+  UpsamplePlan::Choice forward(std::uint32_t alignment) const;
+  UpsamplePlan::Choice backward(std::uint32_t alignment) const;
+  UpsamplePlan::Choice make(UpsampleRegime regime, std::uint32_t pack_bytes, UpsampleShape chosen,
+                            std::uint32_t items_of_thread) const;
+};
+
+UpsamplePlan::Choice Planner::make(UpsampleRegime regime, std::uint32_t pack_bytes, UpsampleShape chosen,
+                                   std::uint32_t items_of_thread) const {
+  const std::uint32_t grid = ceil_divide(chosen.items, items_of_thread * kUpsampleBlock);
+  return {
+      upsample_kernel(desc.op, desc.type, regime, pack_bytes, copies), {.grid = grid, .block = kUpsampleBlock}, chosen};
+}
+
+UpsamplePlan::Choice Planner::choose(std::uint32_t alignment) const {
+  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
+  const std::uint32_t row = shape.columns.out_size * size;  // bytes
+  const bool is_twice = desc.layout == ImageLayout::kNchw && shape.rows.factor == 2 && shape.columns.factor == 2;
+  if (!is_twice || alignment != 16 || row % 16 != 0) {
+    return desc.op == UpsampleOp::kForward ? forward(alignment) : backward(alignment);
+  }
+  UpsampleShape chosen = shape;
+  chosen.packs = Divisor(row / 16);
+  chosen.items = shape.images * shape.rows.size * (row / 16);
+  const std::uint32_t together = desc.op == UpsampleOp::kForward ? kTwiceForward : kTwiceBackward;
+  if (chosen.items < threads_at_once) return make(UpsampleRegime::kTwiceFew, 16, chosen, 1);
+  return make(UpsampleRegime::kTwice, 16, chosen, together);
+}
+
+UpsamplePlan::Choice Planner::forward(std::uint32_t alignment) const {
+  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
+  const bool is_nhwc = desc.layout == ImageLayout::kNhwc;
+  const std::uint32_t line = is_nhwc ? shape.channels : shape.columns.out_size;  // elements that lie side by side
+  std::uint32_t pack = std::max(alignment, size);
+  while (line * size % pack != 0) pack /= 2;
+  UpsampleShape chosen = shape;
+  chosen.packs = Divisor(line * size / pack);
+  const auto arrange = [&](std::uint32_t rows, std::uint32_t columns) {
+    chosen.rows.together = rows, chosen.columns.together = columns;
+    chosen.row_items = Divisor(ceil_divide(shape.rows.out_size, rows));
+    chosen.column_items = Divisor(is_nhwc ? ceil_divide(shape.columns.out_size, columns) : 1);
+    chosen.items = shape.images * chosen.row_items.value() * chosen.column_items.value() * chosen.packs.value();
+  };
+  arrange(positions_together(shape.rows), positions_together(shape.columns));
+  if (chosen.items < threads_at_once) arrange(1, 1);
+  return make(is_nhwc ? UpsampleRegime::kChannels : UpsampleRegime::kColumns, pack, chosen, 1);
+}
+
+UpsamplePlan::Choice Planner::backward(std::uint32_t alignment) const {
+  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
+  const bool is_packed = alignment == 16 && shape.channels * size % 16 == 0;
+  UpsampleShape chosen = shape;
+  chosen.packs = Divisor(is_packed ? shape.channels * size / 16 : shape.channels);
+  chosen.row_items = Divisor(shape.rows.size), chosen.column_items = Divisor(shape.columns.size);
+  chosen.items = shape.images * shape.rows.size * shape.columns.size * chosen.packs.value();
+  return make(UpsampleRegime::kChannels, is_packed ? 16 : size, chosen, 1);
+}
+
+absl::Status check_sizes(const UpsampleDesc& desc) {
+  const std::uint64_t images[2][2] = {{desc.height, desc.width}, {desc.out_height, desc.out_width}};
+  for (const auto& [height, width] : images) {
+    std::uint64_t elements = 1;
+    for (const std::uint64_t size : {desc.batch, desc.channels, height, width}) {
+      elements = size == 0 || elements > kMostElements / size ? 0 : elements * size;
+    }
+    if (elements != 0 && height <= kMostPositions && width <= kMostPositions) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        to_string(desc.op), ": ", desc.batch, " images of ", desc.channels, " x ", height, " x ", width,
+        "; there must be from 1 to ", kMostElements, " elements, of at most ", kMostPositions, " rows and columns."));
+  }
+  const auto is_usable = [](double factor, std::uint64_t size, std::uint64_t out_size) {
+    constexpr double kMost = 1u << 31;  // positions as 32-bit numbers
+    return factor == 0 ||
+           (factor > 0 && static_cast<double>(out_size) / factor < kMost && static_cast<double>(size) * factor < kMost);
+  };
+  if (is_usable(desc.factor_height, desc.height, desc.out_height) &&
+      is_usable(desc.factor_width, desc.width, desc.out_width)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": the factors (", desc.factor_height, ", ",
+                                                 desc.factor_width, ") must be about the ratios of the sizes, or 0."));
+}
+
+absl::Status check_pointer(const UpsampleDesc& desc, const char* name, const void* pointer) {
+  if (pointer == nullptr) return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", name, " is null."));
+  if (reinterpret_cast<std::uintptr_t>(pointer) % size_of(desc.type) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(to_string(desc.op), ": ", name, " (0x", absl::Hex(reinterpret_cast<std::uintptr_t>(pointer)),
+                     ") is not aligned to ", size_of(desc.type), " bytes, the size of ", to_string(desc.type), "."));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<UpsamplePlan> plan_upsample(ContextRef context, const UpsampleDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_sizes(desc));
+  if (desc.type != DType::kFloat32 && desc.type != DType::kFloat16 && desc.type != DType::kBFloat16) {
+    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": there is no kernel for ",
+                                                   to_string(desc.type), ", only for float32, float16 and bfloat16."));
+  }
+  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  CGRT_ASSIGN_OR_RETURN(const int threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  const bool is_nhwc = desc.layout == ImageLayout::kNhwc;
+  UpsampleShape shape;
+  shape.layout = desc.layout;
+  shape.images = static_cast<std::uint32_t>(is_nhwc ? desc.batch : desc.batch * desc.channels);
+  shape.channels = static_cast<std::uint32_t>(is_nhwc ? desc.channels : 1);
+  shape.rows = make_axis(desc.height, desc.out_height, desc.factor_height);
+  shape.columns = make_axis(desc.width, desc.out_width, desc.factor_width);
+  const std::uint32_t row_copies = count_copies(shape.rows);
+  const Planner planner{desc, shape, std::max(row_copies, count_copies(shape.columns)),
+                        static_cast<std::uint32_t>(sms * threads)};
+  return UpsamplePlan{desc, {planner.choose(16), planner.choose(8), planner.choose(4), planner.choose(2)}};
+}
+
+absl::Status launch_upsample(LaunchTarget target, const UpsamplePlan& plan, const UpsampleArgs& args) {
+  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "out", args.out));
+  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "in", args.in));
+  const std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(args.out) | reinterpret_cast<std::uintptr_t>(args.in);
+  const int index = bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3;
+  const UpsamplePlan::Choice& choice = plan.by_alignment[index];
+  return launch(target, choice.config, choice.kernel, args.out, args.in, choice.shape);
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,41 @@
+// Nearest upsampling of batches of images and its gradient: plan once, launch into any target.
+//
+//   CGRT_ASSIGN_OR_RETURN(UpsamplePlan plan, plan_upsample(DeviceRef(0), {.type = DType::kFloat16, .batch = 16,
+//       .channels = 32, .height = 80, .width = 80, .out_height = 160, .out_width = 160}));
+//   CGRT_RETURN_IF_ERROR(launch_upsample(stream.ref(), plan, {.out = y, .in = x}));
+//
+// A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no
+// allocation. The gradient is the exact transpose of the forward map (PyTorch's can differ from its
+// own forward map by a pixel where a scale is not a fraction of small numbers), has no atomics, and is
+// summed in float row by row, in the same order in every run. Packs of up to 16 bytes, narrower where
+// the sizes or addresses are not multiples.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/upsample/op.h"
+
+namespace cgrt::kernels {
+
+struct UpsamplePlan {
+  struct Choice {
+    UpsampleKernel kernel;
+    LaunchConfig config;
+    UpsampleShape shape;
+  };
+
+  UpsampleDesc desc;
+  Choice by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes
+};
+
+// kInvalidArgument for a size of 0, for types other than those three, and for more than 2^31 - 1
+// elements or 2^24 rows or columns of either image.
+absl::StatusOr<UpsamplePlan> plan_upsample(ContextRef context, const UpsampleDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for null pointers and for pointers that are not
+// aligned to the type's size.
+absl::Status launch_upsample(LaunchTarget target, const UpsamplePlan& plan, const UpsampleArgs& args);
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,253 @@
+// index_select, index_add and scatter_add, each route from both sides of its ends, and what sorting does
+// with few, many and far too many equal indices.
+#include "cgrt_kernels/index/index.h"
+
+#include <cmath>
+#include <optional>
+#include <random>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/index/op_reference.h"
+#include "kernels/support.h"
+
+namespace cgrt::testing {
+namespace {
+
+using kernels::DType;
+using kernels::IndexArgs;
+using kernels::IndexDesc;
+using kernels::IndexOp;
+using kernels::IndexPlan;
+using kernels::IndexRoute;
+using kernels::size_of;
+using kernels::SumOrder;
+
+// Which rows the indices name.
+enum class Skew { kUniform, kHalfOnOne, kOne, kZipf, kOutside };
+const char* to_string(Skew skew) {
+  switch (skew) {
+    case Skew::kUniform: return " uniform";
+    case Skew::kHalfOnOne: return " half on one";
+    case Skew::kOne: return " one";
+    case Skew::kZipf: return " zipf";
+    case Skew::kOutside: return " some outside";
+  }
+  return "";
+}
+
+std::vector<std::int64_t> make_indices(std::uint64_t count, std::uint64_t rows, Skew skew) {
+  std::mt19937 engine(5);
+  std::uniform_real_distribution<double> unit(0, 1);
+  const auto most = static_cast<double>(rows);
+  std::vector<std::int64_t> indices(count);
+  for (std::int64_t& index : indices) {
+    const double at = unit(engine);
+    index = static_cast<std::int64_t>(at * most);
+    if (skew == Skew::kOne || (skew == Skew::kHalfOnOne && unit(engine) < 0.5)) {
+      index = static_cast<std::int64_t>(rows / 2);
+    } else if (skew == Skew::kZipf) {
+      index = static_cast<std::int64_t>(std::pow(most, at)) - 1;
+    } else if (skew == Skew::kOutside && at < 0.6) {
+      index = at < 0.2 ? -1 : at < 0.4 ? static_cast<std::int64_t>(rows) : -(std::int64_t{1} << 31);
+    }
+  }
+  return indices;
+}
+
+struct Setup {
+  Skew skew = Skew::kUniform;
+  std::size_t shift = 0;  // elements
+  float alpha = 1;
+  int launches = 1;
+};
+
+// The order of atomics is not known: they sum up few small integers, so that each order gives the same bits.
+bool is_exact(IndexRoute route) { return route == IndexRoute::kAtomic || route == IndexRoute::kScatter; }
+
+Bytes elements(DType type, std::uint64_t count, bool is_exact, std::uint32_t seed) {
+  if (!is_exact) return random_elements(type, count, 0, 1, seed);
+  std::mt19937 engine(seed);
+  std::vector<double> values(count);
+  for (double& value : values) {
+    const auto random = engine() % 32;
+    value = random == 0 ? 1 : random == 1 ? -1 : 0;
+  }
+  return to_elements(type, values);
+}
+
+absl::Status check(const IndexDesc& desc, const Setup& setup) {
+  CGRT_ASSIGN_OR_RETURN(const IndexPlan plan, kernels::plan_index(kDevice, desc));
+  const bool exact = is_exact(plan.route), is_select = desc.op == IndexOp::kSelect;
+  const std::uint64_t index_count = desc.op == IndexOp::kScatterAdd ? desc.count * desc.columns : desc.count;
+  const std::vector<std::int64_t> indices = make_indices(index_count, desc.rows, setup.skew);
+  const Bytes matrix = elements(desc.type, desc.rows * desc.columns, exact, 1),
+              named = elements(desc.type, desc.count * desc.columns, exact, 2);
+  const Bytes index = to_elements(desc.index_type, std::vector<double>(indices.begin(), indices.end()));
+
+  const std::size_t shift = setup.shift * size_of(desc.type);
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  IndexArgs args{.alpha = setup.alpha};
+  if (is_select) {
+    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(named.size(), shift));
+    CGRT_ASSIGN_OR_RETURN(args.in, trial.input(matrix, shift));
+  } else {
+    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(matrix, shift));
+    CGRT_ASSIGN_OR_RETURN(args.in, trial.input(named, shift));
+  }
+  CGRT_ASSIGN_OR_RETURN(args.index, trial.input(index));
+  std::optional<DeviceBuffer> workspace;  // not restored between launches
+  if (plan.workspace_bytes != 0) {
+    CGRT_ASSIGN_OR_RETURN(workspace, DeviceBuffer::create(kDevice, plan.workspace_bytes));
+    CGRT_RETURN_IF_ERROR(fill8(trial.stream(), workspace->data(), 0xee, workspace->size_bytes()));
+    args.workspace = workspace->data(), args.workspace_bytes = workspace->size_bytes();
+  }
+  const auto step = [&](LaunchTarget target) -> absl::Status {
+    for (int i = 0; i < setup.launches; ++i) CGRT_RETURN_IF_ERROR(kernels::launch_index(target, plan, args));
+    return absl::OkStatus();
+  };
+  CGRT_RETURN_IF_ERROR(trial.run(step));
+
+  const Bytes found_bytes = trial.found(args.out);
+  if (is_select) {
+    Bytes expected(found_bytes.size());
+    const std::size_t size = size_of(desc.type);
+    visit_indexed(
+        desc.op, desc.rows, desc.columns, desc.count, [&](std::uint64_t i) { return indices[i]; },
+        [&](std::uint64_t from, std::uint64_t to) { std::copy_n(&matrix[from * size], size, &expected[to * size]); });
+    return found_bytes == expected ? absl::OkStatus() : absl::InternalError("not the rows of the matrix");
+  }
+  const std::vector<double> summands = to_doubles(desc.type, named), found = to_doubles(desc.type, found_bytes);
+  std::vector<double> expected = to_doubles(desc.type, matrix), sizes(expected.size()), terms(expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) sizes[i] = std::abs(expected[i]);
+  visit_indexed(
+      desc.op, desc.rows, desc.columns, desc.count, [&](std::uint64_t i) { return indices[i]; },
+      [&](std::uint64_t to, std::uint64_t from) {
+        const double summand = setup.launches * static_cast<double>(setup.alpha) * summands[from];
+        expected[to] += summand, sizes[to] += std::abs(summand), ++terms[to];
+      });
+  // Rounded to the type once for each launch; the errors of a float sum grow with the root of its length.
+  const double rounding = desc.type == DType::kFloat32 ? 0 : desc.type == DType::kFloat16 ? 1.0 / 2048 : 1.0 / 256;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double float_error = 1.2e-7 * (2 + std::sqrt(terms[i])) * sizes[i];
+    const double allowed = exact ? 0 : 1.01 * rounding * setup.launches * sizes[i] + float_error;
+    if (std::abs(found[i] - expected[i]) <= allowed) continue;
+    return absl::InternalError(absl::StrCat("row ", i / desc.columns, " column ", i % desc.columns, ": expected ",
+                                            expected[i], ", found ", found[i], " (", terms[i], " summands)"));
+  }
+  return absl::OkStatus();
+}
+
+void try_one(Report& report, const IndexDesc& desc, const Setup& setup) {
+  report.check(absl::StrCat(to_string(desc.op), " ", to_string(desc.type), " ", to_string(desc.index_type), " ",
+                            desc.count, " into ", desc.rows, "x", desc.columns,
+                            desc.order == SumOrder::kFixed ? " fixed" : "", to_string(setup.skew), " shifted by ",
+                            setup.shift, " alpha ", setup.alpha, " launched ", setup.launches),
+               check(desc, setup));
+}
+
+struct Shape {
+  std::uint64_t rows, columns, count;
+};
+constexpr Shape kShapes[] = {{1, 1, 1},     {3, 1, 40},    {5, 7, 31},    {5, 8, 33},   {70, 4, 32},    {70, 4, 500},
+                             {255, 16, 90}, {257, 32, 70}, {40, 48, 333}, {9, 520, 64}, {60, 129, 300}, {2, 264, 1025}};
+// The seed's: few and 1024 indices into long rows.
+constexpr Shape kReal[] = {
+    {1 << 25, 1, 15}, {32768, 1024, 15}, {32, 1 << 20, 15}, {1 << 25, 1, 1024}, {32768, 1024, 1024}};
+
+absl::Status refused(const absl::Status& status, const char* text) {
+  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.message()));
+}
+
+void check_refusals(Report& report) {
+  const IndexDesc good{.op = IndexOp::kAdd, .rows = 100, .columns = 8, .count = 64, .order = SumOrder::kFixed};
+  const auto plan_of = [&](auto change) {
+    IndexDesc desc = good;
+    change(desc);
+    return kernels::plan_index(kDevice, desc).status();
+  };
+  report.check("index_add refuses no indices", refused(plan_of([](IndexDesc& d) { d.count = 0; }), "0 indices into"));
+  report.check("index_add refuses too many rows",
+               refused(plan_of([](IndexDesc& d) { d.rows = std::uint64_t{1} << 31; }), "2147483647"));
+  report.check("index_add refuses too many elements",
+               refused(plan_of([](IndexDesc& d) { d.columns = d.count = 1 << 16; }), "indices times columns"));
+  report.check("index_add refuses double", refused(plan_of([](IndexDesc& d) { d.type = DType::kFloat64; }), "float64"));
+  report.check("index_add refuses indices in float",
+               refused(plan_of([](IndexDesc& d) { d.index_type = DType::kFloat32; }), "int32 or int64"));
+  report.check("scatter_add in a fixed order refuses more elements than keys",
+               refused(plan_of([](IndexDesc& d) { d.op = IndexOp::kScatterAdd, d.rows = std::uint64_t{1} << 30; }),
+                       "4294967296 elements"));
+  const absl::StatusOr<IndexPlan> plan = kernels::plan_index(kDevice, good);
+  const absl::StatusOr<Trial> trial = Trial::create();
+  if (!plan.ok() || !trial.ok()) return report.check("index_add plans", absl::InternalError("no plan or no stream"));
+  alignas(256) static char memory[512];
+  const IndexArgs all{
+      .out = memory, .in = memory, .index = memory, .workspace = memory, .workspace_bytes = plan->workspace_bytes};
+  const auto launch_of = [&](auto change) {
+    IndexArgs args = all;
+    change(args);
+    return launch_index(trial->stream(), *plan, args);
+  };
+  report.check("index_add refuses a null index",
+               refused(launch_of([](IndexArgs& a) { a.index = nullptr; }), "index is null"));
+  report.check("index_add refuses a misaligned out",
+               refused(launch_of([](IndexArgs& a) { a.out = memory + 2; }), "out (0x"));
+  report.check("index_add refuses a misaligned index",
+               refused(launch_of([](IndexArgs& a) { a.index = memory + 4; }), "aligned to 8 bytes"));
+  report.check("index_add refuses no workspace",
+               refused(launch_of([](IndexArgs& a) { a.workspace = nullptr; }), "workspace is null"));
+  report.check("index_add refuses a misaligned workspace",
+               refused(launch_of([](IndexArgs& a) { a.workspace = memory + 16; }), "aligned to 256 bytes"));
+  report.check("index_add refuses a workspace that is too small",
+               refused(launch_of([](IndexArgs& a) { --a.workspace_bytes; }), "the plan needs"));
+}
+
+}  // namespace
+
+void check_index(Report& report) {
+  for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const auto& [rows, columns, count] : kShapes) {
+      for (const IndexOp op : {IndexOp::kSelect, IndexOp::kAdd, IndexOp::kScatterAdd}) {
+        for (const SumOrder order : {SumOrder::kAny, SumOrder::kFixed}) {
+          if (op == IndexOp::kSelect && order == SumOrder::kFixed) continue;
+          const IndexDesc desc{op, type, DType::kInt64, rows, columns, count, order};
+          for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kOutside}) try_one(report, desc, {skew});
+          if (op == IndexOp::kSelect) continue;
+          try_one(report, desc, {.skew = Skew::kOne});
+          try_one(report, desc, {.shift = 1, .alpha = 0.5f});
+          try_one(report, desc, {.skew = Skew::kZipf, .alpha = -2, .launches = 2});
+        }
+        try_one(report, {op, type, DType::kInt32, rows, columns, count}, {.skew = Skew::kOutside});
+        try_one(report, {op, type, DType::kInt32, rows, columns, count, SumOrder::kFixed}, {.skew = Skew::kOutside});
+        for (const std::size_t shift : {1, 2, 4})
+          try_one(report, {op, type, DType::kInt32, rows, columns, count}, {.shift = shift});
+      }
+    }
+    // Several tiles and chunks, and one, two, three and four passes.
+    for (const Shape& shape :
+         {Shape{100, 8, 5000}, {1 << 16, 4, 9000}, {100000, 1, 12289}, {1 << 25, 1, 4096}, {3, 8, 20000}}) {
+      if (report.is_simulated() && shape.rows > 1 << 20) continue;
+      for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kOne, Skew::kZipf, Skew::kOutside}) {
+        if (shape.rows > 1 << 20 && (skew != Skew::kUniform || type != DType::kFloat32)) continue;
+        try_one(report, {IndexOp::kAdd, type, DType::kInt64, shape.rows, shape.columns, shape.count, SumOrder::kFixed},
+                {.skew = skew, .launches = 2});
+      }
+    }
+  }
+  check_refusals(report);
+  if (report.is_simulated()) return;
+
+  for (const auto& [rows, columns, count] : kReal) {
+    try_one(report, {IndexOp::kAdd, DType::kFloat32, DType::kInt64, rows, columns, count}, {});
+  }
+  for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kOne, Skew::kZipf}) {
+    try_one(report, {IndexOp::kAdd, DType::kFloat16, DType::kInt64, 1 << 16, 128, 1 << 18}, {.skew = skew});
+    try_one(report, {IndexOp::kAdd, DType::kFloat32, DType::kInt32, 1000, 256, 1 << 16}, {.skew = skew});
+    try_one(report, {IndexOp::kScatterAdd, DType::kFloat32, DType::kInt64, 1000, 64, 10000, SumOrder::kFixed},
+            {.skew = skew});
+  }
+}
+
+}  // namespace cgrt::testing
