@@ -42,6 +42,9 @@ absl::StatusOr<Work> make_work(const Case& test);
 
 // kNotFound for a kernel that is not of this family.
 absl::StatusOr<Work> make_rows(const Case& test);
+absl::StatusOr<Work> make_rows_backward(const Case& test);
+absl::StatusOr<Work> make_masked_softmax(const Case& test);
+absl::StatusOr<Work> make_add_norm(const Case& test);
 absl::StatusOr<Work> make_reduce(const Case& test);
 absl::StatusOr<Work> make_reduce_ladder(const Case& test);
 absl::StatusOr<Work> make_atomics(const Case& test);

@@ -18,6 +18,9 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"reduce", cgrt::testing::check_reduce},
     {"rows", cgrt::testing::check_rows},
+    {"rows_backward", cgrt::testing::check_rows_backward},
+    {"masked_softmax", cgrt::testing::check_masked_softmax},
+    {"add_norm", cgrt::testing::check_add_norm},
     {"scan", cgrt::testing::check_scan},
     {"cub", cgrt::testing::check_cub},
     {"elementwise", cgrt::testing::check_elementwise},

@@ -81,6 +81,9 @@ class Report {
 // The families.
 void check_reduce(Report& report);
 void check_rows(Report& report);
+void check_rows_backward(Report& report);
+void check_masked_softmax(Report& report);
+void check_add_norm(Report& report);
 void check_scan(Report& report);
 void check_cub(Report& report);
 void check_elementwise(Report& report);

@@ -73,7 +73,11 @@ struct WarpPerRow {
   __device__ Value reduce(Value mine) const {
     return reduce_warp(mine);
   }
-  __device__ Moments join(Moments of_warp, float) const { return of_warp; }
+  // Facts of parts of `count` elements in all, from those of a warp.
+  template <class Part = Moments>
+  __device__ Part join(Part of_warp, float) const {
+    return of_warp;
+  }
 };
 
 // A block, or a cluster of blocks, which read each other's partial results.
@@ -120,7 +124,10 @@ struct BlocksPerRow {
   __device__ Value reduce(Value mine) const {
     return reduce_warp(gather(reduce_warp(mine)));
   }
-  __device__ Moments join(Moments of_warp, float count) const { return join_warp(gather(of_warp), count); }
+  template <class Part = Moments>
+  __device__ Part join(Part of_warp, float count) const {
+    return join_warp(gather(of_warp), count);
+  }
 
  private:
   // What the warps of all blocks have, spread over the lanes of each.

@@ -1,0 +1,142 @@
+// layer_norm and rms_norm of a sum with a residual, each regime from both sides of its ends.
+#include "cgrt_kernels/add_norm/add_norm.h"
+
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/rows/op_reference.h"
+#include "kernels/support.h"
+
+namespace cgrt::testing {
+namespace {
+
+using kernels::AddNormArgs;
+using kernels::AddNormDesc;
+using kernels::AddNormPlan;
+using kernels::DType;
+using kernels::RowOp;
+using kernels::size_of;
+
+enum class Variant { kPlain, kInPlace, kCrossed, kMisaligned, kNoWeights };
+const char* to_string(Variant variant) {
+  switch (variant) {
+    case Variant::kPlain: return "";
+    case Variant::kInPlace: return " in place";
+    case Variant::kCrossed: return " in place, crossed";
+    case Variant::kMisaligned: return " misaligned";
+    case Variant::kNoWeights: return " without weights";
+  }
+  return "";
+}
+
+// Rounding of the result, and of a sum of `columns` floats. A norm of values around 0.5 subtracts their
+// mean, so what is left near 0 has the rounding of the values.
+bool is_close(RowOp op, DType type, double expected, double found) {
+  const double rounding = type == DType::kFloat32 ? 1e-5 : type == DType::kFloat16 ? 1.0 / 1024 : 1.0 / 128;
+  const double smallest = op == RowOp::kLayerNorm ? 1e-6 : type == DType::kFloat16 ? 6e-8 : 1e-9;
+  return std::isfinite(found) && std::abs(found - expected) <= rounding * (std::abs(expected) + 1e-3) + smallest;
+}
+
+absl::Status check(const AddNormDesc& desc, Variant variant) {
+  const std::size_t size = size_of(desc.type), count = desc.rows * desc.columns;
+  const std::size_t shift = variant == Variant::kMisaligned ? size : 0;
+  const bool is_weighted = variant != Variant::kNoWeights;
+  const Bytes x = random_elements(desc.type, count, 0.5, 2, 1), residual = random_elements(desc.type, count, 0, 2, 2),
+              weight = random_elements(desc.type, desc.columns, 1, 1, 3),
+              bias = random_elements(desc.type, desc.columns, 0, 1, 4);
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  AddNormArgs args;
+  if (variant == Variant::kInPlace || variant == Variant::kCrossed) {
+    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(variant == Variant::kInPlace ? x : residual));
+    CGRT_ASSIGN_OR_RETURN(args.sum, trial.output(variant == Variant::kInPlace ? residual : x));
+    args.in = variant == Variant::kInPlace ? args.out : args.sum;
+    args.residual = variant == Variant::kInPlace ? args.sum : args.out;
+  } else {
+    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(x.size(), shift));
+    CGRT_ASSIGN_OR_RETURN(args.sum, trial.output(x.size(), shift));
+    CGRT_ASSIGN_OR_RETURN(args.in, trial.input(x, shift));
+    CGRT_ASSIGN_OR_RETURN(args.residual, trial.input(residual, shift));
+  }
+  if (is_weighted) {
+    CGRT_ASSIGN_OR_RETURN(args.weight, trial.input(weight));
+    CGRT_ASSIGN_OR_RETURN(args.bias, trial.input(bias));
+  }
+  CGRT_ASSIGN_OR_RETURN(const AddNormPlan plan, kernels::plan_add_norm(kDevice, desc));
+  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_add_norm(target, plan, args); }));
+
+  const Bytes y = trial.found(args.out), sum = trial.found(args.sum);
+  const std::vector<double> w = to_doubles(desc.type, weight), b = to_doubles(desc.type, bias);
+  for (std::uint64_t row = 0; row < desc.rows; ++row) {
+    std::vector<double> expected = to_doubles(desc.type, x, row * desc.columns, desc.columns);
+    const std::vector<double> other = to_doubles(desc.type, residual, row * desc.columns, desc.columns);
+    for (std::uint64_t i = 0; i < desc.columns; ++i) expected[i] += other[i];
+    expected = to_doubles(desc.type, to_elements(desc.type, expected));  // the sum is rounded once
+    const std::vector<double> found_sum = to_doubles(desc.type, sum, row * desc.columns, desc.columns);
+    if (found_sum != expected) return absl::InternalError(absl::StrCat("row ", row, ": the sum differs"));
+    kernels::row_reference(desc.op, expected, is_weighted ? w.data() : nullptr, is_weighted ? b.data() : nullptr,
+                           static_cast<double>(desc.epsilon));
+    const std::vector<double> found = to_doubles(desc.type, y, row * desc.columns, desc.columns);
+    for (std::uint64_t i = 0; i < desc.columns; ++i) {
+      if (is_close(desc.op, desc.type, expected[i], found[i])) continue;
+      return absl::InternalError(
+          absl::StrCat("row ", row, " column ", i, ": expected ", expected[i], ", found ", found[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status refuses(const absl::Status& status, const char* sentence) {
+  if (absl::IsInvalidArgument(status) && absl::StrContains(std::string(status.message()), sentence)) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat("expected \"", sentence, "\", found ", std::string(status.message())));
+}
+
+absl::Status check_refusals() {
+  const auto planned = [](const AddNormDesc& desc) { return kernels::plan_add_norm(kDevice, desc).status(); };
+  CGRT_RETURN_IF_ERROR(refuses(planned({RowOp::kSoftmax, DType::kFloat32, 4, 8}), "only layer_norm and rms_norm"));
+  CGRT_RETURN_IF_ERROR(refuses(planned({RowOp::kRmsNorm, DType::kFloat32, 4, 0}), "add_rms_norm: 4 rows of 0 columns"));
+  CGRT_RETURN_IF_ERROR(refuses(planned({RowOp::kRmsNorm, DType::kInt64, 4, 8}), "no kernel for int64"));
+  CGRT_ASSIGN_OR_RETURN(const AddNormPlan plan,
+                        kernels::plan_add_norm(kDevice, {RowOp::kLayerNorm, DType::kFloat16, 4, 8}));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
+  auto* const some = reinterpret_cast<unsigned char*>(4096);
+  const auto launched = [&](const AddNormArgs& args) { return kernels::launch_add_norm(stream.ref(), plan, args); };
+  CGRT_RETURN_IF_ERROR(refuses(launched({.out = some, .sum = some + 64, .in = some}), "residual is null"));
+  CGRT_RETURN_IF_ERROR(
+      refuses(launched({.out = some, .sum = some, .in = some, .residual = some}), "out and sum are the same"));
+  return refuses(launched({.out = some, .sum = some + 65, .in = some, .residual = some}),
+                 "add_layer_norm: sum (0x1041) is not aligned to 2 bytes");
+}
+
+struct Matrix {
+  std::uint64_t rows, columns;
+};
+constexpr Matrix kMatrices[] = {{1, 2},     {3, 7},      {5, 111},    {9, 128},    {33, 264},  {2, 520},
+                                {6, 1000},  {201, 1024}, {5, 1032},   {150, 1032}, {1, 4096},  {140, 4096},
+                                {3, 4097},  {2, 7168},   {140, 8192}, {133, 8200}, {2, 16384}, {133, 16384},
+                                {2, 32768}, {1, 65544},  {2, 50257},  {1, 131072}};
+
+}  // namespace
+
+void check_add_norm(Report& report) {
+  for (const RowOp op : {RowOp::kLayerNorm, RowOp::kRmsNorm}) {
+    for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+      for (const auto& [rows, columns] : kMatrices) {
+        if (report.is_simulated() && rows * columns > 1 << 17) continue;  // one host body serves all shapes
+        for (const Variant variant :
+             {Variant::kPlain, Variant::kInPlace, Variant::kCrossed, Variant::kMisaligned, Variant::kNoWeights}) {
+          if (variant != Variant::kPlain && rows * columns > 1 << 18) continue;
+          report.check(
+              absl::StrCat("add_", to_string(op), " ", to_string(type), " ", rows, "x", columns, to_string(variant)),
+              check({op, type, rows, columns}, variant));
+        }
+      }
+    }
+  }
+  report.check("refusals", check_refusals());
+}
+
+}  // namespace cgrt::testing
