@@ -256,7 +256,11 @@ __device__ __forceinline__ RowFacts reduce_row(const Group& group, Part& x, cons
       mine.sum = x.sum(place, [=](float value) { return exp_of(value - base); });
     }
     const MaxSum all = group.reduce(mine);
-    if constexpr (kKeepsPowers<kOp, Part>) return {0.0f, exp_of(base - finite_or_zero(all.most)) / all.sum};
+    if constexpr (kKeepsPowers<kOp, Part>) {
+      // What is all -inf here has powers of 0, whose factor would overflow when the largest of the row is small.
+      const bool is_nothing = most == -INFINITY && all.most != -INFINITY;
+      return {0.0f, is_nothing ? 0.0f : exp_of(base - finite_or_zero(all.most)) / all.sum};
+    }
     return {-(kOp == RowOp::kSoftmax ? finite_or_zero(all.most) : all.most), -logf(all.sum)};
   } else {
     const float all = static_cast<float>(columns);
