@@ -1,0 +1,101 @@
+#include "report.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cgrt/base/status_macros.h"
+
+namespace {
+
+using cgrt::inspect::median;
+using cgrt::inspect::quantile;
+using cgrt::inspect::Record;
+using cgrt::inspect::RecordRow;
+
+using Time = double PassTimes::*;
+
+std::vector<double> times_of(const std::vector<PassTimes>& passes, Time time) {
+  std::vector<double> times;
+  for (const PassTimes& pass : passes) times.push_back(pass.*time);
+  return times;
+}
+
+std::vector<double> ratios_of(const WayResult& result, Time time) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < result.passes.size(); ++i) {
+    ratios.push_back(result.eager_passes[i].*time / result.passes[i].*time);
+  }
+  return ratios;
+}
+
+RecordRow row_of(const char* what, const WayResult& result, const Workload& workload,
+                 const std::vector<double>& times) {
+  return {.name = absl::StrCat(what, "_", to_string(result.way)),
+          .params = {{"hidden", static_cast<std::int64_t>(workload.shape.hidden)},
+                     {"intermediate", static_cast<std::int64_t>(workload.shape.intermediate)},
+                     {"executables", result.executables},
+                     {"updated", result.counts.updated},
+                     {"instantiated", result.counts.instantiated}},
+          .unit = "us",
+          .median = median(times),
+          .p95 = quantile(times, 0.95),
+          .samples = static_cast<std::int64_t>(times.size())};
+}
+
+}  // namespace
+
+std::string to_table(const std::vector<WayResult>& results) {
+  constexpr char kLine[] = "%-9s %10s %10s %13s %9s %13s %12s %8s %13s\n";
+  const auto text = [](const char* format, double value) {
+    return cgrt::is_simulated() ? "simulated" : absl::StrFormat("%.*f", format[0] == 'r' ? 2 : 1, value);
+  };
+  std::string table = absl::StrFormat(kLine, "way", "host us", "step us", "back to back", "vs eager", "new batch us",
+                                      "executables", "updated", "instantiated");
+  for (const WayResult& result : results) {
+    const bool is_eager = result.way == Way::kEager;
+    absl::StrAppendFormat(&table, kLine, to_string(result.way),
+                          text("us", median(times_of(result.passes, &PassTimes::host))),
+                          text("us", median(times_of(result.passes, &PassTimes::step))),
+                          text("us", median(times_of(result.passes, &PassTimes::back_to_back))),
+                          is_eager ? "-" : text("ratio", median(ratios_of(result, &PassTimes::step))),
+                          text("us", median(result.new_batch)), absl::StrCat(result.executables),
+                          absl::StrCat(result.counts.updated), absl::StrCat(result.counts.instantiated));
+  }
+  for (const WayResult& result : results) {
+    for (const auto& [refusal, count] : result.counts.refusals) {
+      absl::StrAppendFormat(&table, "%s, %d times %s\n", to_string(result.way), count, refusal);
+    }
+  }
+  return table;
+}
+
+absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workload,
+                                 const std::vector<WayResult>& results, std::string command, std::string commit) {
+  Record record{.program = "mlp_step",
+                .command = std::move(command),
+                .commit = std::move(commit),
+                .measures = {"runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch", "runtime/cgrt/stream",
+                             "kernels/cgrt_kernels/common", "kernels/cgrt_kernels/cublaslt",
+                             "samples/mlp_step/measure.cpp", "samples/mlp_step/mlp.cpp", "samples/mlp_step/runner.cpp"},
+                .date = cgrt::inspect::utc_date(),
+                .driver = cgrt::is_simulated() ? "simulated" : cgrt::inspect::kernel_driver_version(),
+                .simulated = cgrt::is_simulated()};
+  CGRT_ASSIGN_OR_RETURN(record.device, device.name());
+  CGRT_ASSIGN_OR_RETURN(const int version, cgrt::driver_version());
+  record.cuda = absl::StrCat(version / 1000, ".", version % 1000 / 10);
+  for (const WayResult& result : results) {
+    for (const auto& [what, time] : {std::pair("host", &PassTimes::host), std::pair("step", &PassTimes::step),
+                                     std::pair("back_to_back", &PassTimes::back_to_back)}) {
+      RecordRow row = row_of(what, result, workload, times_of(result.passes, time));
+      if (result.way != Way::kEager) {
+        const std::vector<double> ratios = ratios_of(result, time);
+        row.peer = "eager";
+        row.peer_median = median(times_of(result.eager_passes, time));
+        row.speedup = median(ratios);
+        row.spread = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / 2 / row.speedup;
+      }
+      record.rows.push_back(std::move(row));
+    }
+    record.rows.push_back(row_of("new_batch", result, workload, result.new_batch));
+  }
+  return record;
+}

@@ -1,0 +1,19 @@
+// The figures as text and as a record.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cgrt/device/device.h"
+#include "cgrt/inspect/record.h"
+#include "measure.h"
+
+// One line per way, aligned, and a line for each update that was refused. On the simulator the word
+// "simulated" stands for each time.
+std::string to_table(const std::vector<WayResult>& results);
+
+// The first of `results` is eager, the peer of the others.
+absl::StatusOr<cgrt::inspect::Record> to_record(cgrt::DeviceRef device, const Workload& workload,
+                                                const std::vector<WayResult>& results, std::string command,
+                                                std::string commit);

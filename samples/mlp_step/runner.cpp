@@ -1,0 +1,67 @@
+#include "runner.h"
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/graph/capture.h"
+#include "cgrt/graph/cursor.h"
+
+const char* to_string(Way way) {
+  switch (way) {
+    case Way::kEager: return "eager";
+    case Way::kCaptured: return "captured";
+    case Way::kExplicit: return "explicit";
+    case Way::kUpdated: return "updated";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<cgrt::Graph> Runner::record(const MlpPlan& plan) const {
+  if (way_ != Way::kExplicit) {
+    return cgrt::capture(stream_, [&](cgrt::StreamRef stream) { return mlp_step(stream, plan, arrays_); });
+  }
+  CGRT_ASSIGN_OR_RETURN(cgrt::Graph graph, cgrt::Graph::create(device_));
+  CGRT_RETURN_IF_ERROR(mlp_step(graph.cursor(), plan, arrays_));
+  return graph;
+}
+
+absl::Status Runner::launch_own(const MlpPlan& plan) {
+  auto exec = execs_.find(plan.tokens);
+  if (exec == execs_.end()) {
+    CGRT_ASSIGN_OR_RETURN(const cgrt::Graph graph, record(plan));
+    CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec made, cgrt::instantiate(graph));
+    ++counts_.instantiated;
+    exec = execs_.emplace(plan.tokens, std::move(made)).first;
+  }
+  return exec->second.launch(stream_);
+}
+
+absl::Status Runner::launch_updated(const MlpPlan& plan) {
+  CGRT_ASSIGN_OR_RETURN(const cgrt::Graph graph, record(plan));
+  bool is_taken_over = false;
+  if (exec_.has_value()) {
+    CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report, exec_->update(graph));
+    is_taken_over = report.rung == cgrt::UpdateRung::kWholeGraph;
+    if (is_taken_over) {
+      ++counts_.updated;
+    } else {
+      ++counts_.refusals[absl::StrCat("from ", tokens_, " to ", plan.tokens, " tokens: ", report.text)];
+    }
+  }
+  if (!is_taken_over) {
+    CGRT_ASSIGN_OR_RETURN(exec_, cgrt::instantiate(graph));
+    ++counts_.instantiated;
+  }
+  tokens_ = plan.tokens;
+  return exec_->launch(stream_);
+}
+
+absl::Status Runner::step(std::uint64_t tokens) {
+  const MlpPlan& plan = plans_.at(tokens);
+  switch (way_) {
+    case Way::kEager: return mlp_step(stream_, plan, arrays_);
+    case Way::kCaptured:
+    case Way::kExplicit: return launch_own(plan);
+    case Way::kUpdated: break;
+  }
+  return launch_updated(plan);
+}
