@@ -1,17 +1,12 @@
 // What a product means, in plain C++ and in double: the tests' reference and the simulator's host function.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "cgrt_kernels/cublaslt/op.h"
+#include "cgrt_kernels/elementwise/op_reference.h"
 
 namespace cgrt::kernels {
-
-inline double gelu_reference(double x) {
-  constexpr double kRootOfTwoOverPi = 0.7978845608028654;
-  return 0.5 * x * (1 + std::tanh(kRootOfTwoOverPi * (x + 0.044715 * x * x * x)));
-}
 
 // `a(i)`, `b(i)` and `bias(i)` give element i of an array as a double.
 template <class A, class B, class Bias>
@@ -22,7 +17,7 @@ double matmul_reference(const MatmulDesc& desc, std::uint64_t row, std::uint64_t
     sum += a(row * desc.k + i) * b(at);
   }
   if (has_bias(desc.epilogue)) sum += bias(column);
-  return has_gelu(desc.epilogue) ? gelu_reference(sum) : sum;
+  return has_gelu(desc.epilogue) ? gelu_tanh_reference(sum) : sum;
 }
 
 }  // namespace cgrt::kernels
