@@ -1,5 +1,8 @@
 #include "report.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cgrt/base/status_macros.h"
@@ -68,13 +71,26 @@ std::string to_table(const std::vector<WayResult>& results) {
   return table;
 }
 
+std::string best(const std::vector<WayResult>& results) {
+  if (cgrt::is_simulated()) return "Which way was best is a matter of time: simulated.\n";
+  const auto step = [](const WayResult& result) { return median(times_of(result.passes, &PassTimes::step)); };
+  const auto new_batch = [](const WayResult& result) { return median(result.new_batch); };
+  const auto shortest = [](auto from, auto to, auto time) {
+    return to_string(std::min_element(from, to, [&](const auto& a, const auto& b) { return time(a) < time(b); })->way);
+  };
+  return absl::StrFormat("Shortest steps: %s. Of graphs, shortest steps of a batch that is new: %s.\n",
+                         shortest(results.begin(), results.end(), step),
+                         shortest(results.begin() + 1, results.end(), new_batch));
+}
+
 absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workload,
                                  const std::vector<WayResult>& results, std::string command, std::string commit) {
   Record record{.program = "mlp_step",
                 .command = std::move(command),
                 .commit = std::move(commit),
-                .measures = {"runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch", "runtime/cgrt/stream",
-                             "kernels/cgrt_kernels/common", "kernels/cgrt_kernels/cublaslt",
+                .measures = {"runtime/cgrt/driver", "runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch",
+                             "runtime/cgrt/stream", "kernels/cgrt_kernels/common", "kernels/cgrt_kernels/cublaslt",
+                             "kernels/cgrt_kernels/elementwise", "kernels/cgrt_kernels/rows",
                              "samples/mlp_step/measure.cpp", "samples/mlp_step/mlp.cpp", "samples/mlp_step/runner.cpp"},
                 .date = cgrt::inspect::utc_date(),
                 .driver = cgrt::is_simulated() ? "simulated" : cgrt::inspect::kernel_driver_version(),

@@ -13,6 +13,9 @@
 // "simulated" stands for each time.
 std::string to_table(const std::vector<WayResult>& results);
 
+// The sentence on which had the shortest steps.
+std::string best(const std::vector<WayResult>& results);
+
 // The first of `results` is eager, the peer of the others.
 absl::StatusOr<cgrt::inspect::Record> to_record(cgrt::DeviceRef device, const Workload& workload,
                                                 const std::vector<WayResult>& results, std::string command,

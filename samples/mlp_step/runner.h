@@ -18,7 +18,7 @@ enum class Way {
   kEager,     // into the stream
   kCaptured,  // an executable for each number of tokens, captured when it first comes
   kExplicit,  // the same, built through a cursor: the products are child graphs
-  kUpdated,   // one executable: each step is captured, and the executable takes over that graph
+  kUpdated,   // one executable, which takes over the graph of each step; graphs are captured and kept as above
 };
 const char* to_string(Way way);  // "eager", ...
 
@@ -38,7 +38,7 @@ class Runner {
   absl::Status step(std::uint64_t tokens);
 
   Way way() const { return way_; }
-  int executables() const { return static_cast<int>(execs_.size()) + (exec_.has_value() ? 1 : 0); }
+  int executables() const { return static_cast<int>(execs_.size()) + (updated_.has_value() ? 1 : 0); }
   // Since the last call.
   Counts take_counts() { return std::exchange(counts_, {}); }
 
@@ -53,7 +53,8 @@ class Runner {
   const std::map<std::uint64_t, MlpPlan>& plans_;
   const MlpArrays& arrays_;
   std::map<std::uint64_t, cgrt::GraphExec> execs_;  // by tokens
-  std::optional<cgrt::GraphExec> exec_;             // the updated one, and its tokens
-  std::uint64_t tokens_ = 0;
+  std::map<std::uint64_t, cgrt::Graph> graphs_;     // by tokens, for updates
+  std::optional<cgrt::GraphExec> updated_;          // and the tokens of its graph
+  std::uint64_t updated_tokens_ = 0;
   Counts counts_;
 };
