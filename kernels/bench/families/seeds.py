@@ -16,7 +16,7 @@ MEASURES = ["kernels/bench/raw_cub.cu"] + [
 
 COUNT = 1 << 25
 LADDER = (990.66, 479.58, 462.02, 244.16, 167.10, 158.78, 105.47, 101.7, 99.71)  # v0 to v8
-HALF_ATOMICS, PAIRED_ATOMICS, PADDED_ATOMICS = 422360, 137020, 137010  # of 2^25 products
+HALF_ATOMICS, PAIRED_ATOMICS, PADDED_ATOMICS = 422360, 137020, 137010  # of 2^25 products: not our count
 SOFTMAX = {16: (26.43, 9.66), 32: (46.40, 18.91), 64: (120.16, 59.65), 128: (430.18, 208.93), 512: (6090, 3100)}
 UPSAMPLE = [("upsample_nearest", "float32", (111.42, 61.44), 1.81),
             ("upsample_nearest_backward", "float32", (65.12, 50.56), 1.29),
@@ -40,9 +40,8 @@ def cases():
     yield reduce.array("reduce_all_sum", "float32", COUNT, peer="reduce_v0")
     yield reduce.array("reduce_all_sum", "float32", COUNT, 1.0, peer="cub_reduce_sum")
 
-    # Fewer than the seed's: each takes its nanoseconds, however many there are.
     for kernel, seed in (("atomic_half2", PAIRED_ATOMICS), ("atomic_half_and_zero", PADDED_ATOMICS)):
-        yield dataclasses.replace(reduce.array(kernel, "float16", 1 << 16, 3.0, inputs=2, peer="atomic_half"),
+        yield dataclasses.replace(reduce.array(kernel, "float16", reduce.ATOMICS, 3.0, inputs=2, peer="atomic_half"),
                                   seed=(HALF_ATOMICS, seed))
     yield reduce.array("dot", "float16", COUNT, 1.2, inputs=2, label="dot")
 
