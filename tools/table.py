@@ -63,6 +63,26 @@ def share_of(row):
     return f"{100 * row['share_of_ceiling']:.0f} % {row['ceiling']}" if "share_of_ceiling" in row else ""
 
 
+def wanted(row):
+    if "wanted_share" in row:
+        return f"{100 * row['wanted_share']:.0f} %"
+    return f"{row['wanted']:.2f}" if "wanted" in row else ""
+
+
+def seed(row):
+    """Its ratio on an A100, and the times that make it."""
+    if "seed" not in row:
+        return ""
+    before, after = (figure(row["seed"][name], row["unit"]) for name in ("peer_median", "median"))
+    return f"{row['seed']['speedup']:.2f} ({before} / {after})"
+
+
+def over_empty(record):
+    """What a chain's kernel takes longer than one that does nothing, where the record has that one."""
+    empty = [row["median"] for row in record["rows"] if row["name"] == "empty_float32_chain"]
+    return lambda row: figure(row["median"] - empty[0], row["unit"]) if empty and "peer" in row else ""
+
+
 def markdown(record, rows):
     params = list(dict.fromkeys(name for row in rows for name in row["params"]))
     head = ["row"] + params + ["median", "peer's median", "ratio", "peer"]
@@ -70,7 +90,8 @@ def markdown(record, rows):
     lines += [cells_of(row, params) for row in rows]
     if not any("peer" in row for row in rows):
         lines = [line[:-3] for line in lines]
-    for name, cell in (("share of ceiling", share_of), ("wanted", lambda row: f"{row['wanted']:.2f}" if "wanted" in row else "")):
+    for name, cell in (("ratio on an A100", seed), ("over an empty node", over_empty(record)),
+                       ("share of ceiling", share_of), ("wanted", wanted)):
         if any(cell(row) for row in rows):
             lines = [line + [more] for line, more in zip(lines, [name, "---:"] + [cell(row) for row in rows])]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -1,8 +1,9 @@
 // The speeds that plain kernels reach: what a kernel that reads only, or writes four times what it
-// reads, is held against.
+// reads, is held against. And a kernel that does nothing, which short chains are held against.
 #include <memory>
 
 #include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/common/programmatic.cuh"
 #include "kernels/bench/bench.h"
 
 namespace cgrt::bench {
@@ -30,10 +31,22 @@ __global__ void __launch_bounds__(512) write_four(const uint4* in, std::uint64_t
   }
 }
 
+__global__ void empty() {
+  kernels::wait_for_predecessors();
+  kernels::let_dependents_start();
+}
+
 }  // namespace
 
-// bytes: that are read
+// bytes: that are read; empty takes none
 absl::StatusOr<Work> make_ceiling(const Case& test) {
+  if (test.kernel == "empty") {
+    return Work{1, [](StreamRef, std::uint32_t) -> absl::StatusOr<Launch> {
+                  return [](LaunchTarget target) {
+                    return launch(target, {.grid = 1, .block = 32}, make_kernel<empty>());
+                  };
+                }};
+  }
   const bool writes = test.kernel == "write_four";
   if (!writes && test.kernel != "read_only") return absl::NotFoundError("");
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t bytes, test.size("bytes"));

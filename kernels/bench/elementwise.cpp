@@ -4,10 +4,12 @@
 #include <memory>
 
 #include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/elementwise/map.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "kernels/bench/bench.h"
 #include "kernels/bench/elementwise_maps.h"
+#include "kernels/bench/raw_cub.h"
 
 namespace cgrt::bench {
 namespace {
@@ -88,6 +90,19 @@ absl::StatusOr<Work> make_naive(const Case& test) {
   });
 }
 
+absl::StatusOr<Work> make_raw_cub_mul(const Case& test) {
+  CGRT_ASSIGN_OR_RETURN(const std::uint64_t count, test.size("count"));
+  if (test.type != DType::kFloat32) return absl::InvalidArgumentError("raw_cub_mul takes float32.");
+  return work_on(test, {count, count, count, 0, test.type, test.type}, [=](LaunchTarget target, const Arrays& arrays) {
+    return kernels::launch_library(target, [&](CUstream into) {
+      return raw_cub_mul(static_cast<const float*>(arrays.a), static_cast<const float*>(arrays.b),
+                         static_cast<float*>(arrays.out), static_cast<int>(count), into)
+                 ? absl::OkStatus()
+                 : absl::InternalError("cub::DeviceTransform failed.");
+    });
+  });
+}
+
 template <class T>
 absl::StatusOr<Work> make_four_ops(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t count, test.size("count"));
@@ -112,6 +127,7 @@ absl::StatusOr<Work> make_elementwise(const Case& test) {
         MatrixOp::kSiluAndMul, MatrixOp::kGeluAndMul, MatrixOp::kGeluTanhAndMul}) {
     if (test.kernel == to_string(op)) return make_matrix(test, op);
   }
+  if (test.kernel == "raw_cub_mul") return make_raw_cub_mul(test);
   const bool is_half = test.type == DType::kFloat16;
   if (is_half || test.type == DType::kFloat32) {
     if (test.kernel == "mul_naive") return make_naive(test);

@@ -103,7 +103,7 @@ absl::Status measure(const Case& test, int samples) {
   CGRT_ASSIGN_OR_RETURN(Event end, Event::create(kDevice, EventTiming::kEnabled));
   CGRT_ASSIGN_OR_RETURN(const Work work, make_work(test));
   std::vector<Launch> sets;
-  const std::size_t count = test.is_chain ? 1 : std::clamp<std::size_t>(kWorkingSet / work.bytes + 1, 4, 64);
+  const std::size_t count = test.is_chain ? 1 : std::min<std::size_t>(kWorkingSet / work.bytes + 1, 64);
   for (std::uint32_t i = 0; i < count; ++i) {
     CGRT_ASSIGN_OR_RETURN(Launch launch, work.make(stream.ref(), i));
     sets.push_back(std::move(launch));

@@ -1,44 +1,68 @@
 #!/usr/bin/env python3
-"""plot.py RECORD... > FILE.svg: the share of the ceiling that each row of kernel records reaches, by shape.
+"""plot.py [RECORD...] > FILE.svg: the share of the ceiling that kernels reach, a mark for each shape.
 
-Filled: cgrt. Hollow: its peer, which moves the same bytes in its own time.
+Filled: cgrt. Hollow: its peer, which moves the same bytes in its own time. Without arguments: the committed
+records; docs/kernels.svg is that. Shapes of less than 16 MB are left out: what limits them is not memory.
 """
 import html
 import json
 import pathlib
 import sys
 
-LEFT, WIDTH, LINE = 430, 500, 15
+LEFT, WIDTH, LINE, MOST = 290, 500, 16, 1.25  # MOST: the share where the right edge is
+SMALL = 16 << 20
+RECORDS = pathlib.Path(__file__).with_name("records")
+
+
+def is_drawn(row):
+    return "share_of_ceiling" in row and row["gb_per_s"] * row["median"] * 1000 >= SMALL
+
+
+def mark(share, y, style, title):
+    x = LEFT + WIDTH * min(share, MOST) / MOST
+    return f'<circle cx="{x:.1f}" cy="{y - 4}" r="4" {style}><title>{html.escape(title)}</title></circle>'
+
+
+def marks(rows, y):
+    for row in rows:
+        own = row["share_of_ceiling"]
+        peer = own * row["median"] / row["peer_median"]
+        shape = " ".join(f"{key}={value}" for key, value in row["params"].items())
+        yield mark(peer, y, 'fill="none" stroke="#777"', f"{shape}: {row['peer']} {100 * peer:.0f} %")
+        yield mark(own, y, 'fill="#3a8f00" fill-opacity="0.7"', f"{shape}: {100 * own:.0f} % of {row['ceiling']}")
+
+
+def text(x, y, words, more=""):
+    return f'<text x="{x}" y="{y}"{more}>{html.escape(words)}</text>'
 
 
 def main(paths):
-    lines = []
+    y, body = 2 * LINE, []
     for path in paths:
-        record = json.loads(pathlib.Path(path).read_text())
-        lines.append((f"{pathlib.Path(path).stem}: {record['device']}, driver {record['driver']}, {record['date']}", None))
-        lines += [(f"{row['name']}  {' '.join(f'{k}={v}' for k, v in row['params'].items())}", row)
-                  for row in record["rows"] if "share_of_ceiling" in row]
-    height = LINE * (len(lines) + 2)
-    print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 60}" height="{height}" '
-          f'font-family="monospace" font-size="11"><rect width="100%" height="100%" fill="white"/>')
-    for percent in range(0, 101, 25):
-        x = LEFT + WIDTH * percent / 100
-        print(f'<line x1="{x}" x2="{x}" y1="{LINE}" y2="{height}" stroke="#ccc"/><text x="{x - 10}" y="{LINE - 3}">{percent} %</text>')
-    for i, (label, row) in enumerate(lines):
-        y = LINE * (i + 1)
-        if row is None:
-            print(f'<text x="4" y="{y + 11}" font-weight="bold">{html.escape(label)}</text>')
+        record = json.loads(path.read_text(encoding="utf-8"))
+        kernels = {}
+        for row in filter(is_drawn, record["rows"]):
+            kernels.setdefault(row["name"], []).append(row)
+        if not kernels:
             continue
-        own = row["share_of_ceiling"]
-        peer = own * row["median"] / row["peer_median"]
-        print(f'<text x="14" y="{y + 11}">{html.escape(label)}</text>'
-              f'<rect x="{LEFT}" y="{y + 2}" width="{WIDTH * own:.1f}" height="{LINE - 4}" fill="#76b900"/>'
-              f'<rect x="{LEFT}" y="{y + 2}" width="{WIDTH * peer:.1f}" height="{LINE - 4}" fill="none" stroke="#333"/>'
-              f'<text x="{LEFT + WIDTH * max(own, peer) + 4:.1f}" y="{y + 11}">{100 * own:.0f} %</text>')
-    print("</svg>")
+        y += LINE // 2
+        body.append(text(4, y, f"{path.stem}: {record['device']}, {record['date']}", ' font-weight="bold"'))
+        for name, rows in kernels.items():
+            y += LINE
+            body.append(text(14, y, name))
+            body += marks(rows, y)
+        y += LINE
+    print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 20}" height="{y}" font-family="monospace" '
+          f'font-size="12">\n<rect width="100%" height="100%" fill="white"/>')
+    print(text(4, LINE, "filled: cgrt, hollow: its peer"))
+    for percent in range(0, 126, 25):
+        x = LEFT + WIDTH * percent / 100 / MOST
+        print(f'<line x1="{x}" x2="{x}" y1="{LINE + 6}" y2="{y}" stroke="#ddd"/>')
+        print(text(x, LINE, f"{percent} %", ' text-anchor="middle"'))
+    print("\n".join(body) + "\n</svg>")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    main(sys.argv[1:])
+    # The seeds are the same kernels again.
+    main([pathlib.Path(path) for path in sys.argv[1:]] or
+         [path for path in sorted(RECORDS.glob("*.json")) if path.stem != "seeds"])

@@ -12,5 +12,6 @@ namespace cgrt::bench {
 bool raw_cub_scan(void* workspace, std::size_t bytes, const float* in, float* out, int count, CUstream stream);
 bool raw_cub_sort(void* workspace, std::size_t bytes, const std::uint32_t* in, std::uint32_t* out, int count,
                   int end_bit, CUstream stream);
+bool raw_cub_mul(const float* a, const float* b, float* out, int count, CUstream stream);
 
 }  // namespace cgrt::bench

@@ -49,6 +49,13 @@ def check_tables(root, page):
     return errors if tables else [f"{page}: has no table made from a record"]
 
 
+def check_picture(root):
+    drawn = subprocess.run([sys.executable, "kernels/bench/plot.py"], cwd=root, capture_output=True, text=True).stdout
+    if drawn == (root / "docs/kernels.svg").read_text(encoding="utf-8"):
+        return []
+    return ["docs/kernels.svg: is not what kernels/bench/plot.py draws (tools/fill_tables.py)"]
+
+
 def main(root):
     records = sorted(p for p in root.glob("*/**/records/*.json") if "build" not in p.parts and not p.name.endswith(".cgrt.json"))
     errors = [] if records else ["no record is committed"]
@@ -57,8 +64,9 @@ def main(root):
         return 77
     for path in records:
         errors += check(root, path)
-    for page in ("README.md", "docs/kernels.md"):
+    for page in ("README.md", "docs/kernels.md", "docs/seeds.md"):
         errors += check_tables(root, page)
+    errors += check_picture(root)
     print("\n".join(errors) if errors else f"{len(records)} records are current")
     return 1 if errors else 0
 
