@@ -97,7 +97,7 @@ absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) 
   CGRT_ASSIGN_OR_RETURN(const SharedMemory shared, shared_memory_of(machine.device));
   if (!share_tile(machine, shared, plan)) return false;
   const auto& [kernel, config] = plan.steps[0];
-  CGRT_RETURN_IF_ERROR(set_max_shared_bytes(kernel, machine.device, config.shared_bytes));
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   if (config.attributes.cluster.x == 1) return true;
   CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
                                                                 config.block, config.shared_bytes));

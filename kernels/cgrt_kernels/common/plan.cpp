@@ -1,7 +1,11 @@
 #include "cgrt_kernels/common/plan.h"
 
+#include <mutex>
+
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/launch/occupancy.h"
 
 namespace cgrt::kernels {
 
@@ -10,6 +14,21 @@ absl::StatusOr<Machine> machine_of(ContextRef context) {
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
   return Machine{context, device, static_cast<std::uint32_t>(sms), has_clusters != 0};
+}
+
+absl::Status allow_shared_bytes(KernelRef kernel, const Machine& machine, std::uint32_t bytes) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  CGRT_ASSIGN_OR_RETURN(const CUdevice device, machine.device.get());
+  CUkernel handle = nullptr;
+  int limit = 0;
+  if (driver::resolve(*kernel.identity(), &handle) == CUDA_SUCCESS &&
+      driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, handle, device) ==
+          CUDA_SUCCESS &&
+      static_cast<std::int64_t>(limit) >= bytes) {
+    return absl::OkStatus();
+  }
+  return set_max_shared_bytes(kernel, machine.device, bytes);
 }
 
 absl::Status refuse(OperationName name, absl::string_view why) {

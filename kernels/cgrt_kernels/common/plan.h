@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "cgrt/device/context.h"
 #include "cgrt/device/device.h"
+#include "cgrt/launch/kernel.h"
 #include "cgrt_kernels/common/dtype.h"
 
 namespace cgrt::kernels {
@@ -24,6 +25,10 @@ struct Machine {
   bool has_clusters;
 };
 absl::StatusOr<Machine> machine_of(ContextRef context);
+
+// Allows launches of `kernel` so much dynamic shared memory, and never less than before: the limit is the kernel's,
+// which other plans may have, too.
+absl::Status allow_shared_bytes(KernelRef kernel, const Machine& machine, std::uint32_t bytes);
 
 template <class Result = std::uint32_t>
 constexpr Result ceil_divide(std::uint64_t a, std::uint64_t b) {

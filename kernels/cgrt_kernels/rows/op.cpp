@@ -40,7 +40,7 @@ absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc)
   config.attributes.cluster = blocks;
   config.shared_bytes = held + std::min((kLanding - held) / share, static_cast<std::uint32_t>(kMostStages)) * share;
   const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
-  CGRT_RETURN_IF_ERROR(set_max_shared_bytes(kernel, machine.device, config.shared_bytes));
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   std::uint32_t at_once = machine.sms;
   if (blocks > 1) {
     CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,

@@ -75,7 +75,7 @@ absl::StatusOr<RowsBackwardPlan::Launch> make_launch(const Machine& machine, con
     const std::uint32_t per_thread = shape.regime == RowBackwardRegime::kSummed8 ? 8 : 16;
     config.shared_bytes =
         kSummedStages * 2 * config.block.x * per_thread * static_cast<std::uint32_t>(size_of(desc.type));
-    CGRT_RETURN_IF_ERROR(set_max_shared_bytes(launch.kernel, machine.device, config.shared_bytes));
+    CGRT_RETURN_IF_ERROR(allow_shared_bytes(launch.kernel, machine, config.shared_bytes));
   }
   const std::uint32_t blocks = config.attributes.cluster.x;
   std::uint32_t at_once = 0;
