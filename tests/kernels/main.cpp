@@ -16,17 +16,9 @@ struct Family {
   void (*check)(cgrt::testing::Report&);
 };
 constexpr Family kFamilies[] = {
-    {"reduce", cgrt::testing::check_reduce},
-    {"rows", cgrt::testing::check_rows},
-    {"rows_backward", cgrt::testing::check_rows_backward},
-    {"masked_softmax", cgrt::testing::check_masked_softmax},
-    {"add_norm", cgrt::testing::check_add_norm},
-    {"scan", cgrt::testing::check_scan},
-    {"cub", cgrt::testing::check_cub},
-    {"elementwise", cgrt::testing::check_elementwise},
-    {"batch_norm", cgrt::testing::check_batch_norm},
-    {"upsample", cgrt::testing::check_upsample},
-    {"index", cgrt::testing::check_index},
+#define CGRT_KERNEL_FAMILY(name) {#name, cgrt::testing::check_##name},
+#include "kernels/families.def"
+#undef CGRT_KERNEL_FAMILY
 };
 
 }  // namespace

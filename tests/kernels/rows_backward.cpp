@@ -147,6 +147,20 @@ absl::Status check_far_from_zero(DType type) {
   return absl::OkStatus();
 }
 
+// Of one kernel, whose limit of shared memory both plans need.
+absl::Status check_second_plan() {
+  const auto plan_of = [](std::uint64_t columns) {
+    return kernels::plan_rows_backward(kDevice,
+                                       {RowOp::kRmsNorm, DType::kFloat32, 4, columns, 1e-5f, WeightGradients::kSummed});
+  };
+  CGRT_ASSIGN_OR_RETURN(const RowsBackwardPlan plan, plan_of(8192));
+  CGRT_RETURN_IF_ERROR(plan_of(4096).status());
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(kDevice));
+  auto* const some = reinterpret_cast<void*>(4096);
+  return kernels::launch_rows_backward(graph.cursor(), plan,
+                                       {.dx = some, .dy = some, .saved = some, .dweight = some, .workspace = some});
+}
+
 absl::Status refuses(const absl::Status& status, const char* sentence) {
   if (absl::IsInvalidArgument(status) && absl::StrContains(std::string(status.message()), sentence)) {
     return absl::OkStatus();
@@ -214,6 +228,7 @@ void check_rows_backward(Report& report) {
   for (const DType type : {DType::kFloat32, DType::kFloat16}) {
     report.check(absl::StrCat("layer_norm far from zero ", to_string(type)), check_far_from_zero(type));
   }
+  report.check("a plan after which a smaller one was made", check_second_plan());
   report.check("refusals", check_refusals());
 }
 

@@ -78,17 +78,8 @@ class Report {
   int passed_ = 0, failed_ = 0;
 };
 
-// The families.
-void check_reduce(Report& report);
-void check_rows(Report& report);
-void check_rows_backward(Report& report);
-void check_masked_softmax(Report& report);
-void check_add_norm(Report& report);
-void check_scan(Report& report);
-void check_cub(Report& report);
-void check_elementwise(Report& report);
-void check_batch_norm(Report& report);
-void check_upsample(Report& report);
-void check_index(Report& report);
+#define CGRT_KERNEL_FAMILY(name) void check_##name(Report& report);
+#include "kernels/families.def"
+#undef CGRT_KERNEL_FAMILY
 
 }  // namespace cgrt::testing

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Fails when a committed record is not of the record schema, measures a path that does not exist or
-that has changed since its commit, or when a table in README.md or docs/kernels.md is not what the record gives."""
+that has changed since its commit, or, of kernels, leaves out what they include; and when a table in README.md or
+docs/kernels.md is not what the record gives."""
 import json
 import pathlib
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "kernels" / "bench"))
+from includes import included
 
 
 def git(root, *arguments):
@@ -33,6 +37,9 @@ def check(root, path):
             errors.append(f"{name}: measures {measured}, which does not exist")
         elif git(root, "diff", "--quiet", record["commit"], "--", measured).returncode != 0:
             errors.append(f"{name}: {measured} has changed since {record['commit'][:12]}; record it again (tools/record)")
+    if record["program"] == "kernelbench":
+        errors += [f"{name}: does not measure {file}, which its kernels include" for file in
+                   included(path for path in record["measures"] if (root / path).exists())]
     return errors
 
 

@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 from bench import Case
 
-MEASURES = ["kernels/cgrt_kernels/rows/row.cuh", "kernels/cgrt_kernels/add_norm", "kernels/bench/add_norm.cpp"]
+MEASURES = ["kernels/cgrt_kernels/add_norm", "kernels/bench/add_norm.cpp"]
 
 
 def case(kernel, type, rows, columns, target=0.0, chain=False):

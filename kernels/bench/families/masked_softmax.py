@@ -3,8 +3,7 @@ import torch
 import torch.nn.functional as F
 from bench import Case
 
-MEASURES = ["kernels/cgrt_kernels/rows/row.cuh", "kernels/cgrt_kernels/masked_softmax",
-            "kernels/bench/masked_softmax.cpp"]
+MEASURES = ["kernels/cgrt_kernels/masked_softmax", "kernels/bench/masked_softmax.cpp"]
 
 
 def case(type, matrices, rows, columns, masks, causal=0, target=0.0):

@@ -2,8 +2,7 @@
 import torch
 from bench import Case
 
-MEASURES = ["kernels/cgrt_kernels/rows/row.cuh", "kernels/cgrt_kernels/rows_backward",
-            "kernels/bench/rows_backward.cpp"]
+MEASURES = ["kernels/cgrt_kernels/rows_backward", "kernels/bench/rows_backward.cpp"]
 SHAPES = [(49152, 1024), (8192, 4096), (4096, 8192), (2048, 32768)]
 aten = torch.ops.aten
 PEERS = {"softmax_backward": "aten._softmax_backward_data", "log_softmax_backward": "aten._log_softmax_backward_data",

@@ -5,17 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt/device/device.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/common/plan.h"
 
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint64_t kMost = (std::uint64_t{1} << 31) - 1;
 constexpr std::uint32_t kMostBlocks = 8;  // of a cluster, everywhere
-constexpr std::size_t kWorkspaceAlignment = 256;
-constexpr std::size_t kSlotBytes = 16;  // and a channel's coefficients
+constexpr std::size_t kSlotBytes = 16;    // and a channel's coefficients
 
 // To be measured: packs of a tile's row (shorter ones need more slots, longer ones more threads), the
 // rows that a thread should have at least, and the most turns of the whole device.
@@ -26,31 +24,15 @@ constexpr std::uint32_t kLeastRowBytes = 64;
 // Static and reserved shared memory of a resident block.
 constexpr std::uint32_t kOtherShared = 3 * 1024;
 
-std::uint32_t ceil_divide(std::uint64_t a, std::uint64_t b) { return static_cast<std::uint32_t>((a + b - 1) / b); }
-
-absl::Status refused(const BatchNormDesc& desc, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", why));
-}
-
-struct Machine {
-  ContextRef context;
-  DeviceRef device;
-  std::uint32_t sms, shared_per_sm, shared_per_block;
-  bool has_clusters;
+// Bytes.
+struct SharedMemory {
+  std::uint32_t per_sm, per_block;
 };
 
-absl::StatusOr<Machine> machine_of(ContextRef context) {
-  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+absl::StatusOr<SharedMemory> shared_memory_of(DeviceRef device) {
   CGRT_ASSIGN_OR_RETURN(const int per_sm, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
   CGRT_ASSIGN_OR_RETURN(const int per_block, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-  CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
-  return Machine{context,
-                 device,
-                 static_cast<std::uint32_t>(sms),
-                 static_cast<std::uint32_t>(per_sm),
-                 static_cast<std::uint32_t>(per_block),
-                 has_clusters != 0};
+  return SharedMemory{static_cast<std::uint32_t>(per_sm), static_cast<std::uint32_t>(per_block)};
 }
 
 std::uint32_t lanes_of(const BatchNormPlan& plan) {
@@ -64,12 +46,12 @@ std::uint32_t resident_channels(const BatchNormPlan& plan) {
   while (some * plane % lanes != 0) some *= 2;
   if (channels % some != 0) return 0;
   while (some * plane / lanes * 16 < kLeastRowBytes && channels % (2 * some) == 0) some *= 2;
-  return some <= kBatchNormMostChannels && some * plane <= kMost ? static_cast<std::uint32_t>(some) : 0;
+  return some <= kBatchNormMostChannels && some * plane <= kMostCount ? static_cast<std::uint32_t>(some) : 0;
 }
 
 // The smallest cluster whose blocks hold the tile, with as many of them on a multiprocessor as possible:
 // some load while others store.
-bool share_tile(const Machine& machine, BatchNormPlan& plan) {
+bool share_tile(const Machine& machine, const SharedMemory& shared, BatchNormPlan& plan) {
   BatchNormTask& task = plan.task;
   const std::uint32_t channels = resident_channels(plan), lanes = lanes_of(plan);
   if (channels == 0) return false;
@@ -81,7 +63,7 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
     const std::uint32_t rows = ceil_divide(task.rows, blocks);
     if (std::uint64_t{rows} * task.tile_packs * 16 * arrays > most_bytes) return false;
     const ResidentLayout layout = resident_layout(rows, task.tile_packs, task.plane, lanes, threads, arrays);
-    if (layout.bytes > most_bytes || std::uint64_t{task.tiles} * blocks > kMost) return false;
+    if (layout.bytes > most_bytes || std::uint64_t{task.tiles} * blocks > kMostCount) return false;
     task.split_rows = rows, task.splits = blocks;
     LaunchConfig config{.grid = task.tiles * blocks, .block = threads, .shared_bytes = layout.bytes};
     config.attributes.cluster = blocks;
@@ -91,7 +73,7 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
     return true;
   };
   for (const std::uint32_t per_sm : {3u, 2u, 1u}) {
-    const std::uint32_t most_bytes = std::min(machine.shared_per_sm / per_sm, machine.shared_per_block) - kOtherShared;
+    const std::uint32_t most_bytes = std::min(shared.per_sm / per_sm, shared.per_block) - kOtherShared;
     const std::uint32_t threads = per_sm == 3 ? kBatchNormThreads : kBatchNormMostThreads;
     const std::uint32_t most_blocks = machine.has_clusters ? kMostBlocks : 1;
     for (std::uint32_t blocks = 1; blocks <= most_blocks; blocks *= 2) {
@@ -112,9 +94,10 @@ absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) 
   if (plan.access != BatchNormAccess::kPacked) return false;
   // Short rows of halves keep too many threads busy with too little: slower than reading twice on an H200.
   if (plan.task.plane == 1 && lanes_of(plan) == 8) return false;
-  if (!share_tile(machine, plan)) return false;
+  CGRT_ASSIGN_OR_RETURN(const SharedMemory shared, shared_memory_of(machine.device));
+  if (!share_tile(machine, shared, plan)) return false;
   const auto& [kernel, config] = plan.steps[0];
-  CGRT_RETURN_IF_ERROR(set_max_shared_bytes(kernel, machine.device, config.shared_bytes));
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   if (config.attributes.cluster.x == 1) return true;
   CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
                                                                 config.block, config.shared_bytes));
@@ -144,8 +127,8 @@ absl::Status plan_tiles(const Machine& machine, BatchNormPlan& plan) {
   }
   task.split_rows = ceil_divide(ceil_divide(task.rows, best), height) * height;
   task.splits = ceil_divide(task.rows, task.split_rows);
-  if (std::uint64_t{task.tiles} * task.splits > kMost) {
-    return refused(plan.desc, absl::StrCat(task.columns, " columns are too many for one grid."));
+  if (std::uint64_t{task.tiles} * task.splits > kMostCount) {
+    return refuse(to_string(plan.desc.op), absl::StrCat(task.columns, " columns are too many for one grid."));
   }
   // A channel may begin within a tile and end within another.
   const std::uint32_t tile_columns = task.tile_packs * lanes;
@@ -176,31 +159,13 @@ absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
   return absl::OkStatus();
 }
 
-enum class Need { kRequired, kOptional };
-
-absl::Status check_pointer(const BatchNormDesc& desc, const char* name, const void* pointer, std::size_t alignment,
-                           Need need = Need::kRequired) {
-  if (pointer == nullptr && need == Need::kRequired) return refused(desc, absl::StrCat(name, " is null."));
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  if (address % alignment == 0) return absl::OkStatus();
-  return refused(desc, absl::StrCat(name, " (0x", absl::Hex(address), ") is not aligned to ", alignment, " bytes."));
-}
-
 std::size_t element_alignment(const BatchNormPlan& plan) {
   return plan.access == BatchNormAccess::kPacked ? 16 : size_of(plan.desc.type);
 }
 
 absl::Status check_plan(const BatchNormPlan& plan, BatchNormOp op) {
   if (plan.desc.op == op) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(to_string(op), ": the plan is for ", to_string(plan.desc.op), "."));
-}
-
-absl::Status check_workspace(const BatchNormPlan& plan, const void* workspace, std::size_t bytes) {
-  if (plan.workspace_bytes == 0) return absl::OkStatus();
-  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "workspace", workspace, kWorkspaceAlignment));
-  if (bytes >= plan.workspace_bytes) return absl::OkStatus();
-  return refused(plan.desc,
-                 absl::StrCat("the workspace has ", bytes, " bytes; the plan needs ", plan.workspace_bytes, "."));
+  return refuse(to_string(op), absl::StrCat("the plan is for ", to_string(plan.desc.op), "."));
 }
 
 absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchNormTask task, void* workspace) {
@@ -222,23 +187,22 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
     return absl::StrCat("batch ", desc.batch, ", ", desc.channels, " channels of ", desc.plane, " elements");
   };
   if (desc.batch == 0 || desc.channels == 0 || desc.plane == 0) {
-    return refused(desc, absl::StrCat(shape(), "; each must be 1 or more."));
+    return refuse(to_string(desc.op), absl::StrCat(shape(), "; each must be 1 or more."));
   }
-  if (desc.batch > kMost || desc.channels > kMost || desc.plane > kMost ||
-      (desc.order == ChannelOrder::kNchw ? desc.channels : desc.batch) * desc.plane > kMost) {
-    return refused(desc, absl::StrCat(shape(), "; ", desc.order == ChannelOrder::kNchw ? "channels" : "batch",
-                                      " times elements must be at most ", kMost, "."));
+  if (desc.batch > kMostCount || desc.channels > kMostCount || desc.plane > kMostCount ||
+      (desc.order == ChannelOrder::kNchw ? desc.channels : desc.batch) * desc.plane > kMostCount) {
+    return refuse(to_string(desc.op),
+                  absl::StrCat(shape(), "; ", desc.order == ChannelOrder::kNchw ? "channels" : "batch",
+                               " times elements must be at most ", kMostCount, "."));
   }
-  if (desc.type != DType::kFloat32 && desc.type != DType::kFloat16 && desc.type != DType::kBFloat16) {
-    return refused(desc, absl::StrCat("there is no kernel for ", to_string(desc.type),
-                                      ", only for float32, float16 and bfloat16."));
-  }
+  CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   if (desc.op == BatchNormOp::kTrain && desc.batch * desc.plane == 1) {
-    return refused(desc, absl::StrCat(shape(), "; one value per channel has no variance."));
+    return refuse(to_string(desc.op), absl::StrCat(shape(), "; one value per channel has no variance."));
   }
   const std::size_t size = size_of(desc.type);
   if (!std::has_single_bit(desc.alignment) || desc.alignment < size) {
-    return refused(desc, absl::StrCat("the alignment (", desc.alignment, ") is not a power of two from ", size, "."));
+    return refuse(to_string(desc.op),
+                  absl::StrCat("the alignment (", desc.alignment, ") is not a power of two from ", size, "."));
   }
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   BatchNormPlan plan{.desc = desc, .task = {}, .steps = {}};
@@ -260,18 +224,18 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
 
 absl::Status launch_batch_norm_train(LaunchTarget target, const BatchNormPlan& plan, const BatchNormTrainArgs& args) {
   CGRT_RETURN_IF_ERROR(check_plan(plan, BatchNormOp::kTrain));
-  const BatchNormDesc& desc = plan.desc;
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "y", args.y, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "x", args.x, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "weight", args.weight, 4, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "bias", args.bias, 4, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "save_mean", args.save_mean, 4));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "save_invstd", args.save_invstd, 4));
+  const char* const name = to_string(plan.desc.op);
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "y", args.y, element_alignment(plan)));
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "x", args.x, element_alignment(plan)));
+  CGRT_RETURN_IF_ERROR(check_array(name, "weight", args.weight, DType::kFloat32, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_array(name, "bias", args.bias, DType::kFloat32, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_array(name, "save_mean", args.save_mean, DType::kFloat32));
+  CGRT_RETURN_IF_ERROR(check_array(name, "save_invstd", args.save_invstd, DType::kFloat32));
   const Need running =
       args.running_mean == nullptr && args.running_variance == nullptr ? Need::kOptional : Need::kRequired;
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "running_mean", args.running_mean, 4, running));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "running_variance", args.running_variance, 4, running));
-  CGRT_RETURN_IF_ERROR(check_workspace(plan, args.workspace, args.workspace_bytes));
+  CGRT_RETURN_IF_ERROR(check_array(name, "running_mean", args.running_mean, DType::kFloat32, running));
+  CGRT_RETURN_IF_ERROR(check_array(name, "running_variance", args.running_variance, DType::kFloat32, running));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes, args.workspace_bytes));
   BatchNormTask task = plan.task;
   task.out = args.y, task.in = args.x, task.weight = args.weight, task.bias = args.bias;
   task.save_mean = args.save_mean, task.save_invstd = args.save_invstd;
@@ -281,13 +245,13 @@ absl::Status launch_batch_norm_train(LaunchTarget target, const BatchNormPlan& p
 
 absl::Status launch_batch_norm_infer(LaunchTarget target, const BatchNormPlan& plan, const BatchNormInferArgs& args) {
   CGRT_RETURN_IF_ERROR(check_plan(plan, BatchNormOp::kInfer));
-  const BatchNormDesc& desc = plan.desc;
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "y", args.y, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "x", args.x, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "weight", args.weight, 4, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "bias", args.bias, 4, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "running_mean", args.running_mean, 4));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "running_variance", args.running_variance, 4));
+  const char* const name = to_string(plan.desc.op);
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "y", args.y, element_alignment(plan)));
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "x", args.x, element_alignment(plan)));
+  CGRT_RETURN_IF_ERROR(check_array(name, "weight", args.weight, DType::kFloat32, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_array(name, "bias", args.bias, DType::kFloat32, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_array(name, "running_mean", args.running_mean, DType::kFloat32));
+  CGRT_RETURN_IF_ERROR(check_array(name, "running_variance", args.running_variance, DType::kFloat32));
   BatchNormTask task = plan.task;
   task.out = args.y, task.in = args.x, task.weight = args.weight, task.bias = args.bias;
   task.mean = args.running_mean, task.spread = args.running_variance;
@@ -297,16 +261,16 @@ absl::Status launch_batch_norm_infer(LaunchTarget target, const BatchNormPlan& p
 absl::Status launch_batch_norm_backward(LaunchTarget target, const BatchNormPlan& plan,
                                         const BatchNormBackwardArgs& args) {
   CGRT_RETURN_IF_ERROR(check_plan(plan, BatchNormOp::kBackward));
-  const BatchNormDesc& desc = plan.desc;
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "x_gradient", args.x_gradient, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "x", args.x, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "y_gradient", args.y_gradient, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "weight", args.weight, 4, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "save_mean", args.save_mean, 4));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "save_invstd", args.save_invstd, 4));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "weight_gradient", args.weight_gradient, 4, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "bias_gradient", args.bias_gradient, 4, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_workspace(plan, args.workspace, args.workspace_bytes));
+  const char* const name = to_string(plan.desc.op);
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "x_gradient", args.x_gradient, element_alignment(plan)));
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "x", args.x, element_alignment(plan)));
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "y_gradient", args.y_gradient, element_alignment(plan)));
+  CGRT_RETURN_IF_ERROR(check_array(name, "weight", args.weight, DType::kFloat32, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_array(name, "save_mean", args.save_mean, DType::kFloat32));
+  CGRT_RETURN_IF_ERROR(check_array(name, "save_invstd", args.save_invstd, DType::kFloat32));
+  CGRT_RETURN_IF_ERROR(check_array(name, "weight_gradient", args.weight_gradient, DType::kFloat32, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_array(name, "bias_gradient", args.bias_gradient, DType::kFloat32, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes, args.workspace_bytes));
   BatchNormTask task = plan.task;
   task.out = args.x_gradient, task.in = args.x, task.gradient = args.y_gradient, task.weight = args.weight;
   task.mean = args.save_mean, task.spread = args.save_invstd;

@@ -7,27 +7,18 @@
 #include "cgrt/driver/status.h"
 #include "cgrt/launch/host.h"
 #include "cgrt_kernels/common/library.h"
+#include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/cub/op_reference.h"
 
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uintptr_t kAlignment = 256;  // of a workspace
 constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
 
 absl::Status check_count(const char* name, std::uint64_t count) {
   if (count != 0 && count <= kMost) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, ": there are ", count, " elements; there must be from 1 to ", kMost, "."));
-}
-
-absl::Status check_pointer(const char* operation, const char* name, const void* pointer, std::uintptr_t alignment) {
-  if (pointer == nullptr) return absl::InvalidArgumentError(absl::StrCat(operation, ": ", name, " is null."));
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  if (address % alignment == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(operation, ": ", name, " (0x", absl::Hex(address), ") is not aligned to ", alignment, " bytes."));
+  return refuse(name, absl::StrCat("there are ", count, " elements; there must be from 1 to ", kMost, "."));
 }
 
 // The runtime's codes that CUB returns have the driver's values.
@@ -37,7 +28,7 @@ absl::Status to_status(cudaError_t error, const char* call) {
 
 template <class Desc, class Args>
 absl::StatusOr<CubPlan<Desc>> make_plan(ContextRef context, const Desc& desc, const Args& nothing, const char* call) {
-  CubPlan<Desc> plan{desc, kAlignment};
+  CubPlan<Desc> plan{desc, kWorkspaceAlignment};
   if (is_simulated()) return plan;
   CGRT_ASSIGN_OR_RETURN(const CUcontext handle, context.get());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(handle));
@@ -60,17 +51,17 @@ absl::Status launch_cub(LaunchTarget target, const CubPlan<Desc>& plan, const Ar
 absl::StatusOr<CubScanPlan> plan_cub_scan(ContextRef context, const CubScanDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_count(to_string(desc.kind), desc.count));
   if (desc.type != DType::kFloat32 && desc.type != DType::kInt32 && desc.type != DType::kInt64) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.kind), " by CUB: there is no kernel for ",
-                                                   to_string(desc.type), ", only for float32, int32 and int64."));
+    return refuse({to_string(desc.kind), " by CUB"}, absl::StrCat("there is no kernel for ", to_string(desc.type),
+                                                                  ", only for float32, int32 and int64."));
   }
   return make_plan(context, desc, CubScanArgs{}, "cub::DeviceScan");
 }
 
 absl::Status launch_cub_scan(LaunchTarget target, const CubScanPlan& plan, const CubScanArgs& args) {
   const char* const name = to_string(plan.desc.kind);
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "out", args.out, size_of(plan.desc.type)));
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "in", args.in, size_of(plan.desc.type)));
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "workspace", args.workspace, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, plan.desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, plan.desc.type));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   return launch_cub(target, plan, args, "cub::DeviceScan",
                     [](const CubScanDesc& desc, const CubScanArgs& a) { cub_scan_reference(desc, a); });
 }
@@ -81,9 +72,9 @@ absl::StatusOr<RadixSortPlan> plan_radix_sort(ContextRef context, const RadixSor
   const int bits = static_cast<int>(8 * size_of(desc.key));
   if (whole.end_bit == 0) whole.end_bit = bits;
   if (whole.begin_bit < 0 || whole.begin_bit >= whole.end_bit || whole.end_bit > bits) {
-    return absl::InvalidArgumentError(absl::StrCat("radix sort: bits ", whole.begin_bit, " to ", whole.end_bit,
-                                                   " of a ", to_string(desc.key), ", which has ", bits,
-                                                   "; the first must be less than the second."));
+    return refuse("radix sort",
+                  absl::StrCat("bits ", whole.begin_bit, " to ", whole.end_bit, " of a ", to_string(desc.key),
+                               ", which has ", bits, "; the first must be less than the second."));
   }
   return make_plan(context, whole, RadixSortArgs{}, "cub::DeviceRadixSort");
 }
@@ -96,7 +87,7 @@ absl::Status launch_radix_sort(LaunchTarget target, const RadixSortPlan& plan, c
     CGRT_RETURN_IF_ERROR(check_pointer(name, "values_out", args.values_out, 4));
     CGRT_RETURN_IF_ERROR(check_pointer(name, "values_in", args.values_in, 4));
   }
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "workspace", args.workspace, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   return launch_cub(target, plan, args, "cub::DeviceRadixSort", radix_sort_reference);
 }
 
@@ -107,30 +98,30 @@ absl::StatusOr<SelectPlan> plan_select(ContextRef context, const SelectDesc& des
 
 absl::Status launch_select(LaunchTarget target, const SelectPlan& plan, const SelectArgs& args) {
   const char* const name = "select";
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "out", args.out, size_of(plan.desc.type)));
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "in", args.in, size_of(plan.desc.type)));
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, plan.desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, plan.desc.type));
   CGRT_RETURN_IF_ERROR(check_pointer(name, "flags", args.flags, 1));
   CGRT_RETURN_IF_ERROR(check_pointer(name, "selected", args.selected, 8));
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "workspace", args.workspace, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   return launch_cub(target, plan, args, "cub::DeviceSelect", select_reference);
 }
 
 absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const HistogramDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_count("histogram", desc.count));
   if (desc.type != DType::kInt32 && desc.type != DType::kFloat32) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("histogram: there is no kernel for ", to_string(desc.type), ", only for int32 and float32."));
+    return refuse("histogram",
+                  absl::StrCat("there is no kernel for ", to_string(desc.type), ", only for int32 and float32."));
   }
   constexpr std::int32_t kMostBins = 1 << 24;
   if (desc.bins < 1 || desc.bins > kMostBins) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("histogram: there are ", desc.bins, " bins; there must be from 1 to ", kMostBins, "."));
+    return refuse("histogram",
+                  absl::StrCat("there are ", desc.bins, " bins; there must be from 1 to ", kMostBins, "."));
   }
   const double most = desc.type == DType::kInt32 ? std::numeric_limits<std::int32_t>::max()
                                                  : static_cast<double>(std::numeric_limits<float>::max());
   if (!(desc.lower < desc.upper) || !(std::abs(desc.lower) <= most) || !(std::abs(desc.upper) <= most)) {
-    return absl::InvalidArgumentError(absl::StrCat("histogram: the range from ", desc.lower, " to ", desc.upper,
-                                                   " is empty or not one of ", to_string(desc.type), "."));
+    return refuse("histogram", absl::StrCat("the range from ", desc.lower, " to ", desc.upper,
+                                            " is empty or not one of ", to_string(desc.type), "."));
   }
   return make_plan(context, desc, HistogramArgs{}, "cub::DeviceHistogram");
 }
@@ -139,7 +130,7 @@ absl::Status launch_histogram(LaunchTarget target, const HistogramPlan& plan, co
   const char* const name = "histogram";
   CGRT_RETURN_IF_ERROR(check_pointer(name, "counts", args.counts, 4));
   CGRT_RETURN_IF_ERROR(check_pointer(name, "in", args.in, 4));
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "workspace", args.workspace, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   return launch_cub(target, plan, args, "cub::DeviceHistogram",
                     [](const HistogramDesc& desc, const HistogramArgs& a) { histogram_reference(desc, a); });
 }

@@ -9,15 +9,14 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/host.h"
 #include "cgrt_kernels/common/library.h"
+#include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/cublaslt/matmul.h"
 #include "cgrt_kernels/cublaslt/op_reference.h"
 
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint64_t kMost = (std::uint64_t{1} << 31) - 1;  // rows and columns
-constexpr std::uint32_t kAlignment = 16;                       // of matrices
-constexpr std::uintptr_t kWorkspaceAlignment = 256;
+constexpr std::uint32_t kAlignment = 16;  // of matrices
 
 absl::Status to_status(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
@@ -33,14 +32,6 @@ absl::Status to_status(cublasStatus_t status, const char* call) {
 
 std::string to_text(const MatmulDesc& desc) {
   return absl::StrCat("matmul of ", desc.m, "x", desc.k, " and ", desc.k, "x", desc.n, " ", to_string(desc.type));
-}
-
-absl::Status check_pointer(const MatmulDesc& desc, const char* name, const void* pointer, std::uintptr_t alignment) {
-  if (pointer == nullptr) return absl::InvalidArgumentError(absl::StrCat(to_text(desc), ": ", name, " is null."));
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  if (address % alignment == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(to_text(desc), ": ", name, " (0x", absl::Hex(address),
-                                                 ") is not aligned to ", alignment, " bytes."));
 }
 
 cudaDataType to_library(DType type) {
@@ -166,10 +157,11 @@ void matmul_on_host(const MatmulDesc& desc, const MatmulArgs& args) {
 }  // namespace
 
 absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc) {
-  if (desc.m == 0 || desc.n == 0 || desc.k == 0 || desc.m > kMost || desc.n > kMost || desc.k > kMost) {
-    return absl::InvalidArgumentError(absl::StrCat(to_text(desc), ": m, n and k must each be from 1 to ", kMost, "."));
+  if (desc.m == 0 || desc.n == 0 || desc.k == 0 || desc.m > kMostCount || desc.n > kMostCount || desc.k > kMostCount) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(to_text(desc), ": m, n and k must each be from 1 to ", kMostCount, "."));
   }
-  if (desc.type != DType::kFloat32 && desc.type != DType::kFloat16 && desc.type != DType::kBFloat16) {
+  if (!is_float(desc.type)) {
     return absl::InvalidArgumentError(absl::StrCat(to_text(desc), ": the type must be float32, float16 or bfloat16."));
   }
   MatmulPlan plan{desc, 0, nullptr, {}};
@@ -182,13 +174,12 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
 
 absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const MatmulArgs& args) {
   const MatmulDesc& desc = plan.desc;
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "d", args.d, kAlignment));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "a", args.a, kAlignment));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "b", args.b, kAlignment));
-  if (has_bias(desc.epilogue)) CGRT_RETURN_IF_ERROR(check_pointer(desc, "bias", args.bias, kAlignment));
-  if (plan.workspace_bytes != 0) {
-    CGRT_RETURN_IF_ERROR(check_pointer(desc, "workspace", args.workspace, kWorkspaceAlignment));
-  }
+  const char* const name = "matmul";
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "d", args.d, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "a", args.a, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "b", args.b, kAlignment));
+  if (has_bias(desc.epilogue)) CGRT_RETURN_IF_ERROR(check_pointer(name, "bias", args.bias, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   if (is_simulated()) return launch_host(target, [desc = plan.desc, args] { matmul_on_host(desc, args); });
   return launch_library(target, [&](CUstream stream) {
     Product product;

@@ -7,29 +7,25 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
+#include "cgrt_kernels/common/plan.h"
 
 namespace cgrt::kernels::internal {
 
 absl::StatusOr<LaunchConfig> map_config(ContextRef context, KernelRef kernel, MapShape shape, std::uint64_t count) {
   if (count == 0) return absl::InvalidArgumentError(absl::StrCat(kernel.name(), ": the count is 0."));
-  constexpr std::uint64_t kMost = (std::uint64_t{1} << 31) - 1;
   CGRT_RETURN_IF_ERROR(preload(kernel, context));
-  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   const auto blocks = [&](int per_thread) { return (count - 1) / static_cast<unsigned>(kMapBlock * per_thread) + 1; };
   const std::uint64_t large = blocks(shape.held);
-  const bool is_straight = large < kMapFewestBlocks * static_cast<std::uint64_t>(sms);
-  const std::uint64_t grid = is_straight ? blocks(shape.pack) : std::min(large, kMost);
+  const bool is_straight = large < kMapFewestBlocks * std::uint64_t{machine.sms};
+  const std::uint64_t grid = is_straight ? blocks(shape.pack) : std::min(large, kMostCount);
   return LaunchConfig{.grid = static_cast<std::uint32_t>(grid), .block = kMapBlock};
 }
 
 absl::Status check_map_pointer(KernelRef kernel, int input, const void* pointer, std::size_t element) {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  if (address != 0 && address % element == 0) return absl::OkStatus();
+  if (is_aligned(pointer, element, Need::kRequired)) return absl::OkStatus();
   const std::string name = input == 0 ? "the output" : absl::StrCat("input ", input);
-  if (address == 0) return absl::InvalidArgumentError(absl::StrCat(kernel.name(), ": ", name, " is null."));
-  return absl::InvalidArgumentError(
-      absl::StrCat(kernel.name(), ": ", name, " (0x", absl::Hex(address), ") is not aligned to ", element, " bytes."));
+  return refuse_pointer(kernel.name(), name.c_str(), pointer, element, "");
 }
 
 }  // namespace cgrt::kernels::internal

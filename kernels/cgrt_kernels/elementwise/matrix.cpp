@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
+#include "cgrt_kernels/common/plan.h"
 
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint64_t kMost = (std::uint64_t{1} << 31) - 1;
 constexpr std::uint64_t kMostInY = 65535;  // blocks of a grid
-
-std::uint32_t ceil_divide(std::uint64_t a, std::uint64_t b) { return static_cast<std::uint32_t>((a - 1) / b + 1); }
 
 // Threads side by side along a row, no more than it has packs, and as many rows as fill the block.
 LaunchConfig shape(const MatrixDesc& desc, MatrixAccess access) {
@@ -27,26 +24,11 @@ LaunchConfig shape(const MatrixDesc& desc, MatrixAccess access) {
       .block = Dim3(across, down)};
 }
 
-absl::Status check_pointer(const MatrixDesc& desc, const char* name, const void* pointer) {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  if (address != 0 && address % size_of(desc.type) == 0) return absl::OkStatus();
-  if (address == 0) return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", name, " is null."));
-  return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", name, " (0x", absl::Hex(address),
-                                                 ") is not aligned to ", size_of(desc.type), " bytes, the size of ",
-                                                 to_string(desc.type), "."));
-}
-
 }  // namespace
 
 absl::StatusOr<MatrixPlan> plan_matrix(ContextRef context, const MatrixDesc& desc) {
-  if (desc.rows == 0 || desc.columns == 0 || desc.rows > kMost || desc.columns > kMost) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", desc.rows, " rows of ", desc.columns,
-                                                   " columns; each must be from 1 to ", kMost, "."));
-  }
-  if (desc.type != DType::kFloat32 && desc.type != DType::kFloat16 && desc.type != DType::kBFloat16) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": there is no kernel for ",
-                                                   to_string(desc.type), ", only for float32, float16 and bfloat16."));
-  }
+  CGRT_RETURN_IF_ERROR(check_matrix(to_string(desc.op), desc.rows, desc.columns));
+  CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   const bool is_packed = desc.columns * size_of(desc.type) % 16 == 0;
   const MatrixAccess access = is_packed ? MatrixAccess::kPack : MatrixAccess::kElement;
   const MatrixKernel kernel = matrix_kernel(desc.op, desc.type, access);
@@ -57,16 +39,15 @@ absl::StatusOr<MatrixPlan> plan_matrix(ContextRef context, const MatrixDesc& des
 
 absl::Status launch_matrix(LaunchTarget target, const MatrixPlan& plan, const MatrixArgs& args) {
   const MatrixDesc& desc = plan.desc;
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "out", args.out));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "a", args.a));
-  if (!is_gated(desc.op)) CGRT_RETURN_IF_ERROR(check_pointer(desc, "b", args.b));
+  const char* const name = to_string(desc.op);
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "a", args.a, desc.type));
+  if (!is_gated(desc.op)) CGRT_RETURN_IF_ERROR(check_array(name, "b", args.b, desc.type));
   if (is_gated(desc.op) && args.out == args.a) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(to_string(desc.op), ": out is a, whose rows are twice as long; it cannot work in place."));
+    return refuse(name, "out is a, whose rows are twice as long; it cannot work in place.");
   }
-  const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
   const bool reads_packs_of_b = !is_gated(desc.op) && !is_per_row(desc.op);
-  const bool is_aligned = (bits(args.out) | bits(args.a) | (reads_packs_of_b ? bits(args.b) : 0)) % 16 == 0;
+  const bool is_aligned = address_bits(args.out, args.a, reads_packs_of_b ? args.b : nullptr) % 16 == 0;
   return launch(target, is_aligned ? plan.config : plan.any_config, is_aligned ? plan.kernel : plan.any_kernel,
                 args.out, args.a, args.b, static_cast<std::uint32_t>(desc.rows),
                 static_cast<std::uint32_t>(desc.columns));

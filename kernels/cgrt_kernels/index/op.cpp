@@ -4,14 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt/device/device.h"
+#include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/index/index.h"
 
 namespace cgrt::kernels {
 namespace {
-
-constexpr std::uint64_t kMost = (std::uint64_t{1} << 31) - 1;
-constexpr std::uint64_t kWorkspaceAlignment = 256;
 
 // An atomic operation per pack against several kernels that sort: where the latter have caught up.
 constexpr std::uint64_t kSortFromColumns = 32;
@@ -20,8 +17,6 @@ constexpr std::uint64_t kSortFromElements = std::uint64_t{4} << 20;
 // Chunks of sorted pairs: long enough that few rows are shared, short enough that each multiprocessor
 // has this many warps' worth of them.
 constexpr std::uint64_t kShortestChunk = 32, kLongestChunk = 128, kChunkWarpsOfSm = 48;
-
-std::uint32_t ceil_divide(std::uint64_t a, std::uint64_t b) { return static_cast<std::uint32_t>((a - 1) / b + 1); }
 
 bool needs_sort(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return false;
@@ -153,11 +148,11 @@ absl::Status launch_sorted(LaunchTarget target, const IndexPlan::Sorted& plan, c
 }
 
 absl::Status check_sizes(const IndexDesc& desc) {
-  const bool fits = desc.rows - 1 < kMost && desc.columns - 1 < kMost && desc.count - 1 < kMost;
-  if (!fits || desc.count > kMost / desc.columns) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", desc.count, " indices into ", desc.rows,
-                                                   " rows of ", desc.columns, " columns; each must be from 1 to ",
-                                                   kMost, ", and so must indices times columns."));
+  const bool fits = desc.rows - 1 < kMostCount && desc.columns - 1 < kMostCount && desc.count - 1 < kMostCount;
+  if (!fits || desc.count > kMostCount / desc.columns) {
+    return refuse(to_string(desc.op), absl::StrCat(desc.count, " indices into ", desc.rows, " rows of ", desc.columns,
+                                                   " columns; each must be from 1 to ", kMostCount,
+                                                   ", and so must indices times columns."));
   }
   constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 32;
   if (desc.op == IndexOp::kScatterAdd && desc.order == SumOrder::kFixed && desc.rows > kMostKeys / desc.columns) {
@@ -167,31 +162,16 @@ absl::Status check_sizes(const IndexDesc& desc) {
   return absl::OkStatus();
 }
 
-absl::Status check_pointer(const IndexDesc& desc, const char* name, const void* pointer, std::size_t alignment,
-                           const char* reason) {
-  if (pointer == nullptr) return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", name, " is null."));
-  if (reinterpret_cast<std::uintptr_t>(pointer) % alignment != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", name, " (0x",
-                                                   absl::Hex(reinterpret_cast<std::uintptr_t>(pointer)),
-                                                   ") is not aligned to ", alignment, " bytes", reason, "."));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_sizes(desc));
-  if (desc.type != DType::kFloat32 && desc.type != DType::kFloat16 && desc.type != DType::kBFloat16) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": there is no kernel for ",
-                                                   to_string(desc.type), ", only for float32, float16 and bfloat16."));
-  }
+  CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   if (desc.index_type != DType::kInt32 && desc.index_type != DType::kInt64) {
     return absl::InvalidArgumentError(
         absl::StrCat(to_string(desc.op), ": indices are int32 or int64, not ", to_string(desc.index_type), "."));
   }
-  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   const IndexRoute route = route_of(desc);
   const IndexRoute unsorted = route != IndexRoute::kSorted ? route : IndexRoute::kAtomic;
   IndexPlan plan{
@@ -201,26 +181,23 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
       {choose(desc, unsorted, 16), choose(desc, unsorted, 8), choose(desc, unsorted, 4), choose(desc, unsorted, 2)},
       std::nullopt};
   if (route == IndexRoute::kSorted) {
-    plan.sorted = make_sorted(desc, static_cast<std::uint32_t>(sms), plan.workspace_bytes);
+    plan.sorted = make_sorted(desc, machine.sms, plan.workspace_bytes);
   }
   return plan;
 }
 
 absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args) {
   const IndexDesc& desc = plan.desc;
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "out", args.out, size_of(desc.type), ", the size of its type"));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "in", args.in, size_of(desc.type), ", the size of its type"));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "index", args.index, size_of(desc.index_type), ", the size of its type"));
-  const std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(args.out) | reinterpret_cast<std::uintptr_t>(args.in);
+  const char* const name = to_string(desc.op);
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "index", args.index, desc.index_type));
+  const std::uintptr_t bits = address_bits(args.out, args.in);
   if (!plan.sorted.has_value()) {
     const IndexPlan::Choice& choice = plan.by_alignment[bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3];
     return launch(target, choice.config, choice.kernel, args.out, args.in, args.index, args.alpha, choice.shape);
   }
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "workspace", args.workspace, kWorkspaceAlignment, ""));
-  if (args.workspace_bytes < plan.workspace_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": the workspace has ", args.workspace_bytes,
-                                                   " bytes, the plan needs ", plan.workspace_bytes, "."));
-  }
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes, args.workspace_bytes));
   return launch_sorted(target, *plan.sorted, args, bits % 16 == 0);
 }
 

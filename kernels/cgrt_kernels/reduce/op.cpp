@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt/device/device.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt/memory/copy.h"
+#include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/reduce/reduce.h"
 
 namespace cgrt::kernels {
@@ -18,19 +18,11 @@ constexpr std::uint32_t kMostThreads = 512;       // of a block
 constexpr std::uint32_t kPacksInFlight = 4;       // of a thread
 constexpr std::uint64_t kMostPacksOfLanes = 256;  // of a row that threads of one warp share
 constexpr std::uint32_t kMostParts = 65535;       // gridDim.y
-constexpr std::uint64_t kMost = (std::uint64_t{1} << 31) - 1;
-
-std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return (a - 1) / b + 1; }
 
 bool is_integer(DType type) { return type == DType::kInt32 || type == DType::kInt64; }
 
-struct Machine {
-  ContextRef context;
-  std::uint64_t sms;
-};
-
 std::uint64_t packs_of(const ReduceDesc& desc, std::uint64_t elements) {
-  return ceil_divide(elements, 16 / size_of(desc.type));
+  return ceil_divide<std::uint64_t>(elements, 16 / size_of(desc.type));
 }
 
 // Blocks of `kernel` that run at once.
@@ -44,10 +36,10 @@ absl::StatusOr<std::uint64_t> one_wave(const Machine& machine, ReduceKernel kern
 std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t results, std::uint64_t loads,
                        std::uint32_t threads) {
   const std::uint64_t most = std::min<std::uint64_t>(wave / results, kMostParts);
-  std::uint64_t parts = ceil_divide(loads, std::uint64_t{threads} * kPacksInFlight);
+  std::uint64_t parts = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight);
   if (parts <= 1 || most <= 1) return 1;
-  const std::uint64_t halves = ceil_divide(loads, std::uint64_t{threads} * kPacksInFlight / 2);
-  parts = std::max(parts, std::min(ceil_divide(machine.sms, results), halves));
+  const std::uint64_t halves = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight / 2);
+  parts = std::max(parts, std::min(ceil_divide<std::uint64_t>(machine.sms, results), halves));
   return static_cast<std::uint32_t>(std::min(parts, most));
 }
 
@@ -56,14 +48,13 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
   const std::uint64_t packs = packs_of(desc, columns);
   ReduceShape shape{.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kLanes)};
   if (desc.over == ReduceOver::kRow && packs <= kMostPacksOfLanes) {
-    shape.lanes = std::min(kWarp, static_cast<std::uint32_t>(std::bit_ceil(ceil_divide(packs, kPacksInFlight))));
-    shape.config = {.grid = static_cast<std::uint32_t>(ceil_divide(rows, kLanesBlock / shape.lanes)),
-                    .block = kLanesBlock};
+    shape.lanes = std::min(kWarp, std::bit_ceil(ceil_divide(packs, kPacksInFlight)));
+    shape.config = {.grid = ceil_divide(rows, kLanesBlock / shape.lanes), .block = kLanesBlock};
     return shape;
   }
   shape.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kBlocks);
   const auto threads = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide(packs, kPacksInFlight)), kWarp, kMostThreads));
+      std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide<std::uint64_t>(packs, kPacksInFlight)), kWarp, kMostThreads));
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, threads));
   shape.parts = parts_of(machine, wave, rows, packs, threads);
   shape.config = {.grid = Dim3(static_cast<std::uint32_t>(rows), shape.parts), .block = threads};
@@ -75,9 +66,9 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
 absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDesc& desc, ReduceRegime regime,
                                          std::uint64_t width) {
   ReduceShape shape{.kernel = reduce_kernel(desc.op, desc.type, regime)};
-  const std::uint64_t across = ceil_divide(desc.columns, width);
+  const std::uint64_t across = ceil_divide<std::uint64_t>(desc.columns, width);
   shape.lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(across), kWarp));
-  const std::uint64_t tiles = ceil_divide(across, shape.lanes);
+  const std::uint64_t tiles = ceil_divide<std::uint64_t>(across, shape.lanes);
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, kMostThreads));
   shape.parts = parts_of(machine, wave, tiles, desc.rows * shape.lanes, kMostThreads);
   shape.config = {.grid = Dim3(static_cast<std::uint32_t>(tiles), shape.parts), .block = kMostThreads};
@@ -97,59 +88,36 @@ std::size_t partials_bytes(const ReduceDesc& desc, const ReduceShape& shape) {
   return results * shape.parts * partial_bytes(desc.op, desc.type);
 }
 
-absl::Status refuse(const ReduceDesc& desc, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", what));
-}
-
 absl::Status check(const ReduceDesc& desc) {
   if (desc.rows == 0 || desc.columns == 0) {
-    return refuse(desc, absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are no elements."));
+    return refuse(to_string(desc.op), absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are no elements."));
   }
   const std::uint64_t most_bytes = std::uint64_t{1} << 63;
   if (desc.rows > most_bytes / size_of(desc.type) / desc.columns) {
-    return refuse(desc, absl::StrCat(desc.rows, " rows of ", desc.columns, " columns of ", to_string(desc.type),
-                                     " are more than 2^63 bytes."));
+    return refuse(to_string(desc.op), absl::StrCat(desc.rows, " rows of ", desc.columns, " columns of ",
+                                                   to_string(desc.type), " are more than 2^63 bytes."));
   }
-  if (desc.over != ReduceOver::kAll && (desc.rows > kMost || desc.columns > kMost)) {
-    return refuse(desc, absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; each must be at most ", kMost,
-                                     " unless all are reduced to one."));
+  if (desc.over != ReduceOver::kAll && (desc.rows > kMostCount || desc.columns > kMostCount)) {
+    return refuse(to_string(desc.op),
+                  absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; each must be at most ", kMostCount,
+                               " unless all are reduced to one."));
   }
   const bool has_integers = desc.op == ReduceOp::kSum || desc.op == ReduceOp::kMin || desc.op == ReduceOp::kMax;
   if (is_integer(desc.type) && !has_integers) {
-    return refuse(desc, absl::StrCat("there is no kernel for ", to_string(desc.type),
-                                     ", only for float32, float16, bfloat16 and float64."));
+    return refuse(to_string(desc.op), absl::StrCat("there is no kernel for ", to_string(desc.type),
+                                                   ", only for float32, float16, bfloat16 and float64."));
   }
   if (desc.op == ReduceOp::kDot && desc.over != ReduceOver::kAll) {
-    return refuse(desc, "it is of whole arrays, not of rows or columns.");
+    return refuse(to_string(desc.op), "it is of whole arrays, not of rows or columns.");
   }
   return absl::OkStatus();
-}
-
-absl::Status check_pointer(const ReduceDesc& desc, const char* name, const void* pointer, std::size_t alignment,
-                           const std::string& why) {
-  if (pointer == nullptr) return refuse(desc, absl::StrCat(name, " is null."));
-  const auto bits = reinterpret_cast<std::uintptr_t>(pointer);
-  if (bits % alignment == 0) return absl::OkStatus();
-  return refuse(desc,
-                absl::StrCat(name, " (0x", absl::Hex(bits), ") is not aligned to ", alignment, " bytes", why, "."));
-}
-
-absl::Status check_element_pointer(const ReduceDesc& desc, const char* name, const void* pointer, DType type) {
-  return check_pointer(desc, name, pointer, size_of(type), absl::StrCat(", the size of ", to_string(type)));
-}
-
-absl::Status check_workspace(const ReducePlan& plan, const void* workspace) {
-  if (plan.workspace_bytes == 0) return absl::OkStatus();
-  return check_pointer(plan.desc, "workspace", workspace, 256, "");
 }
 
 }  // namespace
 
 absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& desc) {
   CGRT_RETURN_IF_ERROR(check(desc));
-  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  const Machine machine{context, static_cast<std::uint64_t>(sms)};
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   if (desc.over != ReduceOver::kColumn) {
     const bool is_all = desc.over == ReduceOver::kAll;
     CGRT_ASSIGN_OR_RETURN(const ReduceShape shape, row_shape(machine, desc, is_all ? 1 : desc.rows,
@@ -168,17 +136,18 @@ absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& des
 
 absl::Status initialize_reduce(LaunchTarget target, const ReducePlan& plan, void* workspace) {
   if (plan.workspace_bytes == 0) return absl::OkStatus();
-  CGRT_RETURN_IF_ERROR(check_workspace(plan, workspace));
+  CGRT_RETURN_IF_ERROR(check_workspace(to_string(plan.desc.op), workspace, plan.workspace_bytes));
   return fill32(target, workspace, 0, counter_bytes(plan.shape, plan.any_shape) / 4);
 }
 
 absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const ReduceArgs& args) {
   const ReduceDesc& desc = plan.desc;
-  CGRT_RETURN_IF_ERROR(check_element_pointer(desc, "out", args.out, result_type(desc.op, desc.type)));
-  CGRT_RETURN_IF_ERROR(check_element_pointer(desc, "in", args.in, desc.type));
-  if (desc.op == ReduceOp::kDot) CGRT_RETURN_IF_ERROR(check_element_pointer(desc, "other", args.other, desc.type));
-  CGRT_RETURN_IF_ERROR(check_workspace(plan, args.workspace));
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(args.in) % 16 == 0;
+  const char* const name = to_string(desc.op);
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, result_type(desc.op, desc.type)));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
+  if (desc.op == ReduceOp::kDot) CGRT_RETURN_IF_ERROR(check_array(name, "other", args.other, desc.type));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
+  const bool is_aligned = address_bits(args.in) % 16 == 0;
   const ReduceShape& shape = is_aligned ? plan.shape : plan.any_shape;
   const bool is_all = desc.over == ReduceOver::kAll;
   const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;

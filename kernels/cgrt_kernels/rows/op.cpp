@@ -2,33 +2,15 @@
 #include <bit>
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt/device/device.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/rows/rows.h"
+#include "cgrt_kernels/rows/share.h"
 
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kMostThreads = 512;  // of a block: see __launch_bounds__ in op.cu
-constexpr std::uint32_t kMostBlocks = 8;     // of a cluster, everywhere
-constexpr std::uint64_t kMost = (std::uint64_t{1} << 31) - 1;
-
-struct Shape {
-  RowRegime regime = RowRegime::kAny;
-  LaunchConfig config;
-};
-
-struct Machine {
-  ContextRef context;
-  DeviceRef device;
-  std::uint32_t sms;
-  bool has_clusters;
-};
-
-std::uint32_t ceil_divide(std::uint64_t a, std::uint64_t b) { return static_cast<std::uint32_t>((a - 1) / b + 1); }
+using Shape = RowShape<RowRegime>;
 
 bool is_norm(RowOp op) { return op == RowOp::kLayerNorm || op == RowOp::kRmsNorm; }
 
@@ -37,29 +19,10 @@ Shape any_shape(const RowsDesc& desc) {
   return {RowRegime::kAny, {.grid = rows, .block = std::min(kMostThreads, ceil_divide(desc.columns, kWarp) * kWarp)}};
 }
 
-// Blocks of at most `most` threads that share a row of which each thread keeps `per_thread` elements;
-// false when that takes more than a cluster can have.
-bool share_among_blocks(const Machine& machine, const RowsDesc& desc, RowRegime regime, std::uint32_t per_thread,
-                        std::uint32_t most, Shape& shape) {
-  const std::uint32_t threads = ceil_divide(desc.columns, per_thread);
-  const std::uint32_t blocks = std::bit_ceil(ceil_divide(threads, most));
-  if (blocks > (machine.has_clusters ? kMostBlocks : 1) || desc.rows * blocks > kMost) return false;
-  shape.regime = regime;
-  shape.config = {.grid = static_cast<std::uint32_t>(desc.rows) * blocks,
-                  .block = ceil_divide(ceil_divide(threads, blocks), kWarp) * kWarp};
-  shape.config.attributes.cluster = blocks;
-  return true;
-}
-
 Shape warp_shape(const RowsDesc& desc) {
-  constexpr std::uint32_t kWarps = 4;  // of a block
-  Shape shape;
-  shape.regime = desc.columns <= 8 * kWarp    ? RowRegime::kWarp8
-                 : desc.columns <= 16 * kWarp ? RowRegime::kWarp16
-                                              : RowRegime::kWarp32;
-  shape.config.block = kWarps * kWarp;
-  shape.config.grid = ceil_divide(desc.rows, kWarps);
-  return shape;
+  return share_among_warps(desc.rows, desc.columns <= 8 * kWarp    ? RowRegime::kWarp8
+                                      : desc.columns <= 16 * kWarp ? RowRegime::kWarp16
+                                                                   : RowRegime::kWarp32);
 }
 
 // Blocks that stay, each with its share of a row and of the rows after it in shared memory.
@@ -77,7 +40,7 @@ absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc)
   config.attributes.cluster = blocks;
   config.shared_bytes = held + std::min((kLanding - held) / share, static_cast<std::uint32_t>(kMostStages)) * share;
   const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
-  CGRT_RETURN_IF_ERROR(set_max_shared_bytes(kernel, machine.device, config.shared_bytes));
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   std::uint32_t at_once = machine.sms;
   if (blocks > 1) {
     CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
@@ -95,7 +58,7 @@ absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc)
   const std::uint64_t bytes = desc.columns * size_of(desc.type);
   const bool is_long = bytes >= 64 * 1024, has_many = desc.rows > machine.sms;
   const auto share = [&](RowRegime regime, std::uint32_t per_thread, std::uint32_t most, Shape& shape) {
-    return share_among_blocks(machine, desc, regime, per_thread, most, shape);
+    return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread, most, shape);
   };
   Shape shape;
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
@@ -113,36 +76,17 @@ absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc)
 
 Shape element_shape(const Machine& machine, const RowsDesc& desc) {
   Shape shape;
-  return share_among_blocks(machine, desc, RowRegime::kElements16, 16, kMostThreads, shape) ? shape : any_shape(desc);
-}
-
-absl::Status check_pointer(const RowsDesc& desc, const char* name, const void* pointer, bool may_be_null) {
-  if (pointer == nullptr && !may_be_null) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", name, " is null."));
-  }
-  if (reinterpret_cast<std::uintptr_t>(pointer) % size_of(desc.type) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(to_string(desc.op), ": ", name, " (0x", absl::Hex(reinterpret_cast<std::uintptr_t>(pointer)),
-                     ") is not aligned to ", size_of(desc.type), " bytes, the size of ", to_string(desc.type), "."));
-  }
-  return absl::OkStatus();
+  const bool fits =
+      share_among_blocks(machine, desc.rows, desc.columns, RowRegime::kElements16, 16, kMostThreads, shape);
+  return fits ? shape : any_shape(desc);
 }
 
 }  // namespace
 
 absl::StatusOr<RowsPlan> plan_rows(ContextRef context, const RowsDesc& desc) {
-  if (desc.rows == 0 || desc.columns == 0 || desc.rows > kMost || desc.columns > kMost) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", desc.rows, " rows of ", desc.columns,
-                                                   " columns; each must be from 1 to ", kMost, "."));
-  }
-  if (desc.type != DType::kFloat32 && desc.type != DType::kFloat16 && desc.type != DType::kBFloat16) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": there is no kernel for ",
-                                                   to_string(desc.type), ", only for float32, float16 and bfloat16."));
-  }
-  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
-  const Machine machine{context, device, static_cast<std::uint32_t>(sms), has_clusters != 0};
+  CGRT_RETURN_IF_ERROR(check_matrix(to_string(desc.op), desc.rows, desc.columns));
+  CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   const Shape any = element_shape(machine, desc);
   Shape shape = any;
   if (desc.columns * size_of(desc.type) % 16 == 0) {
@@ -153,12 +97,12 @@ absl::StatusOr<RowsPlan> plan_rows(ContextRef context, const RowsDesc& desc) {
 }
 
 absl::Status launch_rows(LaunchTarget target, const RowsPlan& plan, const RowsArgs& args) {
-  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "out", args.out, false));
-  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "in", args.in, false));
-  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "weight", args.weight, true));
-  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "bias", args.bias, true));
-  const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
-  const bool is_aligned = (bits(args.out) | bits(args.in) | bits(args.weight) | bits(args.bias)) % 16 == 0;
+  const char* const name = to_string(plan.desc.op);
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, plan.desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, plan.desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "weight", args.weight, plan.desc.type, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_array(name, "bias", args.bias, plan.desc.type, Need::kOptional));
+  const bool is_aligned = address_bits(args.out, args.in, args.weight, args.bias) % 16 == 0;
   return launch(target, is_aligned ? plan.config : plan.any_config, is_aligned ? plan.kernel : plan.any_kernel,
                 args.out, args.in, args.weight, args.bias, plan.desc.epsilon,
                 static_cast<std::uint32_t>(plan.desc.rows), static_cast<std::uint32_t>(plan.desc.columns));

@@ -20,16 +20,6 @@ template <RowOp kOp, class T, int kFloats, int kSize>
 constexpr int kLeastBlocks = kSize == 1 ? (kElementsFit&& kOp != RowOp::kLayerNorm ? 2 : 1)
                                         : (kOp == RowOp::kLayerNorm && kFloats * sizeof(T) == 128 ? 1 : 2);
 
-// The weights at `weight`; ones when there are none.
-template <class Part>
-__device__ __forceinline__ void load_weights(Part& weights, const void* weight, const typename Part::Where& place) {
-  if (weight != nullptr) {
-    weights.load(static_cast<const typename Part::Pack*>(weight), place);
-  } else {
-    weights.fill(1);
-  }
-}
-
 // Each group of threads takes a row, read once: kFloats of it are in the registers of each
 // thread. 16-bit weights are asked for together with the row where there are registers for both.
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>

@@ -222,6 +222,16 @@ struct RowPart {
   }
 };
 
+// The weights at `weight`; ones when there are none.
+template <class Part>
+__device__ __forceinline__ void load_weights(Part& weights, const void* weight, const typename Part::Where& place) {
+  if (weight != nullptr) {
+    weights.load(static_cast<const typename Part::Pack*>(weight), place);
+  } else {
+    weights.fill(1);
+  }
+}
+
 // What write_row needs to know about the whole row.
 struct RowFacts {
   float shift, scale;

@@ -42,12 +42,7 @@ class RowWeights {
   using Pack = typename Part::Pack;
   __device__ __forceinline__ RowWeights(const void* weight, const typename Part::Where& place)
       : from_(static_cast<const Pack*>(weight)) {
-    if constexpr (!kHeld) return;
-    if (from_ != nullptr) {
-      held_.load(from_, place);
-    } else {
-      held_.fill(1);
-    }
+    if constexpr (kHeld) load_weights(held_, weight, place);
   }
   __device__ __forceinline__ void get(int pack, const typename Part::Where& place,
                                       float (&values)[Part::kElements]) const {

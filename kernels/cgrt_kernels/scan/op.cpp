@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/memory/copy.h"
+#include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/scan/scan.h"
 
 namespace cgrt::kernels {
@@ -12,33 +13,30 @@ namespace {
 constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kWarpsOfBlock = 4;  // where each has a row of its own
 constexpr std::uint32_t kFewThreads = 128;  // of a block, where tiles are few
-constexpr std::uint64_t kMost = (std::uint64_t{1} << 31) - 1;
 constexpr std::uint64_t kMostTiles = std::uint64_t{kScanRadix} * kScanRadix * kScanRadix;
-constexpr std::uintptr_t kAlignment = 256;  // of a workspace
-
-std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return (a - 1) / b + 1; }
 
 // For rows of `columns` elements, what they lack at their first pack of 16 bytes included.
 absl::StatusOr<ScanShape> shape_of(const ScanDesc& desc, std::uint64_t columns, std::uint32_t sms) {
   const std::uint64_t per_thread = kScanThreadBytes / size_of(desc.type);
   const auto rows = static_cast<std::uint32_t>(desc.rows);
   if (columns <= kWarp * per_thread) {
-    return ScanShape{
-        scan_kernel(desc.type, ScanRegime::kWarp),
-        {.grid = static_cast<std::uint32_t>(ceil_divide(rows, kWarpsOfBlock)), .block = kWarpsOfBlock * kWarp},
-        1};
+    return ScanShape{scan_kernel(desc.type, ScanRegime::kWarp),
+                     {.grid = ceil_divide(rows, kWarpsOfBlock), .block = kWarpsOfBlock * kWarp},
+                     1};
   }
   if (columns <= kScanMostThreads * per_thread) {
-    const auto warps = static_cast<std::uint32_t>(ceil_divide(columns, kWarp * per_thread));
+    const std::uint32_t warps = ceil_divide(columns, kWarp * per_thread);
     return ScanShape{scan_kernel(desc.type, ScanRegime::kBlock), {.grid = rows, .block = warps * kWarp}, 1};
   }
-  const auto tiles_of = [&](std::uint32_t threads) { return ceil_divide(columns, threads * per_thread); };
+  const auto tiles_of = [&](std::uint32_t threads) {
+    return ceil_divide<std::uint64_t>(columns, threads * per_thread);
+  };
   const std::uint32_t threads = desc.rows * tiles_of(kScanTileThreads) < sms ? kFewThreads : kScanTileThreads;
   const std::uint64_t tiles = tiles_of(threads);
-  if (tiles > kMostTiles || desc.rows * tiles > kMost) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(to_string(desc.kind), ": ", desc.rows, " rows of ", desc.columns, " ", to_string(desc.type),
-                     " are ", tiles, " tiles a row; the limits are ", kMostTiles, ", and ", kMost, " in all."));
+  if (tiles > kMostTiles || desc.rows * tiles > kMostCount) {
+    return refuse(to_string(desc.kind),
+                  absl::StrCat(desc.rows, " rows of ", desc.columns, " ", to_string(desc.type), " are ", tiles,
+                               " tiles a row; the limits are ", kMostTiles, ", and ", kMostCount, " in all."));
   }
   return ScanShape{scan_kernel(desc.type, ScanRegime::kTiles),
                    {.grid = static_cast<std::uint32_t>(desc.rows * tiles), .block = threads},
@@ -52,46 +50,37 @@ std::size_t workspace_of(const ScanDesc& desc, const ScanShape& shape) {
   return kScanHeaderBytes + desc.rows * (shape.tiles + groups + groups_of_groups) * bytes_of_sum;
 }
 
-absl::Status check_pointer(const ScanDesc& desc, const char* name, const void* pointer, std::uintptr_t alignment) {
-  if (pointer == nullptr)
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.kind), ": ", name, " is null."));
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  if (address % alignment == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(to_string(desc.kind), ": ", name, " (0x", absl::Hex(address),
-                                                 ") is not aligned to ", alignment, " bytes."));
-}
-
 }  // namespace
 
 absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc) {
   // So many columns, and a pack more, have a size in bytes that fits 64 bits.
   constexpr std::uint64_t kMostColumns = std::uint64_t{1} << 48;
-  if (desc.rows == 0 || desc.columns == 0 || desc.rows > kMost || desc.columns > kMostColumns) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.kind), ": ", desc.rows, " rows of ", desc.columns,
-                                                   " columns; rows must be from 1 to ", kMost, ", columns from 1 to ",
-                                                   kMostColumns, "."));
+  if (desc.rows == 0 || desc.columns == 0 || desc.rows > kMostCount || desc.columns > kMostColumns) {
+    return refuse(to_string(desc.kind),
+                  absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; rows must be from 1 to ", kMostCount,
+                               ", columns from 1 to ", kMostColumns, "."));
   }
-  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   const std::uint64_t pack = 16 / size_of(desc.type);
-  CGRT_ASSIGN_OR_RETURN(const ScanShape aligned, shape_of(desc, desc.columns, static_cast<std::uint32_t>(sms)));
-  CGRT_ASSIGN_OR_RETURN(const ScanShape any, shape_of(desc, desc.columns + pack - 1, static_cast<std::uint32_t>(sms)));
+  CGRT_ASSIGN_OR_RETURN(const ScanShape aligned, shape_of(desc, desc.columns, machine.sms));
+  CGRT_ASSIGN_OR_RETURN(const ScanShape any, shape_of(desc, desc.columns + pack - 1, machine.sms));
   return ScanPlan{desc, aligned, any, std::max(workspace_of(desc, aligned), workspace_of(desc, any))};
 }
 
 absl::Status initialize_scan(LaunchTarget target, const ScanPlan& plan, void* workspace) {
   if (plan.workspace_bytes == 0) return absl::OkStatus();
-  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "workspace", workspace, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_workspace(to_string(plan.desc.kind), workspace, plan.workspace_bytes));
   return fill8(target, workspace, 0, plan.workspace_bytes);
 }
 
 absl::Status launch_scan(LaunchTarget target, const ScanPlan& plan, const ScanArgs& args) {
   const ScanDesc& desc = plan.desc;
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "out", args.out, size_of(desc.type)));
-  CGRT_RETURN_IF_ERROR(check_pointer(desc, "in", args.in, size_of(desc.type)));
-  if (plan.workspace_bytes != 0) CGRT_RETURN_IF_ERROR(check_pointer(desc, "workspace", args.workspace, kAlignment));
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(args.in) % 16 == 0 &&
-                          (desc.rows == 1 || desc.columns * size_of(desc.type) % 16 == 0);
+  const char* const name = to_string(desc.kind);
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
+  const bool is_aligned =
+      address_bits(args.in) % 16 == 0 && (desc.rows == 1 || desc.columns * size_of(desc.type) % 16 == 0);
   const ScanShape& shape = is_aligned ? plan.aligned : plan.any;
   return launch(target, shape.config, shape.kernel, args.out, args.in, desc.columns,
                 static_cast<std::uint32_t>(desc.rows), shape.tiles, desc.kind == ScanKind::kExclusive, args.workspace);

@@ -4,15 +4,13 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/device/device.h"
+#include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/upsample/upsample.h"
 
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint64_t kMostElements = (std::uint64_t{1} << 31) - 1;
 constexpr std::uint64_t kMostPositions = std::uint64_t{1} << 24;  // those a float can count
-
-std::uint32_t ceil_divide(std::uint32_t a, std::uint32_t b) { return (a - 1) / b + 1; }
 
 UpsampleAxis make_axis(std::uint64_t size, std::uint64_t out_size, double factor) {
   UpsampleAxis axis;
@@ -113,12 +111,12 @@ absl::Status check_sizes(const UpsampleDesc& desc) {
   for (const auto& [height, width] : images) {
     std::uint64_t elements = 1;
     for (const std::uint64_t size : {desc.batch, desc.channels, height, width}) {
-      elements = size == 0 || elements > kMostElements / size ? 0 : elements * size;
+      elements = size == 0 || elements > kMostCount / size ? 0 : elements * size;
     }
     if (elements != 0 && height <= kMostPositions && width <= kMostPositions) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         to_string(desc.op), ": ", desc.batch, " images of ", desc.channels, " x ", height, " x ", width,
-        "; there must be from 1 to ", kMostElements, " elements, of at most ", kMostPositions, " rows and columns."));
+        "; there must be from 1 to ", kMostCount, " elements, of at most ", kMostPositions, " rows and columns."));
   }
   const auto is_usable = [](double factor, std::uint64_t size, std::uint64_t out_size) {
     constexpr double kMost = 1u << 31;  // positions as 32-bit numbers
@@ -133,24 +131,11 @@ absl::Status check_sizes(const UpsampleDesc& desc) {
                                                  desc.factor_width, ") must be about the ratios of the sizes, or 0."));
 }
 
-absl::Status check_pointer(const UpsampleDesc& desc, const char* name, const void* pointer) {
-  if (pointer == nullptr) return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", name, " is null."));
-  if (reinterpret_cast<std::uintptr_t>(pointer) % size_of(desc.type) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(to_string(desc.op), ": ", name, " (0x", absl::Hex(reinterpret_cast<std::uintptr_t>(pointer)),
-                     ") is not aligned to ", size_of(desc.type), " bytes, the size of ", to_string(desc.type), "."));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<UpsamplePlan> plan_upsample(ContextRef context, const UpsampleDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_sizes(desc));
-  if (desc.type != DType::kFloat32 && desc.type != DType::kFloat16 && desc.type != DType::kBFloat16) {
-    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": there is no kernel for ",
-                                                   to_string(desc.type), ", only for float32, float16 and bfloat16."));
-  }
+  CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   CGRT_ASSIGN_OR_RETURN(const int threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
@@ -168,9 +153,9 @@ absl::StatusOr<UpsamplePlan> plan_upsample(ContextRef context, const UpsampleDes
 }
 
 absl::Status launch_upsample(LaunchTarget target, const UpsamplePlan& plan, const UpsampleArgs& args) {
-  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "out", args.out));
-  CGRT_RETURN_IF_ERROR(check_pointer(plan.desc, "in", args.in));
-  const std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(args.out) | reinterpret_cast<std::uintptr_t>(args.in);
+  CGRT_RETURN_IF_ERROR(check_array(to_string(plan.desc.op), "out", args.out, plan.desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(to_string(plan.desc.op), "in", args.in, plan.desc.type));
+  const std::uintptr_t bits = address_bits(args.out, args.in);
   const int index = bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3;
   const UpsamplePlan::Choice& choice = plan.by_alignment[index];
   return launch(target, choice.config, choice.kernel, args.out, args.in, choice.shape);

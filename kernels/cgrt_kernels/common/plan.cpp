@@ -1,0 +1,73 @@
+#include "cgrt_kernels/common/plan.h"
+
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/launch/occupancy.h"
+
+namespace cgrt::kernels {
+
+absl::StatusOr<Machine> machine_of(ContextRef context) {
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
+  return Machine{context, device, static_cast<std::uint32_t>(sms), has_clusters != 0};
+}
+
+absl::Status allow_shared_bytes(KernelRef kernel, const Machine& machine, std::uint32_t bytes) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  CGRT_ASSIGN_OR_RETURN(const CUdevice device, machine.device.get());
+  CUkernel handle = nullptr;
+  int limit = 0;
+  if (driver::resolve(*kernel.identity(), &handle) == CUDA_SUCCESS &&
+      driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, handle, device) ==
+          CUDA_SUCCESS &&
+      static_cast<std::int64_t>(limit) >= bytes) {
+    return absl::OkStatus();
+  }
+  return set_max_shared_bytes(kernel, machine.device, bytes);
+}
+
+absl::Status refuse(OperationName name, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(name.first, name.second, ": ", why));
+}
+
+absl::Status check_matrix(OperationName name, std::uint64_t rows, std::uint64_t columns) {
+  if (rows != 0 && columns != 0 && rows <= kMostCount && columns <= kMostCount) return absl::OkStatus();
+  return refuse(name, absl::StrCat(rows, " rows of ", columns, " columns; each must be from 1 to ", kMostCount, "."));
+}
+
+absl::Status check_float(OperationName name, DType type) {
+  if (is_float(type)) return absl::OkStatus();
+  return refuse(name,
+                absl::StrCat("there is no kernel for ", to_string(type), ", only for float32, float16 and bfloat16."));
+}
+
+absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed) {
+  if (needed == 0) return absl::OkStatus();
+  if (workspace == nullptr) {
+    return refuse(name, absl::StrCat("workspace is null; the plan needs ", needed, " bytes."));
+  }
+  return check_pointer(name, "workspace", workspace, kWorkspaceAlignment);
+}
+
+absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed, std::size_t given) {
+  CGRT_RETURN_IF_ERROR(check_workspace(name, workspace, needed));
+  if (given >= needed) return absl::OkStatus();
+  return refuse(name, absl::StrCat("the workspace has ", given, " bytes; the plan needs ", needed, "."));
+}
+
+namespace internal {
+
+absl::Status refuse_pointer(OperationName name, const char* argument, const void* pointer, std::size_t alignment,
+                            const char* element) {
+  if (pointer == nullptr) return refuse(name, absl::StrCat(argument, " is null."));
+  return refuse(name, absl::StrCat(argument, " (0x", absl::Hex(address_bits(pointer)), ") is not aligned to ",
+                                   alignment, " bytes", *element != '\0' ? ", the size of " : "", element, "."));
+}
+
+}  // namespace internal
+}  // namespace cgrt::kernels

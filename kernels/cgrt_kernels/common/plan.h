@@ -1,0 +1,88 @@
+// What plans and launches of the families share: the machine, arithmetic of addresses, and what is refused in
+// the same words. For their .cpp files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "cgrt/device/context.h"
+#include "cgrt/device/device.h"
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/dtype.h"
+
+namespace cgrt::kernels {
+
+inline constexpr std::uint64_t kMostCount = (std::uint64_t{1} << 31) - 1;  // rows, columns, blocks of a grid
+inline constexpr std::size_t kWorkspaceAlignment = 256;
+
+struct Machine {
+  ContextRef context;
+  DeviceRef device;
+  std::uint32_t sms;
+  bool has_clusters;
+};
+absl::StatusOr<Machine> machine_of(ContextRef context);
+
+// Allows launches of `kernel` so much dynamic shared memory, and never less than before: the limit is the kernel's,
+// which other plans may have, too.
+absl::Status allow_shared_bytes(KernelRef kernel, const Machine& machine, std::uint32_t bytes);
+
+template <class Result = std::uint32_t>
+constexpr Result ceil_divide(std::uint64_t a, std::uint64_t b) {
+  return static_cast<Result>(a / b + (a % b != 0 ? 1 : 0));
+}
+
+// A multiple of 16, say, when all of them are.
+template <class... Elements>
+std::uintptr_t address_bits(const Elements*... addresses) {
+  return (reinterpret_cast<std::uintptr_t>(addresses) | ...);
+}
+
+// As messages name an operation, in parts that are put together only when something is refused.
+struct OperationName {
+  OperationName(const char* first_, const char* second_ = "") : first(first_), second(second_) {}
+  const char *first, *second;
+};
+
+// kInvalidArgument: "NAME: WHY".
+absl::Status refuse(OperationName name, absl::string_view why);
+
+absl::Status check_matrix(OperationName name, std::uint64_t rows, std::uint64_t columns);  // 1 to kMostCount each
+constexpr bool is_float(DType type) {
+  return type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kBFloat16;
+}
+absl::Status check_float(OperationName name, DType type);
+
+enum class Need { kRequired, kOptional };  // an optional address may be null
+
+namespace internal {
+
+absl::Status refuse_pointer(OperationName name, const char* argument, const void* pointer, std::size_t alignment,
+                            const char* element);
+inline bool is_aligned(const void* pointer, std::size_t alignment, Need need) {
+  return pointer != nullptr ? address_bits(pointer) % alignment == 0 : need == Need::kOptional;
+}
+
+}  // namespace internal
+
+inline absl::Status check_pointer(OperationName name, const char* argument, const void* pointer, std::size_t alignment,
+                                  Need need = Need::kRequired) {
+  if (internal::is_aligned(pointer, alignment, need)) return absl::OkStatus();
+  return internal::refuse_pointer(name, argument, pointer, alignment, "");
+}
+
+// Aligned to the size of its elements.
+inline absl::Status check_array(OperationName name, const char* argument, const void* pointer, DType type,
+                                Need need = Need::kRequired) {
+  if (internal::is_aligned(pointer, size_of(type), need)) return absl::OkStatus();
+  return internal::refuse_pointer(name, argument, pointer, size_of(type), to_string(type));
+}
+
+// `needed` by the plan, 0: any will do; and what the caller says to have, where it says so.
+absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed);
+absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed, std::size_t given);
+
+}  // namespace cgrt::kernels
