@@ -40,9 +40,8 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4
   }
   x.stay_packed();
   const RowFacts facts = reduce_row<kOp>(group, x, place, epsilon, columns);
-  write_row<kOp>(facts, x, static_cast<Part*>(nullptr), static_cast<const Pack*>(weight),
+  write_row<kOp>(facts, x, static_cast<Part*>(nullptr), static_cast<Part*>(nullptr), static_cast<const Pack*>(weight),
                  static_cast<const Pack*>(bias), static_cast<Pack*>(out) + first, place);
-  if constexpr (!Group::kIsWarp) group.leave();
 }
 
 // A block per row, element by element: rows of any length at any address. Each thread reads of the sum only
@@ -65,7 +64,7 @@ __global__ void __launch_bounds__(512)
     total += to_float(x[i]);
   }
   const float shift = kOp == RowOp::kLayerNorm ? -group.reduce(total) * share : 0;
-  group.turn ^= 1;
+  ++group.turn;
   for (std::uint32_t i = threadIdx.x; i < columns; i += blockDim.x) {
     const float value = to_float(x[i]) + shift;
     squares += value * value;

@@ -90,7 +90,6 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : 2)
     for (float& value : values[p]) value *= factor;
     pack_into(out[place.of(p)], values[p]);
   }
-  if constexpr (!Group::kIsWarp) group.leave();
 }
 
 // A block per row, element by element: rows of any length at any address.

@@ -25,20 +25,20 @@ Shape warp_shape(const RowsDesc& desc) {
                                                                    : RowRegime::kWarp32);
 }
 
+constexpr std::uint32_t kMostShare = kStreamWarps * kWarp * kStreamPacks * 16;  // bytes of a block that streams
+
 // Blocks that stay, each with its share of a row and of the rows after it in shared memory.
 absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc) {
   constexpr std::uint32_t kLanding = 223 * 1024;  // bytes of a multiprocessor's shared memory for rows
-  constexpr std::uint32_t kMostShare = kStreamWarps * kWarp * kStreamPacks * 16;
   const std::uint64_t bytes = desc.columns * size_of(desc.type);
   const std::uint32_t blocks = std::bit_ceil(ceil_divide(bytes, kMostShare));
   const std::uint32_t packs = ceil_divide(bytes / 16, blocks), share = packs * 16;
-  const std::uint32_t held = desc.op == RowOp::kLayerNorm ? share : 0;  // the bias
   Shape shape;
   shape.regime = RowRegime::kStream;
   LaunchConfig& config = shape.config;
   config.block = ceil_divide(ceil_divide(packs, kStreamPacks), kWarp) * kWarp;
   config.attributes.cluster = blocks;
-  config.shared_bytes = held + std::min((kLanding - held) / share, static_cast<std::uint32_t>(kMostStages)) * share;
+  config.shared_bytes = std::min(kLanding / share, static_cast<std::uint32_t>(kMostStages)) * share;
   const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   std::uint32_t at_once = machine.sms;
@@ -56,17 +56,16 @@ absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc)
   if (desc.columns <= 32 * kWarp) return warp_shape(desc);
   const bool is_half = size_of(desc.type) == 2, is_layer_norm = desc.op == RowOp::kLayerNorm;
   const std::uint64_t bytes = desc.columns * size_of(desc.type);
-  const bool is_long = bytes >= 64 * 1024, has_many = desc.rows > machine.sms;
+  constexpr std::uint64_t kKept = 64 * 1024;  // bytes that one block keeps in registers
+  const bool is_long = bytes >= kKept, has_many = desc.rows > machine.sms;
   const auto share = [&](RowRegime regime, std::uint32_t per_thread, std::uint32_t most, Shape& shape) {
     return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread, most, shape);
   };
   Shape shape;
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
   if (!has_many && share(RowRegime::kBlock8, 8, kMostThreads, shape)) return shape;
-  const bool gains_from_streams = is_layer_norm || (desc.op == RowOp::kRmsNorm && !is_half);
-  if (has_many && is_long && bytes <= 128 * 1024 && gains_from_streams && machine.has_clusters) {
-    return stream_shape(machine, desc);
-  }
+  const bool is_streamed = bytes > kKept || (is_long && has_many && is_layer_norm);
+  if (is_streamed && bytes <= kMostBlocks * kMostShare && machine.has_clusters) return stream_shape(machine, desc);
   if (!is_half && is_layer_norm && !is_long && share(RowRegime::kBlock16, 16, kMostThreads, shape)) return shape;
   // Its threads have more than 64 registers: small blocks waste less of a multiprocessor.
   if (is_half && is_layer_norm && is_long && share(RowRegime::kBlock64, 64, kMostThreads / 2, shape)) return shape;

@@ -21,14 +21,15 @@ constexpr int kLeastBlocks = kSize == 1 ? (kElementsFit&& kOp != RowOp::kLayerNo
                                         : (kOp == RowOp::kLayerNorm && kFloats * sizeof(T) == 128 ? 1 : 2);
 
 // Each group of threads takes a row, read once: kFloats of it are in the registers of each
-// thread. 16-bit weights are asked for together with the row where there are registers for both.
+// thread. 16-bit weights are asked for together with the row where that was shorter.
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
 __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, T, kFloats, kSize>)
     rows_in_registers(void* out, const void* in, const void* weight, const void* bias, float epsilon,
                       std::uint32_t rows, std::uint32_t columns) {
   using Part = RowPart<T, kFloats / kSize, kSize>;
   using Pack = typename Part::Pack;
-  constexpr bool kHeld = Part::kIsHalves && !kIsSoftmax<kOp> && kFloats <= 32;
+  constexpr bool kHeld =
+      Part::kIsHalves && !kIsSoftmax<kOp> && kFloats <= (kOp == RowOp::kLayerNorm && !Group::kIsWarp ? 16 : 32);
   Group group;
   const typename Part::Where place(group.thread(), columns / kSize);
   wait_for_predecessors();
@@ -40,14 +41,13 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLea
   if constexpr (kHeld) load_weights(weights, weight, place);
   x.load(static_cast<const Pack*>(in) + first, place);
   const RowFacts facts = reduce_row<kOp>(group, x, place, epsilon, columns);
-  write_row<kOp>(facts, x, kHeld ? &weights : nullptr, static_cast<const Pack*>(weight), static_cast<const Pack*>(bias),
-                 static_cast<Pack*>(out) + first, place);
-  if constexpr (!Group::kIsWarp) group.leave();
+  write_row<kOp>(facts, x, kHeld ? &weights : nullptr, static_cast<Part*>(nullptr), static_cast<const Pack*>(weight),
+                 static_cast<const Pack*>(bias), static_cast<Pack*>(out) + first, place);
 }
 
 // A block, or a cluster of blocks, takes a row at a time. Each block's share of the next rows is on its
 // way into shared memory meanwhile, by bulk copies, so that memory is busy while threads wait for each
-// other; weights stay in registers and the bias in shared memory.
+// other; weights and bias stay in registers.
 template <RowOp kOp, class T>
 __global__ void __launch_bounds__(32 * kStreamWarps)
     rows_streamed(void* out, const void* in, const void* weight, const void* bias, float epsilon, std::uint32_t rows,
@@ -55,15 +55,16 @@ __global__ void __launch_bounds__(32 * kStreamWarps)
 #if __CUDA_ARCH__ >= 900
   using Part = RowPart<T, kStreamPacks, kPackSize<T>>;
   using Pack = typename Part::Pack;
-  extern __shared__ __align__(128) unsigned char shared[];
+  // There are registers for the powers of 16-bit elements.
+  using Row = std::conditional_t<kOp == RowOp::kSoftmax && Part::kIsHalves, RowPart<Floats8, kStreamPacks, 8>, Part>;
+  extern __shared__ __align__(128) unsigned char landing_bytes[];
   __shared__ BulkBarrier landed[kMostStages];
   BlocksPerRow<kStreamWarps> group;
   const std::uint32_t packs = columns / kPackSize<T>, share = (packs + group.blocks() - 1) / group.blocks();
   const std::uint32_t begin = group.block() * share, count = min(share, packs - begin);
   const typename Part::Where place(threadIdx.x, count);
-  auto* const held_bias = reinterpret_cast<Pack*>(shared);
-  Pack* const landing = held_bias + (kOp == RowOp::kLayerNorm ? share : 0);
-  const std::uint32_t stages = dynamic_shared_bytes() / (share * 16) - (kOp == RowOp::kLayerNorm ? 1 : 0);
+  auto* const landing = reinterpret_cast<Pack*>(landing_bytes);
+  const std::uint32_t stages = dynamic_shared_bytes() / (share * 16);
   const auto fetch = [&](std::uint32_t s, std::uint64_t row) {
     landed[s].expect_bulk(landing + s * share, static_cast<const Pack*>(in) + row * packs + begin, count * 16);
   };
@@ -78,32 +79,25 @@ __global__ void __launch_bounds__(32 * kStreamWarps)
     std::uint64_t row = group.row();
     for (std::uint32_t s = 0; s < stages && row < rows; ++s, row += group.rows()) fetch(s, row);
   }
-  Part weights;
-  if constexpr (!kIsSoftmax<kOp>) {
-    load_weights(weights, weight != nullptr ? static_cast<const Pack*>(weight) + begin : nullptr, place);
-  }
-  if (kOp == RowOp::kLayerNorm) {  // each thread reads back what it has written itself
-    for (int p = 0; p < kStreamPacks; ++p) {
-      if (!place.has(p)) continue;
-      held_bias[place.of(p)] = bias != nullptr ? static_cast<const Pack*>(bias)[begin + place.of(p)] : Pack{};
-    }
-  }
+  Part weights, biases;
+  const auto mine = [&](const void* all) { return all != nullptr ? static_cast<const Pack*>(all) + begin : nullptr; };
+  if constexpr (!kIsSoftmax<kOp>) load_weights(weights, mine(weight), place);
+  if constexpr (kOp == RowOp::kLayerNorm) load_weights(biases, mine(bias), place, 0);
 
   std::uint32_t s = 0, phase = 0;
-  for (std::uint64_t row = group.row(); row < rows; row += group.rows(), group.turn ^= 1) {
+  for (std::uint64_t row = group.row(); row < rows; row += group.rows(), ++group.turn) {
     landed[s].wait(phase);
-    Part x;
+    Row x;
     x.load(landing + s * share, place);
     const RowFacts facts = reduce_row<kOp>(group, x, place, epsilon, columns);
     // All have read the stage before any knew the sum: it is free for the row after the next ones.
     const std::uint64_t next = row + std::uint64_t{stages} * group.rows();
     if (threadIdx.x == 0 && next < rows) fetch(s, next);
     if (++s == stages) s = 0, phase ^= 1;
-    write_row<kOp>(facts, x, kIsSoftmax<kOp> ? nullptr : &weights, nullptr,
-                   kOp == RowOp::kLayerNorm ? held_bias : nullptr, static_cast<Pack*>(out) + row * packs + begin,
-                   place);
+    write_row<kOp>(facts, x, kIsSoftmax<kOp> ? nullptr : &weights, kOp == RowOp::kLayerNorm ? &biases : nullptr,
+                   static_cast<const Pack*>(nullptr), static_cast<const Pack*>(nullptr),
+                   static_cast<Pack*>(out) + row * packs + begin, place);
   }
-  group.leave();
 #endif
 }
 
@@ -131,7 +125,7 @@ __global__ void __launch_bounds__(512) rows_any(void* out, const void* in, const
       shift = -group.reduce(sum) * share;
     }
     float squares = 0;
-    group.turn ^= 1;
+    ++group.turn;
     for (std::uint32_t i = threadIdx.x; i < columns; i += blockDim.x) {
       const float value = to_float(x[i]) + shift;
       squares += value * value;

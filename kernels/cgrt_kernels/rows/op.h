@@ -62,7 +62,7 @@ using RowsKernel = Kernel<void*, const void*, const void*, const void*, float, s
 
 // The streamed regime: rows that may be on their way at once, warps of a block, packs of a row that a
 // thread has.
-inline constexpr int kMostStages = 8, kStreamWarps = 32, kStreamPacks = 4;
+inline constexpr int kMostStages = 8, kStreamWarps = 16, kStreamPacks = 8;
 
 // The device code of an operation (op.cu).
 RowsKernel rows_kernel(RowOp op, DType type, RowRegime regime);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/rows/op.h"
 
@@ -80,70 +81,95 @@ struct WarpPerRow {
   }
 };
 
-// A block, or a cluster of blocks, which read each other's partial results.
+// A block, or a cluster of up to 8, which send each other their partial results.
 template <int kMostWarps>
 struct BlocksPerRow {
   static constexpr int kMostThreads = 32 * kMostWarps;
   static constexpr bool kIsWarp = false;
 #if __CUDA_ARCH__ >= 900
+  __device__ BlocksPerRow() {
+    if (blocks() == 1) return;
+    if (threadIdx.x == 0) {
+      for (int turn = 0; turn < 2; ++turn) barriers()[turn].initialize();
+      make_barriers_visible_to_cluster();
+    }
+    cooperative_groups::cluster_group::barrier_arrive();
+  }
   __device__ std::uint32_t blocks() const { return cooperative_groups::cluster_group::num_blocks(); }
   __device__ std::uint32_t block() const { return cooperative_groups::cluster_group::block_rank(); }
-  template <class Value>
-  __device__ const Value* of_block(const Value* mine, std::uint32_t block) const {
-    return cooperative_groups::cluster_group::map_shared_rank(const_cast<Value*>(mine), static_cast<int>(block));
-  }
-  __device__ void synchronize() const {
-    if (blocks() == 1) {
-      __syncthreads();
-    } else {
-      cooperative_groups::cluster_group::sync();
-    }
-  }
-  // Nobody ends while another may still read from it.
-  __device__ void leave() const {
-    if (blocks() > 1) cooperative_groups::cluster_group::sync();
-  }
 #else
   __device__ std::uint32_t blocks() const { return 1; }
   __device__ std::uint32_t block() const { return 0; }
-  template <class Value>
-  __device__ const Value* of_block(const Value* mine, std::uint32_t) const {
-    return mine;
-  }
-  __device__ void synchronize() const { __syncthreads(); }
-  __device__ void leave() const {}
 #endif
   __device__ std::uint32_t row() const { return blockIdx.x / blocks(); }
   __device__ std::uint32_t rows() const { return gridDim.x / blocks(); }  // that are worked on at once
   __device__ std::uint32_t thread() const { return block() * blockDim.x + threadIdx.x; }
 
-  // 0 and 1 in turn from row to row: a slow block may still read what the others left for the row
-  // before. One of these for each row: the places of two would be the same.
+  // How many rows were before: the places of partial results alternate, as a slow warp may still read what
+  // was left for the row before. One reduction for each row: the places of two would be the same.
   std::uint32_t turn = 0;
   template <class Value>
   __device__ Value reduce(Value mine) const {
-    return reduce_warp(gather(reduce_warp(mine)));
+    Value value = of_warps(reduce_warp(mine));
+    if (blocks() > 1) {
+      if (threadIdx.x < 32) value = reduce_warp(value);
+      value = of_blocks(value);
+    }
+    return reduce_warp(value);
   }
   template <class Part = Moments>
   __device__ Part join(Part of_warp, float count) const {
-    return join_warp(gather(of_warp), count);
+    Part part = of_warps(of_warp);
+    if (blocks() > 1) {
+      if (threadIdx.x < 32) part = join_warp(part, fmaxf(reduce_warp(part.count), 1.0f));
+      part = of_blocks(part);
+    }
+    return join_warp(part, count);
   }
 
  private:
-  // What the warps of all blocks have, spread over the lanes of each.
+  // What the warps of this block have, spread over the lanes of each.
   template <class Value>
-  __device__ Value gather(Value of_warp) const {
+  __device__ Value of_warps(Value of_warp) const {
     __shared__ Value partials[2][kMostWarps];
-    Value* const partial = partials[turn];
-    const std::uint32_t lane = threadIdx.x % 32, warps = blockDim.x / 32;
+    Value* const partial = partials[turn % 2];
+    const std::uint32_t lane = threadIdx.x % 32;
     if (lane == 0) partial[threadIdx.x / 32] = of_warp;
-    synchronize();
-    Value value = none(of_warp);
-    for (std::uint32_t from = lane / kMostWarps; from < blocks(); from += 32 / kMostWarps) {
-      if (lane % kMostWarps < warps) value = merge(value, of_block(partial, from)[lane % kMostWarps]);
-    }
-    return value;
+    __syncthreads();
+    return lane < blockDim.x / 32 ? partial[lane] : none(of_warp);
   }
+
+  // What the blocks of the cluster have, of which the first warp of each knows its own.
+  template <class Value>
+  __device__ Value of_blocks(Value of_block) const {
+#if __CUDA_ARCH__ >= 900
+    constexpr int kWords = sizeof(Value) / 4;
+    __shared__ Value partials[2][8];
+    Value* const partial = partials[turn % 2];
+    BulkBarrier& barrier = barriers()[turn % 2];
+    const std::uint32_t lane = threadIdx.x % 32;
+    if (turn == 0) cooperative_groups::cluster_group::barrier_wait();  // all have begun
+    if (threadIdx.x == 0) barrier.expect(blocks() * sizeof(Value));
+    if (threadIdx.x < blocks()) {
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) {
+        barrier.send(lane, reinterpret_cast<std::uint32_t*>(partial + block()) + i,
+                     reinterpret_cast<const std::uint32_t*>(&of_block)[i]);
+      }
+    }
+    barrier.wait(turn / 2 % 2);
+    return lane < blocks() ? partial[lane] : none(of_block);
+#else
+    return of_block;
+#endif
+  }
+
+#if __CUDA_ARCH__ >= 900
+  __device__ static BulkBarrier* barriers() {
+    __shared__ BulkBarrier of_turns[2];
+    return of_turns;
+  }
+#endif
 };
 
 // Which packs of a row, or of a block's share of it, a thread has. Those of a warp lie together, so that
@@ -155,11 +181,26 @@ struct Place {
       : first(thread / 32 * 32 * kPacks + thread % 32), count(count) {}
   __device__ __forceinline__ std::uint32_t of(int pack) const { return first + 32 * static_cast<std::uint32_t>(pack); }
   __device__ __forceinline__ bool has(int pack) const { return of(pack) < count; }
-  __device__ __forceinline__ bool is_whole() const { return of(kPacks - 1) - threadIdx.x % 32 + 31 < count; }
   __device__ __forceinline__ std::uint32_t of_warp() const {
     const std::uint32_t begin = first - threadIdx.x % 32;
     return begin < count ? min(count - begin, 32u * kPacks) : 0;
   }
+};
+
+// Eight elements that have become floats.
+struct Floats8 {
+  float4 low, high;
+};
+__device__ __forceinline__ void unpack(const Floats8& pack, float (&values)[8]) {
+  values[0] = pack.low.x, values[1] = pack.low.y, values[2] = pack.low.z, values[3] = pack.low.w;
+  values[4] = pack.high.x, values[5] = pack.high.y, values[6] = pack.high.z, values[7] = pack.high.w;
+}
+__device__ __forceinline__ void pack_into(Floats8& pack, const float (&values)[8]) {
+  pack = {{values[0], values[1], values[2], values[3]}, {values[4], values[5], values[6], values[7]}};
+}
+template <>
+struct PackOf<Floats8> {
+  using Type = Floats8;
 };
 
 // A part of a row in registers. Packs of one element serve rows that are not aligned to 16 bytes.
@@ -169,10 +210,7 @@ struct RowPart {
   using Pack = std::conditional_t<kSize == 1, T, typename PackOf<T>::Type>;
   using Where = Place<kPacks>;
   static constexpr int kPackCount = kPacks, kElements = kSize;
-  static constexpr bool kIsHalves = sizeof(T) == 2 && kSize > 1;
-  // Halves and single elements are worked on behind a branch, one pack at a time: without it the compiler
-  // unpacks, or addresses, all at once and runs out of registers. Packs of floats do better together.
-  static constexpr bool kBranches = kIsHalves || kSize == 1;
+  static constexpr bool kIsHalves = sizeof(T) == 2 && kSize > 1, kIsFloats = sizeof(Pack) == 4 * kSize;
   Pack packs[kPacks];
 
   // Keeps the compiler from unpacking before this: two halves in one register, or two registers and
@@ -195,24 +233,36 @@ struct RowPart {
   }
 
   // Zeros where there is nothing.
-  __device__ __forceinline__ void load(const Pack* base, const Where& place) {
+  template <class From>
+  __device__ __forceinline__ void load(const From* base, const Where& place) {
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p) packs[p] = place.has(p) ? base[place.of(p)] : Pack{};
+    for (int p = 0; p < kPacks; ++p) {
+      if constexpr (std::is_same_v<From, Pack>) {
+        packs[p] = place.has(p) ? base[place.of(p)] : Pack{};
+      } else {
+        packs[p] = Pack{};
+        if (!place.has(p)) continue;
+        float values[kSize];
+        unpack(base[place.of(p)], values);
+        pack_into(packs[p], values);
+      }
+    }
   }
 
-  // Merges reduce(element) of the elements that there are, beginning with `none`.
+  // Merges reduce(element) of the elements that there are, beginning with `none`. One pack at a time, behind
+  // a branch: without it the compiler unpacks, or addresses, all at once and runs out of registers.
   template <class Reduce, class Merge>
   __device__ __forceinline__ float fold(const Where& place, float none, Reduce reduce, Merge merge) const {
     float result = none;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      if (kBranches && !place.has(p)) continue;
+      if (!place.has(p)) continue;
       float values[kSize];
       unpack(packs[p], values);
       float of_pack = reduce(values[0]);
 #pragma unroll
       for (int i = 1; i < kSize; ++i) of_pack = merge(of_pack, reduce(values[i]));
-      result = merge(result, place.has(p) ? of_pack : none);
+      result = merge(result, of_pack);
     }
     return result;
   }
@@ -222,13 +272,14 @@ struct RowPart {
   }
 };
 
-// The weights at `weight`; ones when there are none.
+// The weights at `weight`; `otherwise` when there are none.
 template <class Part>
-__device__ __forceinline__ void load_weights(Part& weights, const void* weight, const typename Part::Where& place) {
+__device__ __forceinline__ void load_weights(Part& weights, const void* weight, const typename Part::Where& place,
+                                             float otherwise = 1) {
   if (weight != nullptr) {
     weights.load(static_cast<const typename Part::Pack*>(weight), place);
   } else {
-    weights.fill(1);
+    weights.fill(otherwise);
   }
 }
 
@@ -237,10 +288,10 @@ struct RowFacts {
   float shift, scale;
 };
 
-// Powers are kept in place of the elements where that costs no registers; 16-bit elements stay
-// packed at the price of a second exponential, so that more rows are worked on at once.
+// Powers are kept in place of elements that are floats; packed ones stay at the price of a second
+// exponential.
 template <RowOp kOp, class Part>
-constexpr bool kKeepsPowers = kOp == RowOp::kSoftmax && sizeof(typename Part::Element) == 4;
+constexpr bool kKeepsPowers = kOp == RowOp::kSoftmax&& Part::kIsFloats;
 
 template <RowOp kOp, class Group, class Part>
 __device__ __forceinline__ RowFacts reduce_row(const Group& group, Part& x, const typename Part::Where& place,
@@ -254,12 +305,12 @@ __device__ __forceinline__ RowFacts reduce_row(const Group& group, Part& x, cons
     if constexpr (kKeepsPowers<kOp, Part>) {
 #pragma unroll
       for (int p = 0; p < Part::kPackCount; ++p) {
-        if (Part::kBranches && !place.has(p)) continue;
+        if (!place.has(p)) continue;
         float values[Part::kElements], of_pack = 0;
         unpack(x.packs[p], values);
 #pragma unroll
         for (float& value : values) of_pack += value = exp_of(value - base);
-        mine.sum += place.has(p) ? of_pack : 0;
+        mine.sum += of_pack;
         pack_into(x.packs[p], values);
       }
     } else {
@@ -290,17 +341,21 @@ __device__ __forceinline__ RowFacts reduce_row(const Group& group, Part& x, cons
   }
 }
 
-template <RowOp kOp, bool kIsWhole, class Part>
-__device__ __forceinline__ void write_packs(const RowFacts& facts, Part& x, Part* held,
-                                            const typename Part::Pack* weight, const typename Part::Pack* bias,
-                                            typename Part::Pack* out, const typename Part::Where& place) {
+// Held weights and biases are parts like x; others are read from where they are. Null: ones, zeros.
+template <RowOp kOp, class Row, class Part>
+__device__ __forceinline__ void write_row(const RowFacts& facts, Row& x, Part* held_weight, Part* held_bias,
+                                          const typename Part::Pack* weight, const typename Part::Pack* bias,
+                                          typename Part::Pack* out, const typename Part::Where& place) {
   constexpr int kSize = Part::kElements;
+  x.stay_packed();
+  if (held_weight != nullptr) held_weight->stay_packed();
+  if (held_bias != nullptr) held_bias->stay_packed();
 #pragma unroll
   for (int p = 0; p < Part::kPackCount; ++p) {
-    if (!kIsWhole && !place.has(p)) continue;
+    if (!place.has(p)) continue;
     float values[kSize], other[kSize];
     unpack(x.packs[p], values);
-    if constexpr (kKeepsPowers<kOp, Part>) {
+    if constexpr (kKeepsPowers<kOp, Row>) {
 #pragma unroll
       for (float& value : values) value *= facts.scale;
     } else if constexpr (kIsSoftmax<kOp>) {
@@ -312,33 +367,18 @@ __device__ __forceinline__ void write_packs(const RowFacts& facts, Part& x, Part
     } else {
 #pragma unroll
       for (float& value : values) value = (kOp == RowOp::kLayerNorm ? value + facts.shift : value) * facts.scale;
-      if (held != nullptr || weight != nullptr) {
-        unpack(held != nullptr ? held->packs[p] : weight[place.of(p)], other);
+      if (held_weight != nullptr || weight != nullptr) {
+        unpack(held_weight != nullptr ? held_weight->packs[p] : weight[place.of(p)], other);
 #pragma unroll
         for (int i = 0; i < kSize; ++i) values[i] *= other[i];
       }
-      if (kOp == RowOp::kLayerNorm && bias != nullptr) {
-        unpack(bias[place.of(p)], other);
+      if (kOp == RowOp::kLayerNorm && (held_bias != nullptr || bias != nullptr)) {
+        unpack(held_bias != nullptr ? held_bias->packs[p] : bias[place.of(p)], other);
 #pragma unroll
         for (int i = 0; i < kSize; ++i) values[i] += other[i];
       }
     }
     pack_into(out[place.of(p)], values);
-  }
-}
-
-// Held weights are a part like x; others, and biases, are read from where they are. Null: ones, zeros.
-template <RowOp kOp, class Part>
-__device__ __forceinline__ void write_row(const RowFacts& facts, Part& x, Part* held, const typename Part::Pack* weight,
-                                          const typename Part::Pack* bias, typename Part::Pack* out,
-                                          const typename Part::Where& place) {
-  x.stay_packed();
-  if (held != nullptr) held->stay_packed();
-  // Most warps have all their packs.
-  if (!Part::kBranches && place.is_whole()) {
-    write_packs<kOp, true>(facts, x, held, weight, bias, out, place);
-  } else {
-    write_packs<kOp, false>(facts, x, held, weight, bias, out, place);
   }
 }
 

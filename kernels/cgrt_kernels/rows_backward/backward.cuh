@@ -69,13 +69,13 @@ struct BackwardFacts {
   float mean, scale, sum, product;
 };
 
-// visit(pack, elements of x, elements of dy) of the packs that there are; of floats, zeros of the others too.
+// visit(pack, elements of x, elements of dy) of the packs that there are.
 template <class Part, class Visit>
 __device__ __forceinline__ void visit_packs(const Part& x, const Part& dy, const typename Part::Where& place,
                                             Visit visit) {
 #pragma unroll
   for (int p = 0; p < Part::kPackCount; ++p) {
-    if (Part::kBranches && !place.has(p)) continue;
+    if (!place.has(p)) continue;
     float a[Part::kElements], b[Part::kElements];
     unpack(x.packs[p], a);
     unpack(dy.packs[p], b);
@@ -115,7 +115,7 @@ __device__ __forceinline__ BackwardFacts reduce_backward(const Group& group, Par
         sum += g;
         product += g * centered;
       }
-      squares += place.has(p) ? of_pack : 0;
+      squares += of_pack;
     });
     if constexpr (kOp == RowOp::kLayerNorm) {
       const Comoments of_warp{elements, mean, reduce_warp(squares), reduce_warp(sum), reduce_warp(product)};
@@ -131,14 +131,16 @@ __device__ __forceinline__ BackwardFacts reduce_backward(const Group& group, Par
 }
 
 // keep(pack, index, dy, normalized x) of each element of a norm.
-template <RowOp kOp, bool kIsWhole, class Part, class Weights, class Keep>
-__device__ __forceinline__ void write_gradient_packs(const BackwardFacts& facts, const Part& x, const Part& dy,
-                                                     const Weights& weights, typename Part::Pack* dx,
-                                                     const typename Part::Where& place, Keep keep) {
+template <RowOp kOp, class Part, class Weights, class Keep>
+__device__ __forceinline__ void write_gradient(const BackwardFacts& facts, Part& x, Part& dy, Weights& weights,
+                                               typename Part::Pack* dx, const typename Part::Where& place, Keep keep) {
   constexpr int kSize = Part::kElements;
+  x.stay_packed();
+  dy.stay_packed();
+  weights.stay_packed();
 #pragma unroll
   for (int p = 0; p < Part::kPackCount; ++p) {
-    if (!kIsWhole && !place.has(p)) continue;
+    if (!place.has(p)) continue;
     float values[kSize], gradients[kSize], result[kSize];
     unpack(x.packs[p], values);
     unpack(dy.packs[p], gradients);
@@ -159,19 +161,6 @@ __device__ __forceinline__ void write_gradient_packs(const BackwardFacts& facts,
       }
     }
     pack_into(dx[place.of(p)], result);
-  }
-}
-
-template <RowOp kOp, class Part, class Weights, class Keep>
-__device__ __forceinline__ void write_gradient(const BackwardFacts& facts, Part& x, Part& dy, Weights& weights,
-                                               typename Part::Pack* dx, const typename Part::Where& place, Keep keep) {
-  x.stay_packed();
-  dy.stay_packed();
-  weights.stay_packed();
-  if (!Part::kBranches && place.is_whole()) {
-    write_gradient_packs<kOp, true>(facts, x, dy, weights, dx, place, keep);
-  } else {
-    write_gradient_packs<kOp, false>(facts, x, dy, weights, dx, place, keep);
   }
 }
 

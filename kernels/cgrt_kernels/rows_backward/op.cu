@@ -33,7 +33,6 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLea
   RowWeights<Part, kHeld> weights(kIsSoftmax<kOp> ? nullptr : weight, place);
   const BackwardFacts facts = reduce_backward<kOp>(group, x, g, weights, place, epsilon, columns);
   write_gradient<kOp>(facts, x, g, weights, static_cast<Pack*>(dx) + first, place, [](int, int, float, float) {});
-  if constexpr (!Group::kIsWarp) group.leave();
 }
 
 // Shares of 8 are for short rows.
@@ -84,7 +83,7 @@ __global__ void __launch_bounds__((kIsShort<kFloats, kSize>) ? kMostShort / 8 : 
   }
   RowWeights<Part, true> weights(weight, place);
   float of_weight[kPacks][kSize] = {}, of_bias[kPacks][kSize] = {};
-  for (std::uint32_t stage = 0; row < rows; row += group.rows(), group.turn ^= 1) {
+  for (std::uint32_t stage = 0; row < rows; row += group.rows(), ++group.turn) {
     Part x, g;
     if constexpr (kIsStaged) {
       const std::uint32_t free = stage == 0 ? kSummedStages - 1 : stage - 1;
@@ -122,7 +121,6 @@ __global__ void __launch_bounds__((kIsShort<kFloats, kSize>) ? kMostShort / 8 : 
     leave(to, of_weight[p]);
     if (kOp == RowOp::kLayerNorm) leave(to + std::uint64_t{groups} * columns, of_bias[p]);
   }
-  group.leave();
 }
 
 // A block per row at a time, element by element: rows of any length at any address.
@@ -137,7 +135,7 @@ __global__ void __launch_bounds__(512)
     float mine = 0;
     for (std::uint32_t i = threadIdx.x; i < columns; i += blockDim.x) mine += term(i);
     const float all = group.reduce(mine);
-    group.turn ^= 1;
+    ++group.turn;
     return all;
   };
   wait_for_predecessors();
