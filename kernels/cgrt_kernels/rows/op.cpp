@@ -20,9 +20,9 @@ Shape any_shape(const RowsDesc& desc) {
 }
 
 Shape warp_shape(const RowsDesc& desc) {
-  return share_among_warps(desc.rows, desc.columns <= 8 * kWarp    ? RowRegime::kWarp8
-                                      : desc.columns <= 16 * kWarp ? RowRegime::kWarp16
-                                                                   : RowRegime::kWarp32);
+  if (desc.columns <= 16 * 4) return share_among_warps(desc.rows, RowRegime::kLanes4, 4);
+  if (desc.columns <= 16 * 16) return share_among_warps(desc.rows, RowRegime::kLanes16, 16);
+  return share_among_warps(desc.rows, desc.columns <= 16 * kWarp ? RowRegime::kWarp16 : RowRegime::kWarp32);
 }
 
 constexpr std::uint32_t kMostShare = kStreamWarps * kWarp * kStreamPacks * 16;  // bytes of a block that streams

@@ -26,17 +26,17 @@ template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>
 __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, T, kFloats, kSize>)
     rows_in_registers(void* out, const void* in, const void* weight, const void* bias, float epsilon,
                       std::uint32_t rows, std::uint32_t columns) {
-  using Part = RowPart<T, kFloats / kSize, kSize>;
+  using Part = RowPart<T, kFloats / kSize, kSize, Group::kLanes>;
   using Pack = typename Part::Pack;
   constexpr bool kHeld =
       Part::kIsHalves && !kIsSoftmax<kOp> && kFloats <= (kOp == RowOp::kLayerNorm && !Group::kIsWarp ? 16 : 32);
   Group group;
-  const typename Part::Where place(group.thread(), columns / kSize);
+  // Lanes without a row stay with the others of their warp.
+  const bool has_row = !Group::kIsWarp || group.row() < rows;
+  const typename Part::Where place(group.thread(), has_row ? columns / kSize : 0);
   wait_for_predecessors();
   let_dependents_start();
-  const std::uint32_t row = group.row();
-  if (Group::kIsWarp && row >= rows) return;
-  const std::uint64_t first = std::uint64_t{row} * place.count;
+  const std::uint64_t first = std::uint64_t{group.row()} * place.count;
   Part x, weights;
   if constexpr (kHeld) load_weights(weights, weight, place);
   x.load(static_cast<const Pack*>(in) + first, place);
@@ -172,7 +172,8 @@ RowsKernel with_host_body() {
 template <RowOp kOp, class T>
 RowsKernel of_regime(RowRegime regime) {
   switch (regime) {
-    case RowRegime::kWarp8: return with_host_body<rows_in_registers<kOp, T, WarpPerRow, 8>, kOp, T>();
+    case RowRegime::kLanes4: return with_host_body<rows_in_registers<kOp, T, LanesPerRow<4>, 16>, kOp, T>();
+    case RowRegime::kLanes16: return with_host_body<rows_in_registers<kOp, T, LanesPerRow<16>, 16>, kOp, T>();
     case RowRegime::kWarp16: return with_host_body<rows_in_registers<kOp, T, WarpPerRow, 16>, kOp, T>();
     case RowRegime::kWarp32: return with_host_body<rows_in_registers<kOp, T, WarpPerRow, 32>, kOp, T>();
     case RowRegime::kBlock8: return with_host_body<rows_in_registers<kOp, T, BlocksPerRow<16>, 8>, kOp, T>();

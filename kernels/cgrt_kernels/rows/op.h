@@ -45,8 +45,9 @@ struct RowsArgs {
 
 // How the threads share a row. kBlock16 is there for fp32 layer_norm only, kBlock64 for 16-bit types.
 enum class RowRegime : std::uint8_t {
-  kWarp8,  // a warp per row; each thread keeps that many floats in registers
-  kWarp16,
+  kLanes4,  // so many threads of a warp per row, each keeps 16 floats in registers
+  kLanes16,
+  kWarp16,  // a warp per row; each thread keeps that many floats
   kWarp32,
   kBlock8,  // a block per row, or a cluster of blocks
   kBlock16,

@@ -39,11 +39,15 @@ __device__ __forceinline__ float shuffle(float value, int mask) { return __shfl_
 __device__ __forceinline__ MaxSum shuffle(MaxSum value, int mask) {
   return {shuffle(value.most, mask), shuffle(value.sum, mask)};
 }
+template <int kLanes, class Value>
+__device__ __forceinline__ Value reduce_lanes(Value value) {
+#pragma unroll
+  for (int mask = kLanes / 2; mask > 0; mask /= 2) value = merge(value, shuffle(value, mask));
+  return value;
+}
 template <class Value>
 __device__ __forceinline__ Value reduce_warp(Value value) {
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) value = merge(value, shuffle(value, mask));
-  return value;
+  return reduce_lanes<32>(value);
 }
 
 // Of a part of a row: how many elements, their mean, and the sum of their squared deviations from it
@@ -64,27 +68,31 @@ __device__ __forceinline__ Moments join_warp(Moments part, float count) {
   return {count, mean, reduce_warp(part.squares + part.count * away * away)};
 }
 
-// The threads that share a row.
-struct WarpPerRow {
+// The threads that share a row: some of a warp, or all of it.
+template <int kLanesOfRow>
+struct LanesPerRow {
   static constexpr int kMostThreads = 128;  // of a block
+  static constexpr int kLanes = kLanesOfRow;
   static constexpr bool kIsWarp = true;
-  __device__ std::uint32_t row() const { return blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; }
-  __device__ std::uint32_t thread() const { return threadIdx.x % 32; }
+  __device__ std::uint32_t row() const { return blockIdx.x * (blockDim.x / kLanes) + threadIdx.x / kLanes; }
+  __device__ std::uint32_t thread() const { return threadIdx.x % kLanes; }
   template <class Value>
   __device__ Value reduce(Value mine) const {
-    return reduce_warp(mine);
+    return reduce_lanes<kLanes>(mine);
   }
-  // Facts of parts of `count` elements in all, from those of a warp.
+  // Facts of parts of `count` elements in all, from those of the lanes.
   template <class Part = Moments>
-  __device__ Part join(Part of_warp, float) const {
-    return of_warp;
+  __device__ Part join(Part of_lanes, float) const {
+    return of_lanes;
   }
 };
+using WarpPerRow = LanesPerRow<32>;
 
 // A block, or a cluster of up to 8, which send each other their partial results.
 template <int kMostWarps>
 struct BlocksPerRow {
   static constexpr int kMostThreads = 32 * kMostWarps;
+  static constexpr int kLanes = 32;
   static constexpr bool kIsWarp = false;
 #if __CUDA_ARCH__ >= 900
   __device__ BlocksPerRow() {
@@ -172,14 +180,16 @@ struct BlocksPerRow {
 #endif
 };
 
-// Which packs of a row, or of a block's share of it, a thread has. Those of a warp lie together, so that
-// one address and fixed distances from it serve all.
-template <int kPacks>
+// Which packs of a row, or of a block's share of it, a thread has. Those of kLanes threads lie together, so
+// that one address and fixed distances from it serve all.
+template <int kPacks, int kLanes = 32>
 struct Place {
   std::uint32_t first, count;
   __device__ __forceinline__ Place(std::uint32_t thread, std::uint32_t count)
-      : first(thread / 32 * 32 * kPacks + thread % 32), count(count) {}
-  __device__ __forceinline__ std::uint32_t of(int pack) const { return first + 32 * static_cast<std::uint32_t>(pack); }
+      : first(thread / kLanes * kLanes * kPacks + thread % kLanes), count(count) {}
+  __device__ __forceinline__ std::uint32_t of(int pack) const {
+    return first + kLanes * static_cast<std::uint32_t>(pack);
+  }
   __device__ __forceinline__ bool has(int pack) const { return of(pack) < count; }
   __device__ __forceinline__ std::uint32_t of_warp() const {
     const std::uint32_t begin = first - threadIdx.x % 32;
@@ -204,11 +214,11 @@ struct PackOf<Floats8> {
 };
 
 // A part of a row in registers. Packs of one element serve rows that are not aligned to 16 bytes.
-template <class T, int kPacks, int kSize>
+template <class T, int kPacks, int kSize, int kLanes = 32>
 struct RowPart {
   using Element = T;
   using Pack = std::conditional_t<kSize == 1, T, typename PackOf<T>::Type>;
-  using Where = Place<kPacks>;
+  using Where = Place<kPacks, kLanes>;
   static constexpr int kPackCount = kPacks, kElements = kSize;
   static constexpr bool kIsHalves = sizeof(T) == 2 && kSize > 1, kIsFloats = sizeof(Pack) == 4 * kSize;
   Pack packs[kPacks];
@@ -332,10 +342,10 @@ __device__ __forceinline__ RowFacts reduce_row(const Group& group, Part& x, cons
       float elements = all;
       const float sum = x.sum(place, [](float value) { return value; });
       if constexpr (!Group::kIsWarp) elements = static_cast<float>(place.of_warp() * Part::kElements);
-      const float mean = __fdividef(reduce_warp(sum), fmaxf(elements, 1.0f));
+      const float mean = __fdividef(reduce_lanes<Group::kLanes>(sum), fmaxf(elements, 1.0f));
       x.stay_packed();
       const float squares = x.sum(place, [=](float value) { return (value - mean) * (value - mean); });
-      const Moments moments = group.join({elements, mean, reduce_warp(squares)}, all);
+      const Moments moments = group.join({elements, mean, reduce_lanes<Group::kLanes>(squares)}, all);
       return {-moments.mean, rsqrtf(moments.squares / all + epsilon)};
     }
   }

@@ -35,11 +35,11 @@ bool share_among_blocks(const Machine& machine, std::uint64_t rows, std::uint64_
   return true;
 }
 
-// A warp for each row.
+// A warp for each row, or some of its lanes.
 template <class Regime>
-RowShape<Regime> share_among_warps(std::uint64_t rows, Regime regime) {
-  constexpr std::uint32_t kWarps = 4;  // of a block
-  return {regime, {.grid = ceil_divide(rows, kWarps), .block = kWarps * kWarp}};
+RowShape<Regime> share_among_warps(std::uint64_t rows, Regime regime, std::uint32_t lanes = kWarp) {
+  constexpr std::uint32_t kThreads = 4 * kWarp;  // of a block
+  return {regime, {.grid = ceil_divide(rows, kThreads / lanes), .block = kThreads}};
 }
 
 }  // namespace cgrt::kernels
