@@ -103,6 +103,26 @@ absl::Status check_refusals() {
   return refused(launch(data, data, data, nullptr), "bias is null");
 }
 
+// An executable takes over the graph of an equal plan, whose topology_id is the same.
+absl::Status check_topology() {
+  const MatmulDesc desc{.m = 64, .n = 64, .k = 64};
+  CGRT_ASSIGN_OR_RETURN(const MatmulPlan plan, kernels::plan_matmul(kDevice, desc));
+  CGRT_ASSIGN_OR_RETURN(const MatmulPlan equal, kernels::plan_matmul(kDevice, desc));
+  CGRT_ASSIGN_OR_RETURN(const MatmulPlan longer, kernels::plan_matmul(kDevice, {.m = 4096, .n = 64, .k = 64}));
+  if (plan.topology_id() != equal.topology_id() || plan.topology_id() == longer.topology_id()) {
+    return absl::InternalError("wanted equal plans to have one topology_id, and others another");
+  }
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, 1 << 16));
+  const kernels::MatmulArgs args{buffer.data(), buffer.data(), buffer.data(), nullptr, buffer.data()};
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(kDevice));
+  CGRT_RETURN_IF_ERROR(kernels::launch_matmul(graph.cursor(), plan, args));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(kDevice));
+  CGRT_RETURN_IF_ERROR(kernels::launch_matmul(other.cursor(), equal, args));
+  CGRT_ASSIGN_OR_RETURN(const UpdateReport report, exec.update(other));
+  return report.rung == UpdateRung::kWholeGraph ? absl::OkStatus() : absl::InternalError(report.text);
+}
+
 struct Shape {
   std::uint64_t m, n, k;
 };
@@ -130,6 +150,7 @@ void check_matmul(Report& report) {
   }
   try_one({.m = 64, .n = 64, .k = 64, .type = DType::kFloat32, .products = Float32Products::kTf32});
   report.check("matmul refuses", check_refusals());
+  report.check("matmul has the topology of an equal one", check_topology());
   if (report.is_simulated()) return;
   try_one({.m = 16, .n = 6144, .k = 4096, .type = DType::kBFloat16, .b_layout = MatmulLayout::kTransposed});
   try_one({.m = 1024, .n = 1024, .k = 1024, .type = DType::kFloat16, .epilogue = MatmulEpilogue::kGeluBias});

@@ -17,6 +17,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/add_norm/op.h"
+#include "cgrt_kernels/common/topology.h"
 
 namespace cgrt::kernels {
 
@@ -26,6 +27,11 @@ struct AddNormPlan {
   LaunchConfig config;
   AddNormKernel any_kernel;  // for arrays that are not aligned to 16 bytes
   LaunchConfig any_config;
+
+  // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
+  std::uint64_t topology_id(std::size_t alignment = 16) const {
+    return topology_of_kernels({(alignment % 16 == 0 ? config : any_config).attributes});
+  }
 };
 
 // kInvalidArgument for a softmax, for no rows or columns, and for 2^31 or more of either.

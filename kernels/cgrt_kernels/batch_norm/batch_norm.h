@@ -23,6 +23,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/batch_norm/op.h"
+#include "cgrt_kernels/common/topology.h"
 
 namespace cgrt::kernels {
 
@@ -37,6 +38,8 @@ struct BatchNormPlan {
   BatchNormAccess access = BatchNormAccess::kPacked;
   std::size_t workspace_bytes = 0;     // 0: none is needed
   std::size_t coefficients_begin = 0;  // in the workspace
+
+  std::uint64_t topology_id() const;  // see common/topology.h
 };
 
 // kInvalidArgument for empty tensors, for 2^31 or more rows or columns (see BatchNormTask), for other

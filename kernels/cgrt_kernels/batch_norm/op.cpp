@@ -24,17 +24,6 @@ constexpr std::uint32_t kLeastRowBytes = 64;
 // Static and reserved shared memory of a resident block.
 constexpr std::uint32_t kOtherShared = 3 * 1024;
 
-// Bytes.
-struct SharedMemory {
-  std::uint32_t per_sm, per_block;
-};
-
-absl::StatusOr<SharedMemory> shared_memory_of(DeviceRef device) {
-  CGRT_ASSIGN_OR_RETURN(const int per_sm, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
-  CGRT_ASSIGN_OR_RETURN(const int per_block, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-  return SharedMemory{static_cast<std::uint32_t>(per_sm), static_cast<std::uint32_t>(per_block)};
-}
-
 std::uint32_t lanes_of(const BatchNormPlan& plan) {
   return plan.access == BatchNormAccess::kPacked ? static_cast<std::uint32_t>(16 / size_of(plan.desc.type)) : 1;
 }
@@ -51,7 +40,7 @@ std::uint32_t resident_channels(const BatchNormPlan& plan) {
 
 // The smallest cluster whose blocks hold the tile, with as many of them on a multiprocessor as possible:
 // some load while others store.
-bool share_tile(const Machine& machine, const SharedMemory& shared, BatchNormPlan& plan) {
+bool share_tile(const Machine& machine, BatchNormPlan& plan) {
   BatchNormTask& task = plan.task;
   const std::uint32_t channels = resident_channels(plan), lanes = lanes_of(plan);
   if (channels == 0) return false;
@@ -73,7 +62,7 @@ bool share_tile(const Machine& machine, const SharedMemory& shared, BatchNormPla
     return true;
   };
   for (const std::uint32_t per_sm : {3u, 2u, 1u}) {
-    const std::uint32_t most_bytes = std::min(shared.per_sm / per_sm, shared.per_block) - kOtherShared;
+    const std::uint32_t most_bytes = std::min(machine.shared_per_sm / per_sm, machine.shared_per_block) - kOtherShared;
     const std::uint32_t threads = per_sm == 3 ? kBatchNormThreads : kBatchNormMostThreads;
     const std::uint32_t most_blocks = machine.has_clusters ? kMostBlocks : 1;
     for (std::uint32_t blocks = 1; blocks <= most_blocks; blocks *= 2) {
@@ -94,8 +83,7 @@ absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) 
   if (plan.access != BatchNormAccess::kPacked) return false;
   // Short rows of halves keep too many threads busy with too little: slower than reading twice on an H200.
   if (plan.task.plane == 1 && lanes_of(plan) == 8) return false;
-  CGRT_ASSIGN_OR_RETURN(const SharedMemory shared, shared_memory_of(machine.device));
-  if (!share_tile(machine, shared, plan)) return false;
+  if (!share_tile(machine, plan)) return false;
   const auto& [kernel, config] = plan.steps[0];
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   if (config.attributes.cluster.x == 1) return true;
@@ -220,6 +208,12 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
   }
   CGRT_RETURN_IF_ERROR(plan_streamed(machine, plan));
   return plan;
+}
+
+std::uint64_t BatchNormPlan::topology_id() const {
+  std::vector<LaunchAttributes> kernels;
+  for (const Step& step : steps) kernels.push_back(step.config.attributes);
+  return topology_of_kernels(kernels, EdgeKind::kProgrammatic);
 }
 
 absl::Status launch_batch_norm_train(LaunchTarget target, const BatchNormPlan& plan, const BatchNormTrainArgs& args) {

@@ -12,8 +12,15 @@ namespace cgrt::kernels {
 absl::StatusOr<Machine> machine_of(ContextRef context) {
   CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  CGRT_ASSIGN_OR_RETURN(const int per_sm, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+  CGRT_ASSIGN_OR_RETURN(const int per_block, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
-  return Machine{context, device, static_cast<std::uint32_t>(sms), has_clusters != 0};
+  return Machine{context,
+                 device,
+                 static_cast<std::uint32_t>(sms),
+                 static_cast<std::uint32_t>(per_sm),
+                 static_cast<std::uint32_t>(per_block),
+                 has_clusters != 0};
 }
 
 absl::Status allow_shared_bytes(KernelRef kernel, const Machine& machine, std::uint32_t bytes) {

@@ -21,7 +21,7 @@ inline constexpr std::size_t kWorkspaceAlignment = 256;
 struct Machine {
   ContextRef context;
   DeviceRef device;
-  std::uint32_t sms;
+  std::uint32_t sms, shared_per_sm, shared_per_block;  // bytes of shared memory
   bool has_clusters;
 };
 absl::StatusOr<Machine> machine_of(ContextRef context);

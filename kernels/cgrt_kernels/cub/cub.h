@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/stream/launch_target.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/cub/op.h"
 
 namespace cgrt::kernels {
@@ -24,6 +25,8 @@ template <class Desc>
 struct CubPlan {
   Desc desc;
   std::size_t workspace_bytes;
+
+  std::uint64_t topology_id() const;  // see common/topology.h
 };
 using CubScanPlan = CubPlan<CubScanDesc>;
 using RadixSortPlan = CubPlan<RadixSortDesc>;

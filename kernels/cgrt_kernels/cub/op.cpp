@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -46,7 +47,36 @@ absl::Status launch_cub(LaunchTarget target, const CubPlan<Desc>& plan, const Ar
   });
 }
 
+template <class T>
+constexpr std::uint64_t number(T value) {
+  return static_cast<std::uint64_t>(value);
+}
+std::uint64_t topology_of(const CubScanDesc& desc) {
+  return topology_of_library("cub::DeviceScan", {number(desc.type), desc.count, number(desc.kind)});
+}
+std::uint64_t topology_of(const RadixSortDesc& desc) {
+  return topology_of_library("cub::DeviceRadixSort", {number(desc.key), number(desc.has_values), desc.count,
+                                                      number(desc.begin_bit), number(desc.end_bit)});
+}
+std::uint64_t topology_of(const SelectDesc& desc) {
+  return topology_of_library("cub::DeviceSelect", {number(desc.type), desc.count});
+}
+std::uint64_t topology_of(const HistogramDesc& desc) {
+  return topology_of_library("cub::DeviceHistogram",
+                             {number(desc.type), desc.count, number(desc.bins),
+                              std::bit_cast<std::uint64_t>(desc.lower), std::bit_cast<std::uint64_t>(desc.upper)});
+}
+
 }  // namespace
+
+template <class Desc>
+std::uint64_t CubPlan<Desc>::topology_id() const {
+  return topology_of(desc);
+}
+template struct CubPlan<CubScanDesc>;
+template struct CubPlan<RadixSortDesc>;
+template struct CubPlan<SelectDesc>;
+template struct CubPlan<HistogramDesc>;
 
 absl::StatusOr<CubScanPlan> plan_cub_scan(ContextRef context, const CubScanDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_count(to_string(desc.kind), desc.count));

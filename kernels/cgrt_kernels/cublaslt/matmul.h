@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/stream/launch_target.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/cublaslt/op.h"
 
 namespace cgrt::kernels {
@@ -30,6 +31,8 @@ struct MatmulPlan {
   std::size_t workspace_bytes;
   std::shared_ptr<void> handle;            // a cublasLtHandle_t; null on the simulator
   std::array<std::uint64_t, 8> algorithm;  // a cublasLtMatmulAlgo_t
+
+  std::uint64_t topology_id() const;  // see common/topology.h
 };
 
 // kInvalidArgument, with the value and its limit; kUnimplemented when cuBLASLt has no algorithm for it.

@@ -172,6 +172,14 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
   return plan;
 }
 
+std::uint64_t MatmulPlan::topology_id() const {
+  std::vector<std::uint64_t> values(algorithm.begin(), algorithm.end());
+  values.insert(values.end(), {desc.m, desc.n, desc.k, static_cast<std::uint64_t>(desc.type),
+                               static_cast<std::uint64_t>(desc.b_layout), static_cast<std::uint64_t>(desc.epilogue),
+                               static_cast<std::uint64_t>(desc.products)});
+  return topology_of_library("matmul", values);
+}
+
 absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const MatmulArgs& args) {
   const MatmulDesc& desc = plan.desc;
   const char* const name = "matmul";

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/elementwise/op.h"
 
 namespace cgrt::kernels {
@@ -20,6 +21,8 @@ struct ElementwisePlan {
   ElementwiseDesc desc;
   ElementwiseKernel kernel;
   LaunchConfig config;
+
+  std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }  // see common/topology.h
 };
 
 // kInvalidArgument for 0 elements and for types that the operation does not have.

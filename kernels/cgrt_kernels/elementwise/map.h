@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/elementwise/map_shape.h"
 
 namespace cgrt::kernels {
@@ -25,6 +26,8 @@ struct MapPlan {
   MapKernel<F, Out, In...> kernel;
   LaunchConfig config;
   std::uint64_t count;
+
+  std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }  // see common/topology.h
 };
 
 namespace internal {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/elementwise/matrix_op.h"
 
 namespace cgrt::kernels {
@@ -24,6 +25,8 @@ struct MatrixPlan {
   LaunchConfig config;
   MatrixKernel any_kernel;  // for arrays that are not aligned to 16 bytes
   LaunchConfig any_config;
+
+  std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }  // see common/topology.h
 };
 
 // kInvalidArgument for no rows or columns, for 2^31 or more of either, and for other types.

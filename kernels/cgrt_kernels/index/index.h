@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/index/op.h"
 
 namespace cgrt::kernels {
@@ -49,6 +50,8 @@ struct IndexPlan {
   std::uint64_t workspace_bytes = 0;
   Choice by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; not for IndexRoute::kSorted
   std::optional<Sorted> sorted;
+
+  std::uint64_t topology_id() const;  // see common/topology.h
 };
 
 // kInvalidArgument for sizes of 0, types other than those named, 2^31 or more rows, indices or elements

@@ -186,6 +186,11 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
   return plan;
 }
 
+std::uint64_t IndexPlan::topology_id() const {
+  const std::size_t kernels = sorted.has_value() ? 3 * sorted->passes + 2 : 1;
+  return topology_of_kernels(std::vector<LaunchAttributes>(kernels));
+}
+
 absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args) {
   const IndexDesc& desc = plan.desc;
   const char* const name = to_string(desc.op);

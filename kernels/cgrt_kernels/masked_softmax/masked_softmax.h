@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/masked_softmax/op.h"
 
 namespace cgrt::kernels {
@@ -26,6 +27,11 @@ struct MaskedSoftmaxPlan {
   LaunchConfig config;
   MaskedSoftmaxKernel any_kernel;  // for arrays that are not aligned to 16 bytes
   LaunchConfig any_config;
+
+  // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
+  std::uint64_t topology_id(std::size_t alignment = 16) const {
+    return topology_of_kernels({(alignment % 16 == 0 ? config : any_config).attributes});
+  }
 };
 
 // kInvalidArgument for nothing to do, for 2^31 or more columns or rows of all matrices, for mask_matrices that

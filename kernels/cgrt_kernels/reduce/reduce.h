@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/reduce/op.h"
 
 namespace cgrt::kernels {
@@ -38,6 +39,8 @@ struct ReducePlan {
   ReduceShape shape;
   ReduceShape any_shape;  // for columns at an address that is not aligned to 16 bytes
   std::size_t workspace_bytes = 0;
+
+  std::uint64_t topology_id() const { return topology_of_kernels({shape.config.attributes}); }  // see common/topology.h
 };
 
 // kInvalidArgument for no elements, 2^63 or more bytes of them, 2^31 or more rows or columns unless

@@ -112,6 +112,12 @@ absl::StatusOr<RowsBackwardPlan> plan_rows_backward(ContextRef context, const Ro
   return plan;
 }
 
+std::uint64_t RowsBackwardPlan::topology_id(std::size_t alignment) const {
+  std::vector<LaunchAttributes> kernels = {(alignment % 16 == 0 ? aligned : any).config.attributes};
+  if (is_summed(desc)) kernels.emplace_back();
+  return topology_of_kernels(kernels);
+}
+
 absl::Status launch_rows_backward(LaunchTarget target, const RowsBackwardPlan& plan, const RowsBackwardArgs& args) {
   const RowsBackwardDesc& desc = plan.desc;
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "dx", args.dx, desc.type));

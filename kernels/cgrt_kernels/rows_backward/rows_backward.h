@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/rows_backward/op.h"
 
 namespace cgrt::kernels {
@@ -35,6 +36,9 @@ struct RowsBackwardPlan {
   Launch aligned, any;  // any: arrays that are not aligned to 16 bytes
   SumPartialsKernel sum_kernel;
   std::size_t workspace_bytes;
+
+  // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
+  std::uint64_t topology_id(std::size_t alignment = 16) const;
 };
 
 // kInvalidArgument for no rows or columns, for 2^31 or more of either, and for kSummed of a softmax.

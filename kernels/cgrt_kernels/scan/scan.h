@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/scan/op.h"
 
 namespace cgrt::kernels {
@@ -34,6 +35,10 @@ struct ScanPlan {
   ScanShape aligned;  // each row begins at a multiple of 16 bytes
   ScanShape any;
   std::size_t workspace_bytes;
+
+  std::uint64_t topology_id() const {
+    return topology_of_kernels({aligned.config.attributes});
+  }  // see common/topology.h
 };
 
 // kInvalidArgument for sizes of 0 and for more than 2^31 - 1 blocks' worth of elements.

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/upsample/op.h"
 
 namespace cgrt::kernels {
@@ -28,6 +29,10 @@ struct UpsamplePlan {
 
   UpsampleDesc desc;
   Choice by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes
+
+  std::uint64_t topology_id() const {
+    return topology_of_kernels({by_alignment[0].config.attributes});
+  }  // see common/topology.h
 };
 
 // kInvalidArgument for a size of 0, for types other than those three, and for more than 2^31 - 1
