@@ -25,14 +25,17 @@ Shape warp_shape(const RowsDesc& desc) {
   return share_among_warps(desc.rows, desc.columns <= 16 * kWarp ? RowRegime::kWarp16 : RowRegime::kWarp32);
 }
 
-constexpr std::uint32_t kMostShare = kStreamWarps * kWarp * kStreamPacks * 16;  // bytes of a block that streams
+// Blocks of a cluster that streams such rows, or one.
+std::uint32_t stream_blocks(const RowsDesc& desc) {
+  constexpr std::uint32_t kMostShare = kStreamWarps * kWarp * kStreamPacks * 16;  // bytes of a block
+  return std::bit_ceil(ceil_divide(desc.columns * size_of(desc.type), kMostShare));
+}
 
 // Blocks that stay, each with its share of a row and of the rows after it in shared memory.
 absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc) {
   constexpr std::uint32_t kLanding = 223 * 1024;  // bytes of a multiprocessor's shared memory for rows
-  const std::uint64_t bytes = desc.columns * size_of(desc.type);
-  const std::uint32_t blocks = std::bit_ceil(ceil_divide(bytes, kMostShare));
-  const std::uint32_t packs = ceil_divide(bytes / 16, blocks), share = packs * 16;
+  const std::uint32_t blocks = stream_blocks(desc);
+  const std::uint32_t packs = ceil_divide(desc.columns * size_of(desc.type) / 16, blocks), share = packs * 16;
   Shape shape;
   shape.regime = RowRegime::kStream;
   LaunchConfig& config = shape.config;
@@ -51,26 +54,30 @@ absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc)
   return shape;
 }
 
+// Whether streaming is shorter than a block, or a cluster, for each row: when clusters would be large, and for
+// norms, which then keep their weights.
+bool gains_from_streams(const Machine& machine, const RowsDesc& desc) {
+  const std::uint32_t blocks = stream_blocks(desc);
+  if (!machine.has_clusters || blocks > kMostBlocks || desc.rows * blocks <= machine.sms) return false;
+  const bool fills_a_block = desc.columns * size_of(desc.type) == 64 * 1024;
+  return blocks == kMostBlocks || (blocks > 1 && is_norm(desc.op)) ||
+         (fills_a_block && desc.op == RowOp::kLayerNorm && desc.type == DType::kFloat32);
+}
+
 // What is shortest on an H200, where it was measured.
 absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc) {
   if (desc.columns <= 32 * kWarp) return warp_shape(desc);
-  const bool is_half = size_of(desc.type) == 2, is_layer_norm = desc.op == RowOp::kLayerNorm;
-  const std::uint64_t bytes = desc.columns * size_of(desc.type);
-  constexpr std::uint64_t kKept = 64 * 1024;  // bytes that one block keeps in registers
-  const bool is_long = bytes >= kKept, has_many = desc.rows > machine.sms;
-  const auto share = [&](RowRegime regime, std::uint32_t per_thread, std::uint32_t most, Shape& shape) {
-    return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread, most, shape);
+  const bool is_half = size_of(desc.type) == 2, is_long = desc.columns * size_of(desc.type) >= 64 * 1024;
+  const auto share = [&](RowRegime regime, std::uint32_t per_thread, Shape& shape) {
+    return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread, kMostThreads, shape);
   };
   Shape shape;
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
-  if (!has_many && share(RowRegime::kBlock8, 8, kMostThreads, shape)) return shape;
-  const bool is_streamed = bytes > kKept || (is_long && has_many && is_layer_norm);
-  if (is_streamed && bytes <= kMostBlocks * kMostShare && machine.has_clusters) return stream_shape(machine, desc);
-  if (!is_half && is_layer_norm && !is_long && share(RowRegime::kBlock16, 16, kMostThreads, shape)) return shape;
-  // Its threads have more than 64 registers: small blocks waste less of a multiprocessor.
-  if (is_half && is_layer_norm && is_long && share(RowRegime::kBlock64, 64, kMostThreads / 2, shape)) return shape;
-  if (is_half && (is_long || !is_norm(desc.op)) && share(RowRegime::kBlock64, 64, kMostThreads, shape)) return shape;
-  return share(RowRegime::kBlock32, 32, kMostThreads, shape) ? shape : any_shape(desc);
+  if (desc.rows <= machine.sms && share(RowRegime::kBlock8, 8, shape)) return shape;
+  if (gains_from_streams(machine, desc)) return stream_shape(machine, desc);
+  if (!is_half && desc.op == RowOp::kLayerNorm && !is_long && share(RowRegime::kBlock16, 16, shape)) return shape;
+  if (is_half && (is_long || !is_norm(desc.op)) && share(RowRegime::kBlock64, 64, shape)) return shape;
+  return share(RowRegime::kBlock32, 32, shape) ? shape : any_shape(desc);
 }
 
 Shape element_shape(const Machine& machine, const RowsDesc& desc) {

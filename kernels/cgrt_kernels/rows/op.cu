@@ -16,20 +16,18 @@ constexpr bool kElementsFit = true;
 #else
 constexpr bool kElementsFit = false;
 #endif
-template <RowOp kOp, class T, int kFloats, int kSize>
-constexpr int kLeastBlocks = kSize == 1 ? (kElementsFit&& kOp != RowOp::kLayerNorm ? 2 : 1)
-                                        : (kOp == RowOp::kLayerNorm && kFloats * sizeof(T) == 128 ? 1 : 2);
+template <RowOp kOp, int kSize>
+constexpr int kLeastBlocks = kSize > 1 || (kElementsFit && kOp != RowOp::kLayerNorm) ? 2 : 1;
 
 // Each group of threads takes a row, read once: kFloats of it are in the registers of each
 // thread. 16-bit weights are asked for together with the row where that was shorter.
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
-__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, T, kFloats, kSize>)
+__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, kSize>)
     rows_in_registers(void* out, const void* in, const void* weight, const void* bias, float epsilon,
                       std::uint32_t rows, std::uint32_t columns) {
   using Part = RowPart<T, kFloats / kSize, kSize, Group::kLanes>;
   using Pack = typename Part::Pack;
-  constexpr bool kHeld =
-      Part::kIsHalves && !kIsSoftmax<kOp> && kFloats <= (kOp == RowOp::kLayerNorm && !Group::kIsWarp ? 16 : 32);
+  constexpr bool kHeld = Part::kIsHalves && !kIsSoftmax<kOp> && kFloats <= (kOp == RowOp::kLayerNorm ? 16 : 32);
   Group group;
   // Lanes without a row stay with the others of their warp.
   const bool has_row = !Group::kIsWarp || group.row() < rows;
@@ -55,8 +53,6 @@ __global__ void __launch_bounds__(32 * kStreamWarps)
 #if __CUDA_ARCH__ >= 900
   using Part = RowPart<T, kStreamPacks, kPackSize<T>>;
   using Pack = typename Part::Pack;
-  // There are registers for the powers of 16-bit elements.
-  using Row = std::conditional_t<kOp == RowOp::kSoftmax && Part::kIsHalves, RowPart<Floats8, kStreamPacks, 8>, Part>;
   extern __shared__ __align__(128) unsigned char landing_bytes[];
   __shared__ BulkBarrier landed[kMostStages];
   BlocksPerRow<kStreamWarps> group;
@@ -80,14 +76,18 @@ __global__ void __launch_bounds__(32 * kStreamWarps)
     for (std::uint32_t s = 0; s < stages && row < rows; ++s, row += group.rows()) fetch(s, row);
   }
   Part weights, biases;
-  const auto mine = [&](const void* all) { return all != nullptr ? static_cast<const Pack*>(all) + begin : nullptr; };
-  if constexpr (!kIsSoftmax<kOp>) load_weights(weights, mine(weight), place);
-  if constexpr (kOp == RowOp::kLayerNorm) load_weights(biases, mine(bias), place, 0);
+  if constexpr (!kIsSoftmax<kOp>) {
+    load_weights(weights, weight != nullptr ? static_cast<const Pack*>(weight) + begin : nullptr, place);
+  }
+  if constexpr (kOp == RowOp::kLayerNorm) {
+    biases.fill(0);
+    if (bias != nullptr) biases.load(static_cast<const Pack*>(bias) + begin, place);
+  }
 
   std::uint32_t s = 0, phase = 0;
   for (std::uint64_t row = group.row(); row < rows; row += group.rows(), ++group.turn) {
     landed[s].wait(phase);
-    Row x;
+    Part x;
     x.load(landing + s * share, place);
     const RowFacts facts = reduce_row<kOp>(group, x, place, epsilon, columns);
     // All have read the stage before any knew the sum: it is free for the row after the next ones.

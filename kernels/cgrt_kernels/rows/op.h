@@ -54,7 +54,7 @@ enum class RowRegime : std::uint8_t {
   kBlock32,
   kBlock64,
   kElements16,  // the same element by element: any length and alignment
-  kStream,      // the same for many rows, the next ones fetched meanwhile
+  kStream,      // blocks that stay, or clusters of them, the next rows fetched meanwhile
   kAny,         // a block per row that reads it more than once, element by element
 };
 

@@ -129,7 +129,7 @@ struct BlocksPerRow {
   __device__ Part join(Part of_warp, float count) const {
     Part part = of_warps(of_warp);
     if (blocks() > 1) {
-      if (threadIdx.x < 32) part = join_warp(part, fmaxf(reduce_warp(part.count), 1.0f));
+      if (threadIdx.x < 32) part = join_warp(part, reduce_warp(part.count));
       part = of_blocks(part);
     }
     return join_warp(part, count);
@@ -197,22 +197,6 @@ struct Place {
   }
 };
 
-// Eight elements that have become floats.
-struct Floats8 {
-  float4 low, high;
-};
-__device__ __forceinline__ void unpack(const Floats8& pack, float (&values)[8]) {
-  values[0] = pack.low.x, values[1] = pack.low.y, values[2] = pack.low.z, values[3] = pack.low.w;
-  values[4] = pack.high.x, values[5] = pack.high.y, values[6] = pack.high.z, values[7] = pack.high.w;
-}
-__device__ __forceinline__ void pack_into(Floats8& pack, const float (&values)[8]) {
-  pack = {{values[0], values[1], values[2], values[3]}, {values[4], values[5], values[6], values[7]}};
-}
-template <>
-struct PackOf<Floats8> {
-  using Type = Floats8;
-};
-
 // A part of a row in registers. Packs of one element serve rows that are not aligned to 16 bytes.
 template <class T, int kPacks, int kSize, int kLanes = 32>
 struct RowPart {
@@ -220,7 +204,7 @@ struct RowPart {
   using Pack = std::conditional_t<kSize == 1, T, typename PackOf<T>::Type>;
   using Where = Place<kPacks, kLanes>;
   static constexpr int kPackCount = kPacks, kElements = kSize;
-  static constexpr bool kIsHalves = sizeof(T) == 2 && kSize > 1, kIsFloats = sizeof(Pack) == 4 * kSize;
+  static constexpr bool kIsHalves = sizeof(T) == 2 && kSize > 1;
   Pack packs[kPacks];
 
   // Keeps the compiler from unpacking before this: two halves in one register, or two registers and
@@ -243,20 +227,9 @@ struct RowPart {
   }
 
   // Zeros where there is nothing.
-  template <class From>
-  __device__ __forceinline__ void load(const From* base, const Where& place) {
+  __device__ __forceinline__ void load(const Pack* base, const Where& place) {
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      if constexpr (std::is_same_v<From, Pack>) {
-        packs[p] = place.has(p) ? base[place.of(p)] : Pack{};
-      } else {
-        packs[p] = Pack{};
-        if (!place.has(p)) continue;
-        float values[kSize];
-        unpack(base[place.of(p)], values);
-        pack_into(packs[p], values);
-      }
-    }
+    for (int p = 0; p < kPacks; ++p) packs[p] = place.has(p) ? base[place.of(p)] : Pack{};
   }
 
   // Merges reduce(element) of the elements that there are, beginning with `none`. One pack at a time, behind
@@ -282,14 +255,13 @@ struct RowPart {
   }
 };
 
-// The weights at `weight`; `otherwise` when there are none.
+// The weights at `weight`; ones when there are none.
 template <class Part>
-__device__ __forceinline__ void load_weights(Part& weights, const void* weight, const typename Part::Where& place,
-                                             float otherwise = 1) {
+__device__ __forceinline__ void load_weights(Part& weights, const void* weight, const typename Part::Where& place) {
   if (weight != nullptr) {
     weights.load(static_cast<const typename Part::Pack*>(weight), place);
   } else {
-    weights.fill(otherwise);
+    weights.fill(1);
   }
 }
 
@@ -298,10 +270,10 @@ struct RowFacts {
   float shift, scale;
 };
 
-// Powers are kept in place of elements that are floats; packed ones stay at the price of a second
-// exponential.
+// Powers are kept in place of the elements where that costs no registers; 16-bit elements stay
+// packed at the price of a second exponential, so that more rows are worked on at once.
 template <RowOp kOp, class Part>
-constexpr bool kKeepsPowers = kOp == RowOp::kSoftmax&& Part::kIsFloats;
+constexpr bool kKeepsPowers = kOp == RowOp::kSoftmax && sizeof(typename Part::Element) == 4;
 
 template <RowOp kOp, class Group, class Part>
 __device__ __forceinline__ RowFacts reduce_row(const Group& group, Part& x, const typename Part::Where& place,
@@ -352,8 +324,8 @@ __device__ __forceinline__ RowFacts reduce_row(const Group& group, Part& x, cons
 }
 
 // Held weights and biases are parts like x; others are read from where they are. Null: ones, zeros.
-template <RowOp kOp, class Row, class Part>
-__device__ __forceinline__ void write_row(const RowFacts& facts, Row& x, Part* held_weight, Part* held_bias,
+template <RowOp kOp, class Part>
+__device__ __forceinline__ void write_row(const RowFacts& facts, Part& x, Part* held_weight, Part* held_bias,
                                           const typename Part::Pack* weight, const typename Part::Pack* bias,
                                           typename Part::Pack* out, const typename Part::Where& place) {
   constexpr int kSize = Part::kElements;
@@ -365,7 +337,7 @@ __device__ __forceinline__ void write_row(const RowFacts& facts, Row& x, Part* h
     if (!place.has(p)) continue;
     float values[kSize], other[kSize];
     unpack(x.packs[p], values);
-    if constexpr (kKeepsPowers<kOp, Row>) {
+    if constexpr (kKeepsPowers<kOp, Part>) {
 #pragma unroll
       for (float& value : values) value *= facts.scale;
     } else if constexpr (kIsSoftmax<kOp>) {
