@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
 #include "cgrt/memory/copy.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/scan/scan.h"
@@ -11,12 +12,12 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kWarpsOfBlock = 4;  // where each has a row of its own
-constexpr std::uint32_t kFewThreads = 128;  // of a block, where tiles are few
-constexpr std::uint64_t kMostTiles = std::uint64_t{kScanRadix} * kScanRadix * kScanRadix;
+constexpr std::uint32_t kWarpsOfBlock = 4;    // where each has a row of its own
+constexpr std::uint32_t kFewThreads = 128;    // of a block, where tiles are few
+constexpr std::uint32_t kOtherShared = 2048;  // bytes of static and reserved shared memory, at most
 
 // For rows of `columns` elements, what they lack at their first pack of 16 bytes included.
-absl::StatusOr<ScanShape> shape_of(const ScanDesc& desc, std::uint64_t columns, std::uint32_t sms) {
+absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc, std::uint64_t columns) {
   const std::uint64_t per_thread = kScanThreadBytes / size_of(desc.type);
   const auto rows = static_cast<std::uint32_t>(desc.rows);
   if (columns <= kWarp * per_thread) {
@@ -28,26 +29,44 @@ absl::StatusOr<ScanShape> shape_of(const ScanDesc& desc, std::uint64_t columns, 
     const std::uint32_t warps = ceil_divide(columns, kWarp * per_thread);
     return ScanShape{scan_kernel(desc.type, ScanRegime::kBlock), {.grid = rows, .block = warps * kWarp}, 1};
   }
-  const auto tiles_of = [&](std::uint32_t threads) {
-    return ceil_divide<std::uint64_t>(columns, threads * per_thread);
+
+  const auto tiles_of = [&](std::uint32_t threads, std::uint32_t thread_bytes) {
+    return ceil_divide<std::uint64_t>(columns, threads * (thread_bytes / size_of(desc.type)));
   };
-  const std::uint32_t threads = desc.rows * tiles_of(kScanTileThreads) < sms ? kFewThreads : kScanTileThreads;
-  const std::uint64_t tiles = tiles_of(threads);
-  if (tiles > kMostTiles || desc.rows * tiles > kMostCount) {
+  constexpr std::uint32_t kStreamBytes = kScanStreamThreadBytes * kScanStreamStages;  // of shared memory, a thread
+  const std::uint32_t stream_threads =
+      std::min(kScanMostThreads, (machine.shared_per_block - kOtherShared) / kStreamBytes / kWarp * kWarp);
+  ScanRegime regime = ScanRegime::kStream;
+  LaunchConfig config{.grid = machine.sms, .block = stream_threads, .shared_bytes = stream_threads * kStreamBytes};
+  std::uint64_t tiles = tiles_of(stream_threads, kScanStreamThreadBytes);
+  // Blocks that stay take longer to begin with.
+  const bool is_short = tiles <= machine.sms;
+  if (is_short) {
+    const bool are_few = desc.rows * tiles_of(kScanTileThreads, kScanThreadBytes) < machine.sms;
+    regime = ScanRegime::kTiles;
+    const std::uint32_t threads = are_few ? kFewThreads : kScanTileThreads;
+    tiles = tiles_of(threads, kScanThreadBytes);
+    config = {.grid = 0, .block = threads};
+  }
+  if (tiles > kMostCount || desc.rows * tiles > kMostCount) {
     return refuse(to_string(desc.kind),
                   absl::StrCat(desc.rows, " rows of ", desc.columns, " ", to_string(desc.type), " are ", tiles,
-                               " tiles a row; the limits are ", kMostTiles, ", and ", kMostCount, " in all."));
+                               " tiles a row; the limit is ", kMostCount, " in all."));
   }
-  return ScanShape{scan_kernel(desc.type, ScanRegime::kTiles),
-                   {.grid = static_cast<std::uint32_t>(desc.rows * tiles), .block = threads},
-                   static_cast<std::uint32_t>(tiles)};
+  const ScanKernel kernel = scan_kernel(desc.type, regime);
+  if (is_short) {
+    config.grid = static_cast<std::uint32_t>(desc.rows * tiles);
+  } else {
+    CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
+  }
+  return ScanShape{kernel, config, static_cast<std::uint32_t>(tiles)};
 }
 
 std::size_t workspace_of(const ScanDesc& desc, const ScanShape& shape) {
   if (shape.tiles == 1) return 0;
-  const std::uint64_t groups = ceil_divide(shape.tiles, kScanRadix), groups_of_groups = ceil_divide(groups, kScanRadix);
+  const std::uint64_t groups = ceil_divide(shape.tiles, kScanRadix);
   const std::size_t bytes_of_sum = size_of(desc.type) == 8 ? 16 : 8;
-  return kScanHeaderBytes + desc.rows * (shape.tiles + groups + groups_of_groups) * bytes_of_sum;
+  return kScanHeaderBytes + desc.rows * (shape.tiles + groups) * bytes_of_sum;
 }
 
 }  // namespace
@@ -62,8 +81,8 @@ absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc) {
   }
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   const std::uint64_t pack = 16 / size_of(desc.type);
-  CGRT_ASSIGN_OR_RETURN(const ScanShape aligned, shape_of(desc, desc.columns, machine.sms));
-  CGRT_ASSIGN_OR_RETURN(const ScanShape any, shape_of(desc, desc.columns + pack - 1, machine.sms));
+  CGRT_ASSIGN_OR_RETURN(const ScanShape aligned, shape_of(machine, desc, desc.columns));
+  CGRT_ASSIGN_OR_RETURN(const ScanShape any, shape_of(machine, desc, desc.columns + pack - 1));
   return ScanPlan{desc, aligned, any, std::max(workspace_of(desc, aligned), workspace_of(desc, any))};
 }
 

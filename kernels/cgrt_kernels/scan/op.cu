@@ -1,8 +1,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cgrt_kernels/common/async_copy.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/scan/look_back.cuh"
 #include "cgrt_kernels/scan/op.h"
 #include "cgrt_kernels/scan/op_reference.h"
 
@@ -53,109 +55,125 @@ struct ElementOf<__nv_bfloat16> {
   using Pack = Pairs<__nv_bfloat162>;
 };
 
-// Sums of tiles on their way from block to block: each 4 bytes in a word with the launch's tag, so that
-// a word says itself whether it is of this launch. Nothing else has to be visible with it.
-template <class Sum>
-constexpr int kWords = sizeof(Sum) / 4;
+// Where a tile is: its first slot is element `at` of the arrays, and its row's elements are in the slots
+// [low, high). Tiles begin at a multiple of 16 bytes: where a row does not, they begin before it.
+struct Tile {
+  std::int64_t at;
+  std::uint32_t low, high;
+  std::uint32_t row, index;  // the index is in the row
+};
 
-__device__ __forceinline__ std::uint64_t load_word(const std::uint64_t* word) {
-  std::uint64_t value;
-  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
+template <class T>
+__device__ __forceinline__ std::uint32_t misaligned(const T* pointer) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pointer) % 16);
 }
 
-template <class Sum>
-__device__ __forceinline__ void publish(std::uint64_t* sums, std::uint32_t index, Sum sum, std::uint32_t tag) {
-  std::uint32_t part[kWords<Sum>];
-  memcpy(part, &sum, sizeof(Sum));
+template <class T>
+__device__ __forceinline__ Tile make_tile(const T* in, std::uint64_t columns, std::uint32_t row, std::uint32_t index,
+                                          std::uint32_t width) {
+  const std::uint32_t shift = misaligned(in + row * columns) / sizeof(T);
+  const std::uint64_t first = std::uint64_t{index} * width, end = shift + columns;
+  return {static_cast<std::int64_t>(row * columns + first) - shift, index == 0 ? shift : 0,
+          static_cast<std::uint32_t>(first >= end          ? 0
+                                     : end - first < width ? end - first
+                                                           : width),
+          row, index};
+}
+
+// Whether the pack at slot `slot` has elements of the row only.
+template <class T>
+__device__ __forceinline__ bool is_inside(std::uint32_t slot, std::uint32_t low, std::uint32_t high) {
+  return slot >= low && slot + kPackSize<T> <= high;
+}
+
+// `from` is where the pack is; 0 for what is not of the row.
+template <class T>
+__device__ __forceinline__ void load_edge(void* pack, const T* from, std::uint32_t slot, std::uint32_t low,
+                                          std::uint32_t high) {
+  T elements[kPackSize<T>];
 #pragma unroll
-  for (int w = 0; w < kWords<Sum>; ++w) {
-    const std::uint64_t word = std::uint64_t{tag} << 32 | part[w];
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(sums + std::uint64_t{index} * kWords<Sum> + w), "l"(word)
-                 : "memory");
+  for (int i = 0; i < kPackSize<T>; ++i) elements[i] = slot + i >= low && slot + i < high ? from[i] : T(0);
+  memcpy(pack, elements, 16);
+}
+template <class T>
+__device__ __forceinline__ void store_edge(T* to, const void* pack, std::uint32_t slot, std::uint32_t low,
+                                           std::uint32_t high) {
+  T elements[kPackSize<T>];
+  memcpy(elements, pack, 16);
+#pragma unroll
+  for (int i = 0; i < kPackSize<T>; ++i) {
+    if (slot + i >= low && slot + i < high) to[i] = elements[i];
   }
 }
 
-// The sum of sums[first, first + count), at most kScanRadix, once all are there. For a warp; added in an
-// order that depends on `count` only.
-template <class Sum>
-__device__ __forceinline__ Sum sum_published(const std::uint64_t* sums, std::uint32_t first, std::uint32_t count,
-                                             std::uint32_t tag) {
-  constexpr int kEach = kScanRadix / 32;
+template <class T, class Sum = typename ElementOf<T>::Sum>
+__device__ __forceinline__ Sum sum_of(const typename ElementOf<T>::Pack& pack) {
+  Sum values[kPackSize<T>];
+  unpack(pack, values);
+#pragma unroll
+  for (int i = 1; i < kPackSize<T>; ++i) values[i] += values[i - 1];
+  return values[kPackSize<T> - 1];
+}
+
+// The results of a pack, where all elements before it sum up to `before`.
+template <class T>
+__device__ __forceinline__ typename ElementOf<T>::Pack scan_pack(const typename ElementOf<T>::Pack& pack,
+                                                                 typename ElementOf<T>::Sum before, bool is_exclusive) {
+  typename ElementOf<T>::Sum values[kPackSize<T>];
+  unpack(pack, values);
+#pragma unroll
+  for (int i = 1; i < kPackSize<T>; ++i) values[i] += values[i - 1];
+  if (is_exclusive) {
+#pragma unroll
+    for (int i = kPackSize<T> - 1; i > 0; --i) values[i] = values[i - 1];
+    values[0] = {};
+  }
+#pragma unroll
+  for (auto& value : values) value += before;
+  typename ElementOf<T>::Pack result;
+  pack_into(result, values);
+  return result;
+}
+
+// A warp's packs in their order: pack 0 of each lane, pack 1 of each, ... Each pack's sum becomes that of all
+// packs before it; returns the sum of all.
+template <class Sum, int kCount>
+__device__ __forceinline__ Sum scan_warp(Sum (&sums)[kCount]) {
   const std::uint32_t lane = threadIdx.x % 32;
-  std::uint64_t words[kEach][kWords<Sum>];
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) {
+  for (int distance = 1; distance < 32; distance *= 2) {
 #pragma unroll
-    // Behind the end: there already, and 0.
-    for (auto& word : words[i]) word = std::uint64_t{i * 32 + lane < count ? ~tag : tag} << 32;
-  }
-  bool is_missing;
-  do {
-    is_missing = false;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-#pragma unroll
-      for (int w = 0; w < kWords<Sum>; ++w) {
-        if (words[i][w] >> 32 != tag) {
-          words[i][w] = load_word(sums + (std::uint64_t{first} + i * 32 + lane) * kWords<Sum> + w);
-        }
-      }
+    for (int k = 0; k < kCount; ++k) {
+      const Sum before = __shfl_up_sync(kAll, sums[k], distance);
+      if (lane >= distance) sums[k] += before;
     }
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-#pragma unroll
-      for (const std::uint64_t word : words[i]) is_missing |= word >> 32 != tag;
-    }
-  } while (__any_sync(kAll, is_missing));
-  Sum sum{};
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    std::uint32_t part[kWords<Sum>];
-#pragma unroll
-    for (int w = 0; w < kWords<Sum>; ++w) part[w] = static_cast<std::uint32_t>(words[i][w]);
-    Sum one;
-    memcpy(&one, part, sizeof(Sum));
-    sum += one;
   }
+  Sum total{};
 #pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
-  return sum;
+  for (int k = 0; k < kCount; ++k) {
+    const Sum of_all_lanes = __shfl_sync(kAll, sums[k], 31);
+    const Sum before = __shfl_up_sync(kAll, sums[k], 1);
+    sums[k] = lane == 0 ? total : total + before;
+    total += of_all_lanes;
+  }
+  return total;
 }
 
-// What the tiles before this one in its row sum up to. The tile's number in base kScanRadix has three
-// digits; for each there is a warp that adds the sums of the tiles, groups of tiles and groups of groups
-// that the digit counts. A tile says its own sum before it waits, the last tile of a group says the
-// group's: nobody waits for a chain of tiles, however many there are, and the order of additions is fixed.
 template <class Sum>
-__device__ __forceinline__ Sum look_back(std::uint64_t* sums, std::uint32_t rows, std::uint32_t row,
-                                         std::uint32_t tiles, std::uint32_t tile, std::uint32_t tag, Sum own) {
-  __shared__ Sum before[3];
-  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const std::uint32_t groups = (tiles + kScanRadix - 1) / kScanRadix;
-  std::uint64_t* const of_tiles = sums + std::uint64_t{row} * tiles * kWords<Sum>;
-  std::uint64_t* const of_groups = sums + (std::uint64_t{rows} * tiles + std::uint64_t{row} * groups) * kWords<Sum>;
-  std::uint64_t* const of_groups_of_groups =
-      sums + (std::uint64_t{rows} * (tiles + groups) + std::uint64_t{row} * ((groups + kScanRadix - 1) / kScanRadix)) *
-                 kWords<Sum>;
-  const std::uint32_t group = tile / kScanRadix;
-  const bool ends_group = tile % kScanRadix == kScanRadix - 1;
-  if (threadIdx.x == 0) publish(of_tiles, tile, own, tag);
-  if (warp < 3) {
-    const std::uint64_t* const level = warp == 0 ? of_tiles : warp == 1 ? of_groups : of_groups_of_groups;
-    const std::uint32_t end = warp == 0 ? tile : warp == 1 ? group : group / kScanRadix;
-    const std::uint32_t count = end % kScanRadix;
-    const Sum sum = count == 0 ? Sum{} : sum_published<Sum>(level, end - count, count, tag);
-    if (lane == 0) {
-      before[warp] = sum;
-      if (warp == 0 && ends_group) publish(of_groups, group, sum + own, tag);
-    }
+struct SumsOfBlock {
+  Sum before_warp, all;
+};
+template <class Sum>
+__device__ __forceinline__ SumsOfBlock<Sum> scan_block(const Sum* of_warps) {
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  Sum sum = lane < warps ? of_warps[lane] : Sum{};
+#pragma unroll
+  for (int distance = 1; distance < kMostWarps; distance *= 2) {
+    const Sum before = __shfl_up_sync(kAll, sum, distance);
+    if (lane >= distance) sum += before;
   }
-  __syncthreads();
-  if (threadIdx.x == 0 && ends_group && group % kScanRadix == kScanRadix - 1) {
-    publish(of_groups_of_groups, group / kScanRadix, before[1] + (before[0] + own), tag);
-  }
-  return (before[2] + before[1]) + before[0];
+  const Sum before = __shfl_sync(kAll, sum, warp - 1);
+  return {warp == 0 ? Sum{} : before, __shfl_sync(kAll, sum, warps - 1)};
 }
 
 template <ScanRegime kRegime>
@@ -166,11 +184,9 @@ constexpr int kBlocksPerSm = kRegime != ScanRegime::kTiles             ? 2
                              : sizeof(typename ElementOf<T>::Sum) == 4 ? 5
                                                                        : 4;
 
-// Each thread holds kPacks packs, a warp a contiguous piece, a block a tile. Tiles begin at a multiple of
-// 16 bytes: where a row does not, they begin `shift` elements before it. Tiles are taken in the order of
+// Each thread holds kPacks packs, a warp a contiguous piece, a block a tile. Tiles are taken in the order of
 // tickets, so that all tiles before one of this launch are being worked on; the tiles of one place in all
-// rows come before those of the next place, which find their predecessors done. The last ticket sets the
-// counter back and the tag of the next launch, since by then every block has both.
+// rows come before those of the next place, which find their predecessors done.
 template <class T, ScanRegime kRegime>
 __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime>)
     scan_tiles(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
@@ -181,136 +197,234 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   wait_for_predecessors();
 
-  std::uint32_t row = blockIdx.x, tile = 0, tag = 0;
+  std::uint32_t row = blockIdx.x, index = 0, tag = 0;
   if constexpr (kRegime == ScanRegime::kWarp) {
     row = blockIdx.x * warps + warp;
     if (row >= rows) return;
   }
   if constexpr (kRegime == ScanRegime::kTiles) {
-    __shared__ unsigned long long taken;
+    __shared__ std::uint64_t drawn;
     if (threadIdx.x == 0) {
-      auto* const counter = static_cast<unsigned long long*>(workspace);
-      taken = atomicAdd(counter, 1ull);
-      if (static_cast<std::uint32_t>(taken) == gridDim.x - 1) *counter = ((taken >> 32) + 1) << 32;
+      drawn = draw_ticket(workspace);
+      reset_if_last(workspace, drawn, gridDim.x - 1);
     }
     __syncthreads();
-    tag = static_cast<std::uint32_t>(taken >> 32) + 1;
-    tile = static_cast<std::uint32_t>(taken) / rows;
-    row = static_cast<std::uint32_t>(taken) - tile * rows;
+    tag = tag_of(drawn);
+    index = static_cast<std::uint32_t>(drawn) / rows;
+    row = static_cast<std::uint32_t>(drawn) - index * rows;
   }
 
-  const T* const x = static_cast<const T*>(in) + row * columns;
-  T* const y = static_cast<T*>(out) + row * columns;
-  const auto misaligned = [](const T* pointer) {
-    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pointer) % 16);
-  };
-  const std::uint32_t shift = misaligned(x) / sizeof(T);
-  const bool is_packed = misaligned(x) == misaligned(y);
+  const T* const x = static_cast<const T*>(in);
   const std::uint32_t width = (kRegime == ScanRegime::kWarp ? 1 : warps) * (32 * kPacks * kPack);
-  const std::uint64_t first = std::uint64_t{tile} * width, end = shift + columns;
-  // This row's elements in the tile are at [low, high).
-  const std::uint32_t low = tile == 0 ? shift : 0;
-  const std::uint32_t high = first >= end ? 0 : end - first < width ? end - first : width;
-  const T* const from = x + first - shift;
-  T* const to = y + first - shift;
+  const Tile tile = make_tile(x, columns, row, index, width);
   const std::uint32_t begin = ((kRegime == ScanRegime::kWarp ? 0 : warp) * kPacks * 32 + lane) * kPack;
-  const auto is_inside = [&](std::uint32_t at) { return at >= low && at + kPack <= high; };
-  const bool has_edges = low != 0 || high % kPack != 0;
+  const T* const from = x + tile.at;
+  T* const to = static_cast<T*>(out) + tile.at;
+  const bool has_edges = tile.low != 0 || tile.high % kPack != 0;
 
   Pack packs[kPacks];
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
-    const std::uint32_t at = begin + k * 32 * kPack;
+    const std::uint32_t slot = begin + k * 32 * kPack;
     packs[k] = Pack{};
-    if (is_inside(at)) packs[k] = *reinterpret_cast<const Pack*>(from + at);
+    if (is_inside<T>(slot, tile.low, tile.high)) packs[k] = *reinterpret_cast<const Pack*>(from + slot);
   }
   if (has_edges) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      const std::uint32_t at = begin + k * 32 * kPack;
-      if (is_inside(at)) continue;
-      T elements[kPack];
-#pragma unroll
-      for (int i = 0; i < kPack; ++i) elements[i] = at + i >= low && at + i < high ? from[at + i] : T(0);
-      memcpy(&packs[k], elements, 16);
+      const std::uint32_t slot = begin + k * 32 * kPack;
+      if (!is_inside<T>(slot, tile.low, tile.high)) load_edge(&packs[k], from + slot, slot, tile.low, tile.high);
     }
   }
 
-  Sum offsets[kPacks];
+  Sum before_packs[kPacks];
 #pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    Sum values[kPack];
-    unpack(packs[k], values);
-#pragma unroll
-    for (int i = 1; i < kPack; ++i) values[i] += values[i - 1];
-    offsets[k] = values[kPack - 1];
-  }
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      const Sum before = __shfl_up_sync(kAll, offsets[k], distance);
-      if (lane >= distance) offsets[k] += before;
-    }
-  }
-  Sum total{};
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    const Sum of_pack = __shfl_sync(kAll, offsets[k], 31);
-    const Sum before = __shfl_up_sync(kAll, offsets[k], 1);
-    offsets[k] = lane == 0 ? total : total + before;
-    total += of_pack;
-  }
+  for (int k = 0; k < kPacks; ++k) before_packs[k] = sum_of<T>(packs[k]);
+  const Sum total = scan_warp(before_packs);
 
-  Sum prefix{};
+  Sum before_warp{};
   if constexpr (kRegime != ScanRegime::kWarp) {
     __shared__ Sum totals[kMostWarps];
     if (lane == 0) totals[warp] = total;
     __syncthreads();
-    Sum sum = lane < warps ? totals[lane] : Sum{};
-#pragma unroll
-    for (int distance = 1; distance < kMostWarps; distance *= 2) {
-      const Sum before = __shfl_up_sync(kAll, sum, distance);
-      if (lane >= distance) sum += before;
-    }
-    const Sum before = __shfl_sync(kAll, sum, warp - 1);
-    if (warp != 0) prefix = before;
+    const SumsOfBlock<Sum> sums = scan_block(totals);
+    before_warp = sums.before_warp;
     if constexpr (kRegime == ScanRegime::kTiles) {
-      const Sum own = __shfl_sync(kAll, sum, warps - 1);
-      auto* const sums = reinterpret_cast<std::uint64_t*>(static_cast<unsigned char*>(workspace) + kScanHeaderBytes);
-      prefix = look_back(sums, rows, row, tiles, tile, tag, own) + prefix;
+      __shared__ Sum before_tile;
+      if (warp == 0) {
+        const PublishedSums<Sum> published(workspace, rows, row, tiles);
+        if (lane == 0) publish(published.of_tiles + index, sums.all, tag);
+        const Sum before = look_back(published, index, tag, sums.all);
+        if (lane == 0) before_tile = before;
+      }
+      __syncthreads();
+      before_warp = before_tile + before_warp;
     }
   }
   let_dependents_start();
 
+  const bool is_packed = misaligned(to) == 0;
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
-    const std::uint32_t at = begin + k * 32 * kPack;
-    const Sum before = prefix + offsets[k];
+    const std::uint32_t slot = begin + k * 32 * kPack;
+    const Sum before = before_warp + before_packs[k];
     forget_origin(packs[k]);
-    Sum values[kPack];
-    unpack(packs[k], values);
-#pragma unroll
-    for (int i = 1; i < kPack; ++i) values[i] += values[i - 1];
-    if (is_exclusive) {
-#pragma unroll
-      for (int i = kPack - 1; i > 0; --i) values[i] = values[i - 1];
-      values[0] = Sum{};
-    }
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) values[i] += before;
-    Pack result;
-    pack_into(result, values);
-    if (is_packed && is_inside(at)) {
-      *reinterpret_cast<Pack*>(to + at) = result;
+    const Pack result = scan_pack<T>(packs[k], before, is_exclusive);
+    if (is_packed && is_inside<T>(slot, tile.low, tile.high)) {
+      *reinterpret_cast<Pack*>(to + slot) = result;
     } else {
-      T elements[kPack];
-      memcpy(elements, &result, 16);
+      store_edge(to + slot, &result, slot, tile.low, tile.high);
+    }
+  }
+}
+
+// For so many tiles that blocks stay, one on each multiprocessor, and take one after the other: when a block
+// looks back from a tile, that tile's sum was published a tile earlier, so that all find what they wait for.
+//
+//   a block's tile    n               n + 1                n + 2                n + 3
+//   meanwhile         looks back,     is summed, its sum   is being copied to   its ticket
+//                     is stored       is published         shared memory        is drawn
+//
+// Threads read what they copied themselves: a barrier is needed for sums and tickets only.
+template <class T>
+__global__ void __launch_bounds__(kScanMostThreads, 1)
+    scan_stream(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
+                bool is_exclusive, void* workspace) {
+  using Sum = typename ElementOf<T>::Sum;
+  using Pack = typename ElementOf<T>::Pack;
+  constexpr int kPack = kPackSize<T>, kStages = kScanStreamStages, kPacksOfTile = kScanStreamThreadBytes / 16;
+  constexpr int kRemembered = 8;  // tiles: kStages, and 2 that the slowest warps may still look at
+  constexpr std::uint32_t kNone = ~0u;
+  static_assert(kStages == 3);
+  extern __shared__ uint4 ring[];  // of stages; in each the packs of a thread are 32 apart
+  __shared__ Tile remembered[kRemembered];
+  __shared__ Sum totals[2][kMostWarps], before_tiles[2];
+  __shared__ std::uint32_t shared_tag;
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const std::uint32_t packs_of_stage = blockDim.x * kPacksOfTile, width = packs_of_stage * kPack;
+  const std::uint32_t begin = warp * kPacksOfTile * 32 + lane;  // in packs
+  const T* const x = static_cast<const T*>(in);
+  wait_for_predecessors();
+
+  const auto tile_of = [&](std::uint32_t n) -> Tile& { return remembered[n % kRemembered]; };
+  const auto remember = [&](std::uint32_t n, std::uint64_t ticket) {
+    const auto number = static_cast<std::uint32_t>(ticket);
+    reset_if_last(workspace, ticket, tiles * rows + kStages * gridDim.x - 1);  // each block draws kStages in vain
+    const std::uint32_t index = number / rows, row = number - index * rows;
+    if (index < tiles) {
+      tile_of(n) = make_tile(x, columns, row, index, width);
+    } else {
+      tile_of(n).index = kNone;
+    }
+  };
+  const auto copy = [&](std::uint32_t n, std::uint32_t stage) {
+    const Tile& tile = tile_of(n);
+    if (tile.index != kNone) {
+      const std::uint32_t low = tile.low, high = tile.high;
+      const T* const from = x + tile.at;
+      uint4* const packs = ring + stage * packs_of_stage + begin;
+      if (low == 0 && high == width) {
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) {
-        if (at + i >= low && at + i < high) to[at + i] = elements[i];
+        for (int k = 0; k < kPacksOfTile; ++k) copy_asynchronously(packs + k * 32, from + (begin + k * 32) * kPack);
+      } else {
+#pragma unroll 1
+        for (int k = 0; k < kPacksOfTile; ++k) {
+          const std::uint32_t slot = (begin + k * 32) * kPack;
+          if (is_inside<T>(slot, low, high)) {
+            copy_asynchronously(packs + k * 32, from + slot);
+          } else {
+            load_edge(packs + k * 32, from + slot, slot, low, high);
+          }
+        }
       }
     }
+    end_copy_group();
+  };
+  const auto pack_at = [&](std::uint32_t stage, int k) {
+    return *reinterpret_cast<const Pack*>(ring + stage * packs_of_stage + begin + k * 32);
+  };
+  // Until the packs of the stage have landed, kStages - 2 copies after it.
+  const auto sum_packs = [&](std::uint32_t stage, Sum(&before_packs)[kPacksOfTile], Sum(&of_warps)[kMostWarps]) {
+    wait_for_copies<kStages - 2>();
+#pragma unroll
+    for (int k = 0; k < kPacksOfTile; ++k) before_packs[k] = sum_of<T>(pack_at(stage, k));
+    const Sum total = scan_warp(before_packs);
+    if (lane == 0) of_warps[warp] = total;
+  };
+  const auto publish_sum = [&](std::uint32_t n, Sum sum, std::uint32_t tag) {
+    const Tile& tile = tile_of(n);
+    if (tile.index == kNone) return;
+    publish(PublishedSums<Sum>(workspace, rows, tile.row, tiles).of_tiles + tile.index, sum, tag);
+  };
+  const auto store = [&](std::uint32_t n, std::uint32_t stage, const Sum(&before_packs)[kPacksOfTile], Sum before) {
+    const Tile& tile = tile_of(n);
+    const std::uint32_t low = tile.low, high = tile.high;
+    T* const to = static_cast<T*>(out) + tile.at;
+    const bool is_packed = misaligned(to) == 0, is_whole = is_packed && low == 0 && high == width;
+    const auto store_packs = [&](bool exclusive) {
+#pragma unroll
+      for (int k = 0; k < kPacksOfTile; ++k) {
+        const std::uint32_t slot = (begin + k * 32) * kPack;
+        const Pack result = scan_pack<T>(pack_at(stage, k), before + before_packs[k], exclusive);
+        if (is_whole || (is_packed && is_inside<T>(slot, low, high))) {
+          *reinterpret_cast<Pack*>(to + slot) = result;
+        } else {
+          store_edge(to + slot, &result, slot, low, high);
+        }
+      }
+    };
+    // Not decided for each element.
+    if (is_exclusive) {
+      store_packs(true);
+    } else {
+      store_packs(false);
+    }
+  };
+
+  // A ticket is drawn when the one before has arrived: two at once would be neighbours, and the next block
+  // would wait for both of this one's tiles.
+  std::uint64_t ticket = 0;
+#pragma unroll 1
+  for (std::uint32_t n = 0; n < kStages - 1; ++n) {
+    if (threadIdx.x == 0) {
+      ticket = draw_ticket(workspace);
+      shared_tag = tag_of(ticket);
+      remember(n, ticket);
+    }
+    __syncthreads();
+    copy(n, n);
+  }
+  const std::uint32_t tag = shared_tag;
+  if (threadIdx.x == 0) ticket = draw_ticket(workspace);
+  Sum before_packs[kPacksOfTile];
+  sum_packs(0, before_packs, totals[1]);
+  if (threadIdx.x == 0) remember(kStages - 1, ticket);
+  __syncthreads();
+  SumsOfBlock<Sum> sums = scan_block(totals[1]);
+  if (threadIdx.x == 0) publish_sum(0, sums.all, tag);
+
+  std::uint32_t stage = 0;
+#pragma unroll 1
+  for (std::uint32_t n = 0; tile_of(n).index != kNone; ++n) {
+    const std::uint32_t next = stage == kStages - 1 ? 0 : stage + 1;
+    copy(n + kStages - 1, stage == 0 ? kStages - 1 : stage - 1);
+    if (threadIdx.x == 0) ticket = draw_ticket(workspace);
+    Sum before_next_packs[kPacksOfTile];
+    sum_packs(next, before_next_packs, totals[n % 2]);
+    if (warp == blockDim.x / 32 - 1) {
+      const PublishedSums<Sum> published(workspace, rows, tile_of(n).row, tiles);
+      const Sum before = look_back(published, tile_of(n).index, tag, sums.all);
+      if (lane == 0) before_tiles[n % 2] = before;
+    }
+    if (threadIdx.x == 0) remember(n + kStages, ticket);
+    __syncthreads();
+    const SumsOfBlock<Sum> next_sums = scan_block(totals[n % 2]);
+    if (threadIdx.x == 0) publish_sum(n + 1, next_sums.all, tag);
+    store(n, stage, before_packs, before_tiles[n % 2] + sums.before_warp);
+#pragma unroll
+    for (int k = 0; k < kPacksOfTile; ++k) before_packs[k] = before_next_packs[k];
+    sums = next_sums;
+    stage = next;
   }
 }
 
@@ -351,12 +465,14 @@ void scan_on_host(HostGrid, void* out, const void* in, std::uint64_t columns, st
 template <class T>
 ScanKernel of_regime(ScanRegime regime) {
   constexpr KernelResources kResources{.registers = 64, .static_shared_bytes = 256, .max_threads = kScanMostThreads};
+  constexpr KernelResources kOfStream{.registers = 128, .static_shared_bytes = 640, .max_threads = kScanMostThreads};
   switch (regime) {
     case ScanRegime::kWarp: return make_kernel<scan_tiles<T, ScanRegime::kWarp>, scan_on_host<T>, kResources>();
     case ScanRegime::kBlock: return make_kernel<scan_tiles<T, ScanRegime::kBlock>, scan_on_host<T>, kResources>();
-    case ScanRegime::kTiles: break;
+    case ScanRegime::kTiles: return make_kernel<scan_tiles<T, ScanRegime::kTiles>, scan_on_host<T>, kResources>();
+    case ScanRegime::kStream: break;
   }
-  return make_kernel<scan_tiles<T, ScanRegime::kTiles>, scan_on_host<T>, kResources>();
+  return make_kernel<scan_stream<T>, scan_on_host<T>, kOfStream>();
 }
 
 }  // namespace

@@ -34,9 +34,10 @@ struct ScanArgs {
 
 // Who scans a row.
 enum class ScanRegime : std::uint8_t {
-  kWarp,   // a warp
-  kBlock,  // a block
-  kTiles,  // blocks that take a tile each and look back at the tiles before
+  kWarp,    // a warp
+  kBlock,   // a block
+  kTiles,   // blocks that take a tile each and look back at the tiles before
+  kStream,  // a block for each multiprocessor, which takes tile after tile and looks back
 };
 
 // out, in, columns, rows, tiles of a row, whether exclusive, workspace
@@ -44,10 +45,13 @@ using ScanKernel = Kernel<void*, const void*, std::uint64_t, std::uint32_t, std:
 
 // The shape of the kernels, for plans: each thread holds 64 bytes of elements at once.
 inline constexpr std::uint32_t kScanThreadBytes = 64;
-inline constexpr std::uint32_t kScanMostThreads = 512;  // of a block that has rows of its own
-inline constexpr std::uint32_t kScanTileThreads = 256;  // of a block that takes tiles, at most
-// The workspace: a counter, and behind these bytes 8 for each 4 bytes of a sum. There is a sum for each
-// tile, for each kScanRadix tiles of a row, and for each kScanRadix of those.
+inline constexpr std::uint32_t kScanMostThreads = 512;  // of a block that has rows of its own, or stays
+inline constexpr std::uint32_t kScanTileThreads = 256;  // of a block that takes a tile, at most
+// A thread of a block that stays has so many of a tile, and room for so many tiles in shared memory.
+inline constexpr std::uint32_t kScanStreamThreadBytes = 128;
+inline constexpr std::uint32_t kScanStreamStages = 3;
+// The workspace: a counter, and behind these bytes 8 for each 4 bytes of a sum. There is a sum for each tile
+// and for each kScanRadix tiles of a row.
 inline constexpr std::uint32_t kScanHeaderBytes = 256;
 inline constexpr std::uint32_t kScanRadix = 128;
 
