@@ -22,7 +22,7 @@ struct ElementwisePlan {
   LaunchConfig config;
 };
 
-// kInvalidArgument for 0 elements and for types that the operation does not have.
+// kInvalidArgument for 0 elements, for arrays of more than 8 TiB and for types that the operation does not have.
 absl::StatusOr<ElementwisePlan> plan_elementwise(ContextRef context, const ElementwiseDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
