@@ -90,6 +90,10 @@ constexpr Images kImages[] = {
     {1, 24, 10, 10, 13, 13, 1.3, 1.3},
     {2, 8, 10, 10, 21, 21, 2.1, 2.1},
     {1, 1, 30, 49, 61, 147, 2.05, 3},
+    {1, 2, 3, 16, 24, 400},
+    {3, 3, 10, 16, 21, 40, 2.1, 2.3},
+    {1, 2, 7, 704, 10, 2112},
+    {1, 1, 2, 1, 3, 8192},
 };
 // As large as those that are measured, or a part of them.
 constexpr Images kReal[] = {
@@ -137,6 +141,14 @@ void check_upsample(Report& report) {
   }
 
   const UpsampleDesc good{.batch = 2, .channels = 3, .height = 4, .width = 4, .out_height = 8, .out_width = 8};
+  // Which kernels serve it depends on that.
+  report.check("upsample sees where all pixels have as many copies", [&]() -> absl::Status {
+    CGRT_ASSIGN_OR_RETURN(const UpsamplePlan plan, kernels::plan_upsample(kDevice, good));
+    const UpsampleShape& shape = plan.by_alignment[0].shape;
+    if (shape.rows.factor == 2 && shape.columns.factor == 2) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat("expected 2 and 2, found ", shape.rows.factor, " and ", shape.columns.factor));
+  }());
   const auto plan_of = [&](auto change) {
     UpsampleDesc desc = good;
     change(desc);

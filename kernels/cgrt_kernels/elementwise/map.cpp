@@ -1,6 +1,5 @@
 #include "cgrt_kernels/elementwise/map.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -11,15 +10,15 @@
 
 namespace cgrt::kernels::internal {
 
-absl::StatusOr<LaunchConfig> map_config(ContextRef context, KernelRef kernel, MapShape shape, std::uint64_t count) {
+absl::StatusOr<LaunchConfig> map_config(ContextRef context, KernelRef kernel, int pack, std::uint64_t count) {
   if (count == 0) return absl::InvalidArgumentError(absl::StrCat(kernel.name(), ": the count is 0."));
+  const std::uint64_t blocks = (count - 1) / static_cast<unsigned>(kMapBlock * pack) + 1;
+  if (blocks > kMostCount) {
+    return absl::InvalidArgumentError(absl::StrCat(kernel.name(), ": ", count, " elements are more than ", kMostCount,
+                                                   " blocks of ", kMapBlock * pack, "."));
+  }
   CGRT_RETURN_IF_ERROR(preload(kernel, context));
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
-  const auto blocks = [&](int per_thread) { return (count - 1) / static_cast<unsigned>(kMapBlock * per_thread) + 1; };
-  const std::uint64_t large = blocks(shape.held);
-  const bool is_straight = large < kMapFewestBlocks * std::uint64_t{machine.sms};
-  const std::uint64_t grid = is_straight ? blocks(shape.pack) : std::min(large, kMostCount);
-  return LaunchConfig{.grid = static_cast<std::uint32_t>(grid), .block = kMapBlock};
+  return LaunchConfig{.grid = static_cast<std::uint32_t>(blocks), .block = kMapBlock};
 }
 
 absl::Status check_map_pointer(KernelRef kernel, int input, const void* pointer, std::size_t element) {

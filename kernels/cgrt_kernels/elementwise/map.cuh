@@ -142,101 +142,41 @@ __device__ __forceinline__ Pack<Out, kSize> apply(const F& f, const Pack<In, kSi
   return out;
 }
 
-// What a thread of a large map has of an array, in whole registers: parts of `part` elements, each
-// kMapBlock parts behind the one before, so that the threads of a block read and write what lies side
-// by side. The same elements in flight whatever the size of a part.
-template <class T, int kHeld>
-struct Held {
-  static_assert(kHeld * sizeof(T) % 4 == 0);
-  std::uint32_t words[kHeld * sizeof(T) / 4];
-
-  // Parts from `left` on lie behind the end, and become zeros.
-  template <int kMostPart>
-  __device__ __forceinline__ void load(const T* from, int part, std::uint32_t left) {
-    if (part == kMostPart) {
-      load_parts<kMostPart>(from, left);
-    } else if constexpr (kMostPart > 1) {
-      load<kMostPart / 2>(from, part, left);
-    }
+// A thread's pack where arrays have no more than the borders of parts in common: of parts of kPart
+// elements, each kMapBlock parts behind the one before, so that the threads of a block read and write
+// what lies side by side. Parts from `left` on lie behind the end, and are zeros.
+template <int kPart, int kSize, class T>
+__device__ __forceinline__ void load_parts(Pack<T, kSize>& pack, const T* from, int part, std::uint64_t left) {
+  if constexpr (kPart > 1) {
+    if (part != kPart) return load_parts<kPart / 2>(pack, from, part, left);
   }
-  template <int kMostPart>
-  __device__ __forceinline__ void store(T* to, int part, std::uint32_t left) const {
-    if (part == kMostPart) {
-      store_parts<kMostPart>(to, left);
-    } else if constexpr (kMostPart > 1) {
-      store<kMostPart / 2>(to, part, left);
-    }
-  }
-
-  // Keeps the compiler from unpacking before this: two halves in one register.
-  __device__ __forceinline__ void stay_packed() {
 #pragma unroll
-    for (std::uint32_t& word : words) asm volatile("" : "+r"(word));
-  }
-
-  template <int kSize>
-  __device__ __forceinline__ Pack<T, kSize> pack(int i) const {
-    Pack<T, kSize> pack;
-    std::memcpy(&pack, reinterpret_cast<const char*>(words) + i * static_cast<int>(sizeof(pack)), sizeof(pack));
-    return pack;
-  }
-  template <int kSize>
-  __device__ __forceinline__ void set_pack(int i, const Pack<T, kSize>& pack) {
-    std::memcpy(reinterpret_cast<char*>(words) + i * static_cast<int>(sizeof(pack)), &pack, sizeof(pack));
-  }
-
- private:
-  template <int kPart>
-  __device__ __forceinline__ void load_parts(const T* from, std::uint32_t left) {
-    constexpr int kBytes = kPart * static_cast<int>(sizeof(T));
-    using Bits = typename BitsOf<kBytes>::Type;
-    const Bits* const parts = reinterpret_cast<const Bits*>(from);
+  for (int p = 0; p < kSize / kPart; ++p) {
+    Pack<T, kPart> one{};
+    if (static_cast<unsigned>(p * kMapBlock) < left) one = load_pack<kPart>(from + p * (kMapBlock * kPart));
 #pragma unroll
-    for (int p = 0; p < kHeld / kPart; ++p) {
-      const Bits bits = static_cast<std::uint32_t>(p * kMapBlock) < left ? parts[p * kMapBlock] : Bits{};
-      if constexpr (kBytes >= 4) {
-        std::memcpy(&words[p * kBytes / 4], &bits, kBytes);
-      } else {
-        constexpr int kOfWord = 4 / kBytes;
-        const std::uint32_t shifted = std::uint32_t{bits} << p % kOfWord * kBytes * 8;
-        words[p / kOfWord] = p % kOfWord == 0 ? shifted : words[p / kOfWord] | shifted;
-      }
-    }
+    for (int i = 0; i < kPart; ++i) pack.of[p * kPart + i] = one.of[i];
   }
-  template <int kPart>
-  __device__ __forceinline__ void store_parts(T* to, std::uint32_t left) const {
-    constexpr int kBytes = kPart * static_cast<int>(sizeof(T));
-    using Bits = typename BitsOf<kBytes>::Type;
-    Bits* const parts = reinterpret_cast<Bits*>(to);
-#pragma unroll
-    for (int p = 0; p < kHeld / kPart; ++p) {
-      Bits bits;
-      if constexpr (kBytes >= 4) {
-        std::memcpy(&bits, &words[p * kBytes / 4], kBytes);
-      } else {
-        constexpr int kOfWord = 4 / kBytes;
-        bits = static_cast<Bits>(words[p / kOfWord] >> p % kOfWord * kBytes * 8);
-      }
-      if (static_cast<std::uint32_t>(p * kMapBlock) < left) parts[p * kMapBlock] = bits;
-    }
-  }
-};
-
-template <int kMostPart, int kHeld, class T>
-__device__ __forceinline__ Held<T, kHeld> load_held(const T* from, int part, std::uint32_t left) {
-  Held<T, kHeld> held;
-  held.template load<kMostPart>(from, part, left);
-  return held;
+}
+template <int kSize, class T>
+__device__ __forceinline__ Pack<T, kSize> load_parts(const T* from, int part, std::uint64_t left) {
+  Pack<T, kSize> pack;
+  load_parts<kSize>(pack, from, part, left);
+  return pack;
 }
 
-template <class Out, int kPack, int kHeld, class F, class... In>
-__device__ __forceinline__ Held<Out, kHeld> apply_held(const F& f, Held<In, kHeld>... in) {
-  (in.stay_packed(), ...);
-  Held<Out, kHeld> out;
+template <int kPart, int kSize, class T>
+__device__ __forceinline__ void store_parts(T* to, const Pack<T, kSize>& pack, int part, std::uint64_t left) {
+  if constexpr (kPart > 1) {
+    if (part != kPart) return store_parts<kPart / 2>(to, pack, part, left);
+  }
 #pragma unroll
-  for (int i = 0; i < kHeld / kPack; ++i) out.set_pack(i, apply<Out, kPack>(f, in.template pack<kPack>(i)...));
-  out.stay_packed();
-  return out;
+  for (int p = 0; p < kSize / kPart; ++p) {
+    Pack<T, kPart> one;
+#pragma unroll
+    for (int i = 0; i < kPart; ++i) one.of[i] = pack.of[p * kPart + i];
+    if (static_cast<unsigned>(p * kMapBlock) < left) store_pack(to + p * (kMapBlock * kPart), one);
+  }
 }
 
 // The first `count` elements of a pack; zeros behind them.
@@ -256,21 +196,6 @@ __device__ __forceinline__ void store_some(T* to, const Pack<T, kSize>& pack, st
   }
 }
 
-// Tiles of parts of 1 << part_bits elements, one after the other when there are more than blocks.
-template <bool kWhole, class F, class Out, class... In>
-__device__ __forceinline__ void map_tiles(const F& f, std::uint64_t parts, int part_bits, Out* out, const In*... in) {
-  constexpr int kPack = kMapShape<Out, In...>.pack, kHeld = kMapShape<Out, In...>.held;
-  const int part = kWhole ? kPack : 1 << part_bits;
-  const std::uint32_t tile = kWhole ? kHeld / kPack * kMapBlock : (kHeld * kMapBlock) >> part_bits;
-  const std::uint64_t step = std::uint64_t{gridDim.x} * tile;
-  for (std::uint64_t first = std::uint64_t{blockIdx.x} * tile + threadIdx.x; first < parts; first += step) {
-    const std::uint64_t i = kWhole ? first * kPack : first << part_bits;
-    const auto left = static_cast<std::uint32_t>(parts - first < tile ? parts - first : tile);
-    apply_held<Out, kPack, kHeld>(f, load_held<kPack, kHeld>(in + i, part, left)...)
-        .template store<kPack>(out + i, part, left);
-  }
-}
-
 template <class T>
 __device__ __forceinline__ std::uint64_t element_address(const T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) / sizeof(T);
@@ -280,17 +205,17 @@ __device__ __forceinline__ std::uint64_t misalignment(const T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(Pack<T, kSize>);
 }
 
-// What a kernel's threads do for out[i] = f(in[i]...), i < count. `out` may be one of the inputs.
+// What a kernel's threads do for out[i] = f(in[i]...), i < count: a pack each. `out` may be one of the inputs.
 //
-// What a grid covers with one pack per thread goes straight: such a kernel is over in the time that a
-// branch and its instruction fetch cost, and its dependents may be set up at once. Alignment is looked
-// at here and not at plan time, so that new pointers never need another kernel.
+// Aligned arrays go straight: a small kernel is over in the time that a branch and its instruction fetch
+// cost, and large ones are as fast as with more packs per thread or with threads that stay, or faster.
+// Alignment is looked at here and not at plan time, so that new pointers never need another kernel.
 template <class F, class Out, class... In>
 __device__ __forceinline__ void map_elements(const F& f, std::uint64_t count, Out* out, const In*... in) {
-  constexpr int kPack = kMapShape<Out, In...>.pack;
+  constexpr int kPack = kMapPack<Out, In...>;
   const std::uint64_t i = (std::uint64_t{blockIdx.x} * kMapBlock + threadIdx.x) * kPack;
   const bool is_aligned = (misalignment<kPack>(out) | ... | misalignment<kPack>(in)) == 0;
-  if (is_aligned && count <= std::uint64_t{gridDim.x} * (kMapBlock * kPack)) [[likely]] {
+  if (is_aligned) [[likely]] {
     let_dependents_start();
     wait_for_predecessors();
     if (i + kPack <= count) [[likely]] {
@@ -306,17 +231,17 @@ __device__ __forceinline__ void map_elements(const F& f, std::uint64_t count, Ou
   const int part_bits = __ffsll(static_cast<long long>((kPack | ... | (element_address(in) ^ begin)))) - 1;
   const std::uint64_t before = (0 - begin) & ((1u << part_bits) - 1), head = before < count ? before : count;
   const std::uint64_t parts = (count - head) >> part_bits, edges = count - (parts << part_bits);
-  wait_for_predecessors();
   let_dependents_start();
+  wait_for_predecessors();
   if (blockIdx.x == gridDim.x - 1 && threadIdx.x < edges) {
     const std::uint64_t edge = threadIdx.x < head ? threadIdx.x : (parts << part_bits) + threadIdx.x;
     out[edge] = rounded_to<Out>(f(in[edge]...));
   }
-  if ((1 << part_bits) == kPack) {
-    map_tiles<true>(f, parts, part_bits, out + head, (in + head)...);
-  } else {
-    map_tiles<false>(f, parts, part_bits, out + head, (in + head)...);
-  }
+  const int part = 1 << part_bits;
+  const std::uint64_t first = std::uint64_t{blockIdx.x} * (kMapBlock * kPack >> part_bits) + threadIdx.x;
+  if (first >= parts) return;
+  const std::uint64_t at = head + (first << part_bits), left = parts - first;
+  store_parts<kPack>(out + at, apply<Out, kPack>(f, load_parts<kPack>(in + at, part, left)...), part, left);
 }
 
 template <class F, class Out, class... In>

@@ -32,17 +32,17 @@ struct MapPlan {
 
 namespace internal {
 
-absl::StatusOr<LaunchConfig> map_config(ContextRef context, KernelRef kernel, MapShape shape, std::uint64_t count);
+absl::StatusOr<LaunchConfig> map_config(ContextRef context, KernelRef kernel, int pack, std::uint64_t count);
 // `input` counts from 1; 0 is the output.
 absl::Status check_map_pointer(KernelRef kernel, int input, const void* pointer, std::size_t element);
 
 }  // namespace internal
 
-// kInvalidArgument for 0 elements.
+// kInvalidArgument for 0 elements, and for arrays of more than 8 TiB, for which a grid is too small.
 template <class F, class Out, class... In>
 absl::StatusOr<MapPlan<F, Out, In...>> plan_map(ContextRef context, Kernel<Out*, F, std::uint64_t, const In*...> kernel,
                                                 std::uint64_t count) {
-  absl::StatusOr<LaunchConfig> config = internal::map_config(context, kernel, kMapShape<Out, In...>, count);
+  absl::StatusOr<LaunchConfig> config = internal::map_config(context, kernel, kMapPack<Out, In...>, count);
   if (!config.ok()) return config.status();
   return MapPlan<F, Out, In...>{kernel, *config, count};
 }

@@ -15,27 +15,10 @@ using MapKernel = Kernel<Out*, F, std::uint64_t, const In*...>;
 
 inline constexpr int kMapBlock = 256;  // threads
 
-// Bytes that a thread of a large map has on their way at once. A multiprocessor of Hopper needs about
-// 48 KiB to keep its memory busy: 64 bytes are enough for 768 threads of its 2048.
-inline constexpr int kMapBytesInFlight = 64;
-
-// Blocks per multiprocessor that so many bytes per thread must make: a smaller map has more blocks, in
-// which each thread takes one pack and goes straight.
-inline constexpr std::uint64_t kMapFewestBlocks = 4;
-
-struct MapShape {
-  int pack;  // elements that a thread loads at once: 16 bytes of the widest type
-  int held;  // elements that a thread of a large map has in registers
-};
-
-// Sizes of an element: of the widest array, of all inputs together, of the output.
-constexpr MapShape map_shape(std::size_t widest, std::size_t in, std::size_t out) {
-  const int pack = 16 / static_cast<int>(widest), moved = pack * static_cast<int>(std::max(in, out));
-  return {pack, pack * std::clamp(kMapBytesInFlight / moved, 1, 4)};
-}
+// Elements that a thread has: 16 bytes of the widest array's.
+constexpr int map_pack(std::size_t widest) { return 16 / static_cast<int>(widest); }
 
 template <class Out, class... In>
-inline constexpr MapShape kMapShape = map_shape(std::max({sizeof(Out), sizeof(In)...}), (sizeof(In) + ...),
-                                                sizeof(Out));
+inline constexpr int kMapPack = map_pack(std::max({sizeof(Out), sizeof(In)...}));
 
 }  // namespace cgrt::kernels

@@ -32,9 +32,8 @@ absl::StatusOr<ElementwisePlan> plan_elementwise(ContextRef context, const Eleme
   }
   CGRT_RETURN_IF_ERROR(check_types(desc));
   const ElementwiseKernel kernel = elementwise_kernel(desc);
-  const std::size_t in = size_of(desc.type), out = size_of(out_type_of(desc));
-  const MapShape shape = map_shape(std::max(in, out), takes_two_inputs(desc.op) ? 2 * in : in, out);
-  CGRT_ASSIGN_OR_RETURN(const LaunchConfig config, internal::map_config(context, kernel, shape, desc.count));
+  const int pack = map_pack(std::max(size_of(desc.type), size_of(out_type_of(desc))));
+  CGRT_ASSIGN_OR_RETURN(const LaunchConfig config, internal::map_config(context, kernel, pack, desc.count));
   return ElementwisePlan{desc, kernel, config};
 }
 

@@ -32,12 +32,14 @@ absl::StatusOr<std::uint64_t> one_wave(const Machine& machine, ReduceKernel kern
 }
 
 // How many of the blocks that run at once share one of `results`, each of `loads` packs: no more than
-// have kPacksInFlight per thread to do, or half of that where multiprocessors would be idle.
+// have kPacksInFlight per thread to do, or half of that where more than a few multiprocessors would be
+// idle.
 std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t results, std::uint64_t loads,
                        std::uint32_t threads) {
   const std::uint64_t most = std::min<std::uint64_t>(wave / results, kMostParts);
   std::uint64_t parts = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight);
   if (parts <= 1 || most <= 1) return 1;
+  if (parts * results >= machine.sms - machine.sms / 16) return static_cast<std::uint32_t>(std::min(parts, most));
   const std::uint64_t halves = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight / 2);
   parts = std::max(parts, std::min(ceil_divide<std::uint64_t>(machine.sms, results), halves));
   return static_cast<std::uint32_t>(std::min(parts, most));

@@ -151,12 +151,12 @@ __global__ void __launch_bounds__(kReduceThreads, 3)
   State state =
       reduce_block<R>(reduce_row<R>(x, y, columns, part * blockDim.x + threadIdx.x, std::uint64_t{parts} * blockDim.x));
   if (parts > 1) {
+    // The first warp alone: a barrier of the block costs more than what its other warps could add.
+    if (threadIdx.x >= 32) return;
     State* const partials = static_cast<State*>(workspace) + std::uint64_t{row} * parts;
     if (threadIdx.x == 0) partials[part] = state;
-    if (!is_last_to_arrive(&counters[row], parts)) return;
-    state = R::none();
-    for (std::uint32_t p = threadIdx.x; p < parts; p += blockDim.x) state = R::merge(state, partials[p]);
-    state = reduce_block<R>(state);
+    if (!is_last_warp_to_arrive(&counters[row], parts)) return;
+    state = merge_partials<R>(partials, parts);
   }
   if (threadIdx.x == 0) R::write(out, row, position<R>(x, state), divisor);
 }

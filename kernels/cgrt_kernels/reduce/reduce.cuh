@@ -204,21 +204,54 @@ __device__ __forceinline__ typename R::State reduce_block(typename R::State stat
   return state;
 }
 
-// True in the block that is the last of `parts` to come here with this counter, which is then zero
-// again. What the threads of the others wrote before, its threads see.
+// The number of those that came before with this counter, which is zero again after the last of `parts`.
+__device__ __forceinline__ std::uint32_t arrive(std::uint32_t* counter, std::uint32_t parts) {
+  std::uint32_t before;  // counts up to parts - 1 and then from 0 again
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(__cvta_generic_to_global(counter)), "r"(parts - 1)
+               : "memory");
+  return before;
+}
+
+// True in the block that is the last of `parts` to come here with this counter. What the threads of the
+// others wrote before, its threads see.
 __device__ __forceinline__ bool is_last_to_arrive(std::uint32_t* counter, std::uint32_t parts) {
   __shared__ bool is_last;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    std::uint32_t before;  // counts up to parts - 1 and then from 0 again
-    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
-                 : "=r"(before)
-                 : "l"(__cvta_generic_to_global(counter)), "r"(parts - 1)
-                 : "memory");
-    is_last = before == parts - 1;
-  }
+  if (threadIdx.x == 0) is_last = arrive(counter, parts) == parts - 1;
   __syncthreads();
   return is_last;
+}
+
+// The same for the first warps of blocks.
+__device__ __forceinline__ bool is_last_warp_to_arrive(std::uint32_t* counter, std::uint32_t parts) {
+  __syncwarp();
+  std::uint32_t before = 0;
+  if (threadIdx.x == 0) before = arrive(counter, parts);
+  before = __shfl_sync(~0u, before, 0);
+  __syncwarp();
+  return before == parts - 1;
+}
+
+// By a warp.
+template <class R>
+__device__ __forceinline__ typename R::State merge_partials(const typename R::State* partials, std::uint32_t parts) {
+  using State = typename R::State;
+  constexpr std::uint32_t kLoads = sizeof(State) == 4 ? 16 : 2;  // in flight; more would be spilled
+  State state = R::none();
+  for (std::uint32_t first = threadIdx.x % 32; first < parts; first += 32 * kLoads) {
+    State loaded[kLoads];
+#pragma unroll
+    for (std::uint32_t k = 0; k < kLoads; ++k) {
+      loaded[k] = first + 32 * k < parts ? partials[first + 32 * k] : R::none();
+    }
+#pragma unroll
+    for (std::uint32_t k = 0; k < kLoads; ++k) state = R::merge(state, loaded[k]);
+  }
+#pragma unroll
+  for (int mask = 16; mask > 0; mask /= 2) state = R::merge(state, shuffle(state, mask));
+  return state;
 }
 
 }  // namespace cgrt::kernels

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -11,6 +12,8 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint64_t kMostPositions = std::uint64_t{1} << 24;  // those a float can count
+
+std::uint32_t blocks_of(std::uint32_t items) { return ceil_divide(items, kUpsampleBlock); }
 
 UpsampleAxis make_axis(std::uint64_t size, std::uint64_t out_size, double factor) {
   UpsampleAxis axis;
@@ -42,39 +45,38 @@ std::uint32_t positions_together(const UpsampleAxis& axis) {
   return axis.out_size > axis.size ? 2 : 1;
 }
 
+// Of a row of the larger image: those with copies of a part of `together` columns, at most.
+std::uint32_t most_packs(const UpsampleAxis& columns, std::uint32_t together, std::uint32_t pack) {
+  std::uint32_t most = 0;
+  for (std::uint32_t first = 0; first < columns.size; first += together) {
+    const std::uint32_t begin = columns.begin(first), end = columns.begin(first + together);
+    most = std::max(most, (end + pack - 1) / pack - begin / pack);
+  }
+  return most;
+}
+
 struct Planner {
   const UpsampleDesc& desc;
   UpsampleShape shape;
   std::uint32_t copies;  // the most in either direction
   std::uint32_t threads_at_once;
 
-  UpsamplePlan::Choice choose(std::uint32_t alignment) const;
-  UpsamplePlan::Choice forward(std::uint32_t alignment) const;
-  UpsamplePlan::Choice backward(std::uint32_t alignment) const;
-  UpsamplePlan::Choice make(UpsampleRegime regime, std::uint32_t pack_bytes, UpsampleShape chosen,
-                            std::uint32_t items_of_thread) const;
-};
-
-UpsamplePlan::Choice Planner::make(UpsampleRegime regime, std::uint32_t pack_bytes, UpsampleShape chosen,
-                                   std::uint32_t items_of_thread) const {
-  const std::uint32_t grid = ceil_divide(chosen.items, items_of_thread * kUpsampleBlock);
-  return {
-      upsample_kernel(desc.op, desc.type, regime, pack_bytes, copies), {.grid = grid, .block = kUpsampleBlock}, chosen};
-}
-
-UpsamplePlan::Choice Planner::choose(std::uint32_t alignment) const {
-  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
-  const std::uint32_t row = shape.columns.out_size * size;  // bytes
-  const bool is_twice = desc.layout == ImageLayout::kNchw && shape.rows.factor == 2 && shape.columns.factor == 2;
-  if (!is_twice || alignment != 16 || row % 16 != 0) {
+  UpsamplePlan::Choice choose(std::uint32_t alignment) const {
     return desc.op == UpsampleOp::kForward ? forward(alignment) : backward(alignment);
   }
-  UpsampleShape chosen = shape;
-  chosen.packs = Divisor(row / 16);
-  chosen.items = shape.images * shape.rows.size * (row / 16);
-  const std::uint32_t together = desc.op == UpsampleOp::kForward ? kTwiceForward : kTwiceBackward;
-  if (chosen.items < threads_at_once) return make(UpsampleRegime::kTwiceFew, 16, chosen, 1);
-  return make(UpsampleRegime::kTwice, 16, chosen, together);
+  UpsamplePlan::Choice forward(std::uint32_t alignment) const;
+  UpsamplePlan::Choice backward(std::uint32_t alignment) const;
+  UpsamplePlan::Choice twice(std::uint32_t packs) const;                 // `packs` in a row of the larger image
+  std::optional<UpsamplePlan::Choice> lines(std::uint32_t packs) const;  // alike
+  UpsamplePlan::Choice make(UpsampleRegime regime, std::uint32_t pack_bytes, const UpsampleShape& chosen,
+                            std::uint32_t blocks) const;
+};
+
+UpsamplePlan::Choice Planner::make(UpsampleRegime regime, std::uint32_t pack_bytes, const UpsampleShape& chosen,
+                                   std::uint32_t blocks) const {
+  return {upsample_kernel(desc.op, desc.type, regime, pack_bytes, copies),
+          {.grid = blocks, .block = kUpsampleBlock},
+          chosen};
 }
 
 UpsamplePlan::Choice Planner::forward(std::uint32_t alignment) const {
@@ -93,17 +95,47 @@ UpsamplePlan::Choice Planner::forward(std::uint32_t alignment) const {
   };
   arrange(positions_together(shape.rows), positions_together(shape.columns));
   if (chosen.items < threads_at_once) arrange(1, 1);
-  return make(is_nhwc ? UpsampleRegime::kChannels : UpsampleRegime::kColumns, pack, chosen, 1);
+  return make(is_nhwc ? UpsampleRegime::kChannels : UpsampleRegime::kColumns, pack, chosen, blocks_of(chosen.items));
+}
+
+UpsamplePlan::Choice Planner::twice(std::uint32_t packs) const {
+  UpsampleShape chosen = shape;
+  chosen.packs = Divisor(packs);
+  chosen.items = shape.images * shape.rows.size * packs;
+  return make(UpsampleRegime::kTwice, 16, chosen, blocks_of(chosen.items));
+}
+
+// None for columns with more copies than a tile holds, and for a smaller "larger" image, whose rows may
+// have no copies to read.
+std::optional<UpsamplePlan::Choice> Planner::lines(std::uint32_t packs) const {
+  if (shape.rows.out_size < shape.rows.size || shape.columns.out_size < shape.columns.size) return std::nullopt;
+  const std::uint32_t pack = shape.columns.out_size / packs;
+  // Half of what a tile holds, so that threads keep their columns for two lines or more.
+  const std::uint32_t parts = ceil_divide(packs, kTilePacks / 2), together = ceil_divide(shape.columns.size, parts);
+  const std::uint32_t most = most_packs(shape.columns, together, pack);
+  if (most > kTilePacks) return std::nullopt;
+  UpsampleShape chosen = shape;
+  chosen.tile = {.columns = Divisor(together), .packs = Divisor(most), .lines = kTilePacks / most};
+  chosen.packs = Divisor(packs);
+  chosen.row_items = Divisor(shape.rows.size);
+  chosen.column_items = Divisor(ceil_divide(shape.columns.size, together));
+  const std::uint32_t groups = ceil_divide(shape.images * shape.rows.size, chosen.tile.lines);
+  return make(UpsampleRegime::kLines, 16, chosen, groups * chosen.column_items.value());
 }
 
 UpsamplePlan::Choice Planner::backward(std::uint32_t alignment) const {
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
+  const std::uint32_t row = shape.columns.out_size * size;  // bytes
+  if (desc.layout == ImageLayout::kNchw && alignment == 16 && row % 16 == 0) {
+    if (shape.rows.factor == 2 && shape.columns.factor == 2) return twice(row / 16);
+    if (const std::optional<UpsamplePlan::Choice> tiles = lines(row / 16)) return *tiles;
+  }
   const bool is_packed = alignment == 16 && shape.channels * size % 16 == 0;
   UpsampleShape chosen = shape;
   chosen.packs = Divisor(is_packed ? shape.channels * size / 16 : shape.channels);
   chosen.row_items = Divisor(shape.rows.size), chosen.column_items = Divisor(shape.columns.size);
   chosen.items = shape.images * shape.rows.size * shape.columns.size * chosen.packs.value();
-  return make(UpsampleRegime::kChannels, is_packed ? 16 : size, chosen, 1);
+  return make(UpsampleRegime::kChannels, is_packed ? 16 : size, chosen, blocks_of(chosen.items));
 }
 
 absl::Status check_sizes(const UpsampleDesc& desc) {
@@ -146,9 +178,8 @@ absl::StatusOr<UpsamplePlan> plan_upsample(ContextRef context, const UpsampleDes
   shape.channels = static_cast<std::uint32_t>(is_nhwc ? desc.channels : 1);
   shape.rows = make_axis(desc.height, desc.out_height, desc.factor_height);
   shape.columns = make_axis(desc.width, desc.out_width, desc.factor_width);
-  const std::uint32_t row_copies = count_copies(shape.rows);
-  const Planner planner{desc, shape, std::max(row_copies, count_copies(shape.columns)),
-                        static_cast<std::uint32_t>(sms * threads)};
+  const std::uint32_t copies = std::max(count_copies(shape.rows), count_copies(shape.columns));
+  const Planner planner{desc, shape, copies, static_cast<std::uint32_t>(sms * threads)};
   return UpsamplePlan{desc, {planner.choose(16), planner.choose(8), planner.choose(4), planner.choose(2)}};
 }
 

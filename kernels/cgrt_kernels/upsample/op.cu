@@ -8,43 +8,6 @@
 namespace cgrt::kernels {
 namespace {
 
-// Each element of 4 or 2 bytes twice.
-template <int kSize>
-__device__ __forceinline__ uint4 doubled(uint2 pack) {
-  if constexpr (kSize == 4) {
-    return {pack.x, pack.x, pack.y, pack.y};
-  } else {
-    return {__byte_perm(pack.x, 0, 0x1010), __byte_perm(pack.x, 0, 0x3232), __byte_perm(pack.y, 0, 0x1010),
-            __byte_perm(pack.y, 0, 0x3232)};
-  }
-}
-
-// An item is half a pack of the image, which becomes a pack in each of two rows: so that the lanes of a
-// warp store side by side, which matters more than how they load.
-template <int kSize, int kItems>
-__global__ void __launch_bounds__(kUpsampleBlock) upsample_twice(void* out, const void* in, UpsampleShape shape) {
-  const std::uint32_t first = blockIdx.x * (kUpsampleBlock * kItems) + threadIdx.x;
-  const auto* const from = static_cast<const uint2*>(in);
-  auto* const to = static_cast<uint4*>(out);
-  let_dependents_start();
-  wait_for_predecessors();
-  uint2 halves[kItems];
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    const std::uint32_t item = first + i * kUpsampleBlock;
-    if (item < shape.items) halves[i] = from[item];
-  }
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    const std::uint32_t item = first + i * kUpsampleBlock;
-    if (item >= shape.items) return;
-    const std::uint32_t upper = item + shape.packs.quotient(item) * shape.packs.value();
-    const uint4 pack = doubled<kSize>(halves[i]);
-    to[upper] = pack;
-    to[upper + shape.packs.value()] = pack;
-  }
-}
-
 __device__ __forceinline__ uint2 half_pack(float, const float (&values)[2]) {
   return {__float_as_uint(values[0]), __float_as_uint(values[1])};
 }
@@ -57,35 +20,23 @@ __device__ __forceinline__ uint2 half_pack(T, const float (&values)[4]) {
   return words;
 }
 
-// The other way round: a pack of each of two rows becomes half a pack.
-template <class T, int kItems>
+// Exactly 2 x 2 copies: an item is a pack of each of two rows, which becomes half a pack.
+template <class T>
 __global__ void __launch_bounds__(kUpsampleBlock) gather_twice(void* out, const void* in, UpsampleShape shape) {
   using Pack = typename PackOf<T>::Type;
   constexpr int kHalf = kPackSize<T> / 2;
-  const std::uint32_t first = blockIdx.x * (kUpsampleBlock * kItems) + threadIdx.x;
-  const auto* const from = static_cast<const Pack*>(in);
+  const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
+  if (item >= shape.items) return;
+  const std::uint32_t packs = shape.packs.value();
+  const auto* const from = static_cast<const Pack*>(in) + item + shape.packs.quotient(item) * packs;
   let_dependents_start();
   wait_for_predecessors();
-  Pack upper[kItems], lower[kItems];
+  const Pack upper = from[0], lower = from[packs];
+  float a[2 * kHalf], b[2 * kHalf], sums[kHalf];
+  unpack(upper, a), unpack(lower, b);
 #pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    const std::uint32_t item = first + i * kUpsampleBlock;
-    if (item >= shape.items) break;
-    const std::uint32_t at = item + shape.packs.quotient(item) * shape.packs.value();
-    upper[i] = from[at];
-    lower[i] = from[at + shape.packs.value()];
-  }
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    const std::uint32_t item = first + i * kUpsampleBlock;
-    if (item >= shape.items) return;
-    float a[2 * kHalf], b[2 * kHalf];
-    unpack(upper[i], a), unpack(lower[i], b);
-    float sums[kHalf];
-#pragma unroll
-    for (int k = 0; k < kHalf; ++k) sums[k] = a[2 * k] + a[2 * k + 1] + b[2 * k] + b[2 * k + 1];
-    static_cast<uint2*>(out)[item] = half_pack(T{}, sums);
-  }
+  for (int k = 0; k < kHalf; ++k) sums[k] = a[2 * k] + a[2 * k + 1] + b[2 * k] + b[2 * k + 1];
+  static_cast<uint2*>(out)[item] = half_pack(T{}, sums);
 }
 
 template <class Element, int kCount>
@@ -234,6 +185,74 @@ __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(void* out, const voi
   static_cast<Pack*>(out)[item] = result;
 }
 
+// A block has a tile of the image. It first adds the rows' copies pack by pack, whose sums go to shared
+// memory, and there the columns' copies, which begin anywhere in a pack.
+template <class T>
+__global__ void __launch_bounds__(kUpsampleBlock, 6) gather_lines(void* out, const void* in, UpsampleShape shape) {
+  using Pack = typename PackOf<T>::Type;
+  constexpr int kSize = kPackSize<T>;
+  constexpr std::uint32_t kCopies = 3;  // in flight together, in either direction
+  __shared__ float4 row_sums[kTilePacks * kSize / 4];
+  const UpsampleTile& tile = shape.tile;
+  const std::uint32_t group = shape.column_items.quotient(blockIdx.x);
+  const std::uint32_t first_line = group * tile.lines;
+  const std::uint32_t lines = min(tile.lines, shape.images * shape.rows.size - first_line);
+  const std::uint32_t first_column = (blockIdx.x - group * shape.column_items.value()) * tile.columns.value();
+  const std::uint32_t first_pack = shape.columns.begin(first_column) / kSize;
+  let_dependents_start();
+  wait_for_predecessors();
+  for (std::uint32_t i = threadIdx.x; i < lines * tile.packs.value(); i += kUpsampleBlock) {
+    const std::uint32_t line = tile.packs.quotient(i), pack = first_pack + i - line * tile.packs.value();
+    if (pack >= shape.packs.value()) continue;
+    const std::uint32_t image = shape.row_items.quotient(first_line + line);
+    const std::uint32_t y = first_line + line - image * shape.row_items.value();
+    const std::uint32_t begin = shape.rows.begin(y), rows = shape.rows.begin(y + 1) - begin;
+    const auto* const from =
+        static_cast<const Pack*>(in) + (image * shape.rows.out_size + begin) * shape.packs.value() + pack;
+    float sums[kSize] = {};
+    for (std::uint32_t row = 0; row < rows; row += kCopies) {
+      Pack held[kCopies];
+#pragma unroll
+      for (std::uint32_t k = 0; k < kCopies; ++k) {
+        if (row + k < rows) held[k] = from[(row + k) * shape.packs.value()];
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < kCopies; ++k) {
+        if (row + k >= rows) break;
+        float values[kSize];
+        unpack(held[k], values);
+#pragma unroll
+        for (int j = 0; j < kSize; ++j) sums[j] += values[j];
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kSize; j += 4) {
+      row_sums[i * (kSize / 4) + j / 4] = {sums[j], sums[j + 1], sums[j + 2], sums[j + 3]};
+    }
+  }
+  __syncthreads();
+
+  // Threads side by side have columns side by side, and keep theirs for all lines.
+  const std::uint32_t columns = tile.columns.value(), last = min(first_column + columns, shape.columns.size);
+  const std::uint32_t step = columns < kUpsampleBlock ? kUpsampleBlock / columns : 1;  // lines
+  const std::uint32_t line = columns < kUpsampleBlock ? tile.columns.quotient(threadIdx.x) : 0;
+  if (line >= step) return;
+  for (std::uint32_t x = first_column + threadIdx.x - line * columns; x < last; x += kUpsampleBlock) {
+    const std::uint32_t begin = shape.columns.begin(x), copies = shape.columns.begin(x + 1) - begin;
+    const float* from = reinterpret_cast<const float*>(row_sums) + begin - first_pack * kSize;
+    for (std::uint32_t at = line; at < lines; at += step) {
+      const float* const sums = from + at * tile.packs.value() * kSize;
+      float sum = 0;
+#pragma unroll
+      for (std::uint32_t k = 0; k < kCopies; ++k) {
+        if (k < copies) sum += sums[k];
+      }
+      for (std::uint32_t k = kCopies; k < copies; ++k) sum += sums[k];
+      static_cast<T*>(out)[(first_line + at) * shape.columns.size + x] = from_float<T>(sum);
+    }
+  }
+}
+
 template <class Element>
 void upsample_on_host(HostGrid, void* out, const void* in, UpsampleShape shape) {
   visit_upsampled(shape, [&](std::size_t to, std::size_t from) {
@@ -265,15 +284,11 @@ UpsampleKernel backward() {
 template <class Element>
 UpsampleKernel forward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes) {
   constexpr int kSize = sizeof(Element);
-  switch (regime) {
-    case UpsampleRegime::kTwice: return forward<upsample_twice<kSize, kTwiceForward>, Element>();
-    case UpsampleRegime::kTwiceFew: return forward<upsample_twice<kSize, 1>, Element>();
-    case UpsampleRegime::kColumns:
-      if (pack_bytes == 16) return forward<upsample_columns<Element, 16 / kSize>, Element>();
-      if (pack_bytes == 8) return forward<upsample_columns<Element, 8 / kSize>, Element>();
-      if (pack_bytes == 4) return forward<upsample_columns<Element, 4 / kSize>, Element>();
-      return forward<upsample_columns<Element, 1>, Element>();
-    case UpsampleRegime::kChannels: break;
+  if (regime == UpsampleRegime::kColumns) {
+    if (pack_bytes == 16) return forward<upsample_columns<Element, 16 / kSize>, Element>();
+    if (pack_bytes == 8) return forward<upsample_columns<Element, 8 / kSize>, Element>();
+    if (pack_bytes == 4) return forward<upsample_columns<Element, 4 / kSize>, Element>();
+    return forward<upsample_columns<Element, 1>, Element>();
   }
   if (pack_bytes == 16) return forward<upsample_channels<Element, uint4>, Element>();
   if (pack_bytes == 8) return forward<upsample_channels<Element, uint2>, Element>();
@@ -283,8 +298,8 @@ UpsampleKernel forward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes) {
 
 template <class T>
 UpsampleKernel backward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes, std::uint32_t copies) {
-  if (regime == UpsampleRegime::kTwice) return backward<gather_twice<T, kTwiceBackward>, T>();
-  if (regime == UpsampleRegime::kTwiceFew) return backward<gather_twice<T, 1>, T>();
+  if (regime == UpsampleRegime::kTwice) return backward<gather_twice<T>, T>();
+  if (regime == UpsampleRegime::kLines) return backward<gather_lines<T>, T>();
   if (pack_bytes == 16) {
     if (copies <= 2) return backward<gather<T, true, 2>, T>();
     if (copies == 3) return backward<gather<T, true, 3>, T>();

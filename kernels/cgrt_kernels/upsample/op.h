@@ -2,6 +2,7 @@
 // launch are in upsample.h.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "cgrt/launch/kernel.h"
@@ -50,16 +51,25 @@ struct UpsampleAxis {
     const auto at = static_cast<std::uint32_t>(static_cast<float>(position) * scale);
     return at < size - 1 ? at : size - 1;
   }
-  // The first position of the output whose source is `position` or a later one.
+  // The first position of the output whose source is `position` or a later one. In floats, which count
+  // all positions: conversions are what takes the time of those kernels that ask for each pixel.
   __host__ __device__ std::uint32_t begin(std::uint32_t position) const {
     if (position >= size) return out_size;
     if (factor != 0) return position * factor;
-    auto at = static_cast<std::uint32_t>(static_cast<float>(position) * inverse);
-    if (at > out_size) at = out_size;
-    while (at > 0 && source(at - 1) >= position) --at;
-    while (at < out_size && source(at) < position) ++at;
-    return at;
+    const auto wanted = static_cast<float>(position), end = static_cast<float>(out_size);
+    float at = std::fmin(std::trunc(wanted * inverse), end);
+    while (at > 0 && (at - 1) * scale >= wanted) --at;
+    while (at < end && at * scale < wanted) ++at;
+    return static_cast<std::uint32_t>(at);
   }
+};
+
+// What a block of the kernels for lines has: `columns` of each of `lines` rows of images, whichever image
+// a row is of.
+struct UpsampleTile {
+  Divisor columns;
+  Divisor packs;  // of a row of the larger image that have copies of them, at most
+  std::uint32_t lines = 0;
 };
 
 // What the kernels are told. An item is what one thread does at a time.
@@ -71,22 +81,22 @@ struct UpsampleShape {
   UpsampleAxis rows, columns;
   Divisor packs;         // of a row; channels last: of a pixel
   Divisor row_items;     // items below each other in an image
-  Divisor column_items;  // items side by side, channels last
+  Divisor column_items;  // items side by side: channels last, or tiles
+  UpsampleTile tile;
 };
 
 using UpsampleKernel = Kernel<void*, const void*, UpsampleShape>;  // out, in, shape
 
 // How the threads share the work.
 enum class UpsampleRegime : std::uint8_t {
-  kTwice,     // exactly 2 x 2 copies, channels first: packs of 16 bytes of the larger image
-  kTwiceFew,  // the same for images that leave multiprocessors idle
-  kColumns,   // channels first: a pack of columns; backward, a pixel
-  kChannels,  // channels last: a pack of channels
+  kColumns,   // forward, channels first: a pack of columns
+  kTwice,     // backward, channels first: exactly 2 x 2 copies, in packs of 16 bytes
+  kLines,     // backward, channels first: tiles, in packs of 16 bytes
+  kChannels,  // channels last: a pack of channels; backward also a pixel, channels first
 };
 
-// Images of items that a thread of kTwice has in flight: enough bytes for Hopper's memory.
-inline constexpr std::uint32_t kTwiceForward = 4, kTwiceBackward = 2;
 inline constexpr std::uint32_t kUpsampleBlock = 256;
+inline constexpr std::uint32_t kTilePacks = 512;
 
 // The device code (op.cu). `pack_bytes`: 16, 8, 4 or 2, not below the size of the type; backward, 16
 // or the size. `copies`: the most that a pixel has in either direction; 2 and 3 have kernels of their own.

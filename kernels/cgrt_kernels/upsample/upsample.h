@@ -7,8 +7,8 @@
 // A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no
 // allocation. The gradient is the exact transpose of the forward map (PyTorch's can differ from its
 // own forward map by a pixel where a scale is not a fraction of small numbers), has no atomics, and is
-// summed in float row by row, in the same order in every run. Packs of up to 16 bytes, narrower where
-// the sizes or addresses are not multiples.
+// summed in float, in the same order in every run. Packs of up to 16 bytes, narrower where the sizes or
+// addresses are not multiples.
 #pragma once
 
 #include "absl/status/status.h"
