@@ -33,7 +33,7 @@ std::uint32_t stream_blocks(const RowsDesc& desc) {
 
 // Blocks that stay, each with its share of a row and of the rows after it in shared memory.
 absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc) {
-  constexpr std::uint32_t kLanding = 223 * 1024;  // bytes of a multiprocessor's shared memory for rows
+  const std::uint32_t landing = machine.shared_per_block - kOtherShared;
   const std::uint32_t blocks = stream_blocks(desc);
   const std::uint32_t packs = ceil_divide(desc.columns * size_of(desc.type) / 16, blocks), share = packs * 16;
   Shape shape;
@@ -41,7 +41,7 @@ absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc)
   LaunchConfig& config = shape.config;
   config.block = ceil_divide(ceil_divide(packs, kStreamPacks), kWarp) * kWarp;
   config.attributes.cluster = blocks;
-  config.shared_bytes = std::min(kLanding / share, static_cast<std::uint32_t>(kMostStages)) * share;
+  config.shared_bytes = std::min(landing / share, static_cast<std::uint32_t>(kMostStages)) * share;
   const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   std::uint32_t at_once = machine.sms;

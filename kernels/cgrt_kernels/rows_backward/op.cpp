@@ -34,6 +34,11 @@ Shape element_shape(const Machine& machine, const RowsBackwardDesc& desc) {
   return fits ? shape : any_shape(machine, desc);
 }
 
+// Bytes of shared memory of a thread whose share of a row is `elements`.
+std::uint32_t summed_bytes(const RowsBackwardDesc& desc, std::uint32_t elements) {
+  return kSummedStages * 2 * elements * static_cast<std::uint32_t>(size_of(desc.type));
+}
+
 // What is expected to be shortest on an H200.
 Shape packed_shape(const Machine& machine, const RowsBackwardDesc& desc) {
   Shape shape;
@@ -45,7 +50,9 @@ Shape packed_shape(const Machine& machine, const RowsBackwardDesc& desc) {
     // come so fast that it counts.
     const bool is_short = desc.columns <= (size_of(desc.type) == 2 ? kMostShort / 2 : kMostShort);
     if (is_short && share(RowBackwardRegime::kSummed8, 8)) return shape;
-    return share(RowBackwardRegime::kSummed16, 16) ? shape : any_shape(machine, desc);
+    const std::uint32_t fitting = (machine.shared_per_block - kOtherShared) / summed_bytes(desc, 16);
+    const std::uint32_t most = std::min(kMostThreads, fitting / kWarp * kWarp);
+    return share(RowBackwardRegime::kSummed16, 16, most) ? shape : any_shape(machine, desc);
   }
   if (desc.columns <= 32 * kWarp) {
     return share_among_warps(desc.rows,
@@ -72,9 +79,7 @@ absl::StatusOr<RowsBackwardPlan::Launch> make_launch(const Machine& machine, con
   launch.groups = config.grid.x;
   if (shape.regime == RowBackwardRegime::kAny) return launch;
   if (shape.regime != RowBackwardRegime::kSummedElements8) {
-    const std::uint32_t per_thread = shape.regime == RowBackwardRegime::kSummed8 ? 8 : 16;
-    config.shared_bytes =
-        kSummedStages * 2 * config.block.x * per_thread * static_cast<std::uint32_t>(size_of(desc.type));
+    config.shared_bytes = config.block.x * summed_bytes(desc, shape.regime == RowBackwardRegime::kSummed8 ? 8 : 16);
     CGRT_RETURN_IF_ERROR(allow_shared_bytes(launch.kernel, machine, config.shared_bytes));
   }
   const std::uint32_t blocks = config.attributes.cluster.x;
