@@ -45,13 +45,14 @@ TEST_CASE("a plan takes the regime of its rows", "[kernels]") {
     return *plan_rows(kDevice, {op, DType::kFloat16, rows, columns});
   };
 
+  CHECK(plan(1000, 64).config.grid == Dim3(32));                          // eight rows a warp
   CHECK(plan(1000, 1024).config.block == Dim3(128));                      // four warps, a row each
   CHECK(plan(1000, 4096).config.grid == Dim3(1000));                      // a block each
   CHECK(plan(1, 4096).config.block.x > plan(1000, 4096).config.block.x);  // alone on the device: more threads
   CHECK(plan(1000, 32768).config.attributes.cluster == Dim3(1));
   CHECK(plan(1000, 131072).config.attributes.cluster == Dim3(4));       // 64 elements a thread
-  CHECK(plan(1000, 32768, RowOp::kLayerNorm).config.shared_bytes > 0);  // rows ahead, on their way
-  CHECK(plan(1000, 32768, RowOp::kLayerNorm).config.grid.x < 1000);     // in blocks that stay
+  CHECK(plan(1000, 65536, RowOp::kLayerNorm).config.shared_bytes > 0);  // rows ahead, on their way
+  CHECK(plan(1000, 65536, RowOp::kLayerNorm).config.grid.x < 1000);     // in blocks that stay
   CHECK(plan(7, 111).kernel == plan(7, 111).any_kernel);
   CHECK_FALSE(plan(7, 112).kernel == plan(7, 112).any_kernel);
 }
