@@ -361,23 +361,15 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
     const std::uint32_t low = tile.low, high = tile.high;
     T* const to = static_cast<T*>(out) + tile.at + begin;
     const bool is_packed = misaligned(to) == 0, is_whole = is_packed && low == 0 && high == width;
-    const auto store_packs = [&](bool exclusive) {
 #pragma unroll
-      for (int k = 0; k < kPacksOfTile; ++k) {
-        const std::uint32_t slot = begin + k * 32 * kPack;
-        const Pack result = scan_pack<T>(pack_at(stage, k), before + before_packs[k], exclusive);
-        if (is_whole || (is_packed && is_inside<T>(slot, low, high))) {
-          *reinterpret_cast<Pack*>(to + k * 32 * kPack) = result;
-        } else {
-          store_edge(to + k * 32 * kPack, &result, slot, low, high);
-        }
+    for (int k = 0; k < kPacksOfTile; ++k) {
+      const std::uint32_t slot = begin + k * 32 * kPack;
+      const Pack result = scan_pack<T>(pack_at(stage, k), before + before_packs[k], is_exclusive);
+      if (is_whole || (is_packed && is_inside<T>(slot, low, high))) {
+        *reinterpret_cast<Pack*>(to + k * 32 * kPack) = result;
+      } else {
+        store_edge(to + k * 32 * kPack, &result, slot, low, high);
       }
-    };
-    // Not decided for each element.
-    if (is_exclusive) {
-      store_packs(true);
-    } else {
-      store_packs(false);
     }
   };
 
