@@ -65,7 +65,7 @@ absl::Status compare(const ScanDesc& desc, const Bytes& x, const Bytes& y) {
           });
     } else {
       // Rounding of the result, and of a tree of at most 50 additions: 8 elements of a thread, 5 levels
-      // of a warp, 8 packs, 4 levels of a block, and while looking back 4 + 5 + 2 and 1 for each group before.
+      // of a warp, 8 packs, 4 levels of a block, and while looking back 4 + 5 + 2 and 1 for each group.
       const double of_sum = desc.type == DType::kFloat64 ? 50 * std::exp2(-53) : 50 * std::exp2(-24);
       const double of_result = desc.type == DType::kFloat16    ? std::exp2(-11)
                                : desc.type == DType::kBFloat16 ? std::exp2(-8)
@@ -224,8 +224,9 @@ constexpr Matrix kMatrices[] = {{1, 1},     {3, 2},     {7, 31},     {9, 257},  
                                 {2, 4097},  {3, 8191},  {2, 8192},   {2, 8193},  {3, 16384},  {2, 16385},
                                 {1, 65536}, {2, 70001}, {3, 128256}, {1, 99991}, {1, 262144}, {1, 262145}};
 constexpr Matrix kLargeMatrices[] = {{1, 1 << 20}, {1, (1 << 21) + 3}, {300, 8200}, {133, 20000}};
-// Rows of more tiles than the device has multiprocessors, of which blocks take one after the other.
-constexpr Matrix kLongMatrices[] = {{1, 9000000}, {2, 4500011}};
+// Rows of so many bytes are more tiles of 64 KB than the device has multiprocessors: blocks take one after the
+// other.
+constexpr std::uint64_t kLongBytes = 9 << 20;
 constexpr Matrix kRealMatrices[] = {{8192, 4096}, {256, 128256}, {1, (1 << 24) + 5}};
 
 }  // namespace
@@ -252,11 +253,10 @@ void check_scan(Report& report) {
       try_one(type, matrix, ScanKind::kInclusive, Variant::kPlain);
       try_one(type, matrix, ScanKind::kExclusive, Variant::kMisaligned);
     }
-    for (const Matrix& matrix : kLongMatrices) {
-      try_one(type, matrix, ScanKind::kInclusive, Variant::kInPlace);
-      try_one(type, matrix, ScanKind::kExclusive, Variant::kPlain);
-      try_one(type, matrix, ScanKind::kInclusive, Variant::kMisalignedApart);
-    }
+    const std::uint64_t columns = kLongBytes / size_of(type);
+    try_one(type, {1, 2 * columns}, ScanKind::kInclusive, Variant::kPlain);
+    try_one(type, {1, columns + 5}, ScanKind::kInclusive, Variant::kInPlace);
+    try_one(type, {2, columns + 3}, ScanKind::kExclusive, Variant::kMisalignedApart);
   }
   for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     report.check(absl::StrCat("scan of extremes ", to_string(type)), check_extremes(type));

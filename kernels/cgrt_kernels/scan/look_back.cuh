@@ -2,8 +2,9 @@
 //
 // Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016. Other than there,
 // the order of additions is fixed: each kScanRadix tiles of a row are a group, and what precedes a tile is
-// what precedes its group, as the last tile of the group before found it, and the tiles before it in the
-// group. A tile publishes its own sum before it waits, so only the groups are a chain.
+// what precedes the group before its own, as the first tile of that group found it; that group; and the tiles
+// before it in its own. Tiles publish their sums before they wait, so only the groups are a chain, and a link
+// of it has the time of a group to be there.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +33,9 @@ struct Published {
   static constexpr int kWords = sizeof(Sum) / 4;
   std::uint64_t words[kWords];
 
-  // One that is there already, or not yet.
-  __device__ __forceinline__ void set_zero(bool is_there, std::uint32_t tag) {
+  __device__ __forceinline__ void set_zero(std::uint32_t tag) {
 #pragma unroll
-    for (std::uint64_t& word : words) word = std::uint64_t{is_there ? tag : ~tag} << 32;
+    for (std::uint64_t& word : words) word = std::uint64_t{tag} << 32;
   }
   __device__ __forceinline__ bool is_there(std::uint32_t tag) const {
     bool is_there = true;
@@ -56,7 +56,7 @@ struct Published {
 template <class Sum>
 __device__ __forceinline__ void load_published(Published<Sum>& sum, const Published<Sum>* from) {
 #pragma unroll
-  for (int i = 0; i < sum.kWords; ++i) {
+  for (int i = 0; i < Published<Sum>::kWords; ++i) {
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(sum.words[i]) : "l"(from->words + i) : "memory");
   }
 }
@@ -76,7 +76,7 @@ __device__ __forceinline__ void publish(Published<Sum>* at, Sum sum, std::uint32
 template <class Sum>
 struct PublishedSums {
   Published<Sum>* of_tiles;       // each tile's own
-  Published<Sum>* before_groups;  // of all tiles before group 1, 2, ...
+  Published<Sum>* before_groups;  // of all tiles before each group; none for the first two
 
   __device__ __forceinline__ PublishedSums(void* workspace, std::uint32_t rows, std::uint32_t row,
                                            std::uint32_t tiles) {
@@ -87,35 +87,46 @@ struct PublishedSums {
   }
 };
 
-// What the tiles before this one in its row sum up to, once all of them have published that. For a warp.
+// The parts of what precedes a tile, for a warp each. Their sum, in this order, is what the tiles before it in
+// its row sum up to.
+enum class LookBack { kGroupsBefore, kOwnGroup };
+inline constexpr int kLookBackParts = 2;
+
+// Waits until all tiles that the part is of have published their sums.
 template <class Sum>
-__device__ __forceinline__ Sum look_back(const PublishedSums<Sum>& published, std::uint32_t tile, std::uint32_t tag,
-                                         Sum own) {
+__device__ __forceinline__ Sum look_back(LookBack part, const PublishedSums<Sum>& published, std::uint32_t tile,
+                                         std::uint32_t tag) {
   constexpr int kEach = kScanRadix / 32;
   constexpr unsigned kAll = 0xffffffffu;
-  const std::uint32_t lane = threadIdx.x % 32, group = tile / kScanRadix, first = group * kScanRadix + lane;
-  Published<Sum> before_group, of_tiles[kEach];
-  before_group.set_zero(group == 0, tag);
+  const std::uint32_t lane = threadIdx.x % 32, group = tile / kScanRadix, begin = group * kScanRadix;
+  const bool is_own_group = part == LookBack::kOwnGroup;
+  const std::uint32_t begin_of_part = is_own_group || group == 0 ? begin : begin - kScanRadix;
+  const std::uint32_t count = (is_own_group ? tile : begin) - begin_of_part;
+  const bool has_before = !is_own_group && begin >= 2 * kScanRadix;
+  const Published<Sum>* const from = published.of_tiles + begin_of_part + lane;
+  Published<Sum> before, sums[kEach];
+  before.set_zero(tag);
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) of_tiles[i].set_zero(first + i * 32 >= tile, tag);
-  bool is_missing;
+  for (Published<Sum>& sum : sums) sum.set_zero(tag);
+  bool is_complete;
   do {
-    if (!before_group.is_there(tag)) load_published(before_group, published.before_groups + group - 1);
+    // All loads are under way before one is looked at.
+    if (has_before) load_published(before, published.before_groups + (group - 1));
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      if (!of_tiles[i].is_there(tag)) load_published(of_tiles[i], published.of_tiles + first + i * 32);
+      if (lane + i * 32 < count) load_published(sums[i], from + i * 32);
     }
-    is_missing = !before_group.is_there(tag);
+    is_complete = before.is_there(tag);
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) is_missing |= !of_tiles[i].is_there(tag);
-  } while (__any_sync(kAll, is_missing));
-  Sum sum = of_tiles[0].sum();
+    for (int i = 0; i < kEach; ++i) is_complete &= sums[i].is_there(tag);
+  } while (!__all_sync(kAll, is_complete));
+  Sum sum{};
 #pragma unroll
-  for (int i = 1; i < kEach; ++i) sum += of_tiles[i].sum();
+  for (int i = 0; i < kEach; ++i) sum += sums[i].sum();
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
-  sum += before_group.sum();
-  if (lane == 0 && tile % kScanRadix == kScanRadix - 1) publish(published.before_groups + group, sum + own, tag);
+  if (has_before) sum = before.sum() + sum;
+  if (lane == 0 && !is_own_group && tile == begin && group >= 1) publish(published.before_groups + group, sum, tag);
   return sum;
 }
 

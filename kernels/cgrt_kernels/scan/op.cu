@@ -250,15 +250,15 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
     const SumsOfBlock<Sum> sums = scan_block(totals);
     before_warp = sums.before_warp;
     if constexpr (kRegime == ScanRegime::kTiles) {
-      __shared__ Sum before_tile;
-      if (warp == 0) {
+      __shared__ Sum before_tile[kLookBackParts];
+      if (warp < kLookBackParts) {
         const PublishedSums<Sum> published(workspace, rows, row, tiles);
-        if (lane == 0) publish(published.of_tiles + index, sums.all, tag);
-        const Sum before = look_back(published, index, tag, sums.all);
-        if (lane == 0) before_tile = before;
+        if (threadIdx.x == 0) publish(published.of_tiles + index, sums.all, tag);
+        const Sum before = look_back(static_cast<LookBack>(warp), published, index, tag);
+        if (lane == 0) before_tile[warp] = before;
       }
       __syncthreads();
-      before_warp = before_tile + before_warp;
+      before_warp = (before_tile[0] + before_tile[1]) + before_warp;
     }
   }
   let_dependents_start();
@@ -295,14 +295,14 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
   constexpr int kPack = kPackSize<T>, kStages = kScanStreamStages, kPacksOfTile = kScanStreamThreadBytes / 16;
   constexpr int kRemembered = 8;  // tiles: kStages, and 2 that the slowest warps may still look at
   constexpr std::uint32_t kNone = ~0u;
-  static_assert(kStages == 3);
+  static_assert(kRemembered >= kStages + 2);
   extern __shared__ uint4 ring[];  // of stages; in each the packs of a thread are 32 apart
   __shared__ Tile remembered[kRemembered];
-  __shared__ Sum totals[2][kMostWarps], before_tiles[2];
+  __shared__ Sum totals[2][kMostWarps], before_tiles[2][kLookBackParts];
   __shared__ std::uint32_t shared_tag;
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t packs_of_stage = blockDim.x * kPacksOfTile, width = packs_of_stage * kPack;
-  const std::uint32_t begin = warp * kPacksOfTile * 32 + lane;  // in packs
+  const std::uint32_t first_pack = warp * kPacksOfTile * 32 + lane, begin = first_pack * kPack;
   const T* const x = static_cast<const T*>(in);
   wait_for_predecessors();
 
@@ -321,19 +321,19 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
     const Tile& tile = tile_of(n);
     if (tile.index != kNone) {
       const std::uint32_t low = tile.low, high = tile.high;
-      const T* const from = x + tile.at;
-      uint4* const packs = ring + stage * packs_of_stage + begin;
+      const T* const from = x + tile.at + begin;
+      uint4* const packs = ring + stage * packs_of_stage + first_pack;
       if (low == 0 && high == width) {
 #pragma unroll
-        for (int k = 0; k < kPacksOfTile; ++k) copy_asynchronously(packs + k * 32, from + (begin + k * 32) * kPack);
+        for (int k = 0; k < kPacksOfTile; ++k) copy_asynchronously(packs + k * 32, from + k * 32 * kPack);
       } else {
 #pragma unroll 1
         for (int k = 0; k < kPacksOfTile; ++k) {
-          const std::uint32_t slot = (begin + k * 32) * kPack;
+          const std::uint32_t slot = begin + k * 32 * kPack;
           if (is_inside<T>(slot, low, high)) {
-            copy_asynchronously(packs + k * 32, from + slot);
+            copy_asynchronously(packs + k * 32, from + k * 32 * kPack);
           } else {
-            load_edge(packs + k * 32, from + slot, slot, low, high);
+            load_edge(packs + k * 32, from + k * 32 * kPack, slot, low, high);
           }
         }
       }
@@ -341,7 +341,7 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
     end_copy_group();
   };
   const auto pack_at = [&](std::uint32_t stage, int k) {
-    return *reinterpret_cast<const Pack*>(ring + stage * packs_of_stage + begin + k * 32);
+    return *reinterpret_cast<const Pack*>(ring + stage * packs_of_stage + first_pack + k * 32);
   };
   // Until the packs of the stage have landed, kStages - 2 copies after it.
   const auto sum_packs = [&](std::uint32_t stage, Sum(&before_packs)[kPacksOfTile], Sum(&of_warps)[kMostWarps]) {
@@ -359,25 +359,17 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
   const auto store = [&](std::uint32_t n, std::uint32_t stage, const Sum(&before_packs)[kPacksOfTile], Sum before) {
     const Tile& tile = tile_of(n);
     const std::uint32_t low = tile.low, high = tile.high;
-    T* const to = static_cast<T*>(out) + tile.at;
+    T* const to = static_cast<T*>(out) + tile.at + begin;
     const bool is_packed = misaligned(to) == 0, is_whole = is_packed && low == 0 && high == width;
-    const auto store_packs = [&](bool exclusive) {
 #pragma unroll
-      for (int k = 0; k < kPacksOfTile; ++k) {
-        const std::uint32_t slot = (begin + k * 32) * kPack;
-        const Pack result = scan_pack<T>(pack_at(stage, k), before + before_packs[k], exclusive);
-        if (is_whole || (is_packed && is_inside<T>(slot, low, high))) {
-          *reinterpret_cast<Pack*>(to + slot) = result;
-        } else {
-          store_edge(to + slot, &result, slot, low, high);
-        }
+    for (int k = 0; k < kPacksOfTile; ++k) {
+      const std::uint32_t slot = begin + k * 32 * kPack;
+      const Pack result = scan_pack<T>(pack_at(stage, k), before + before_packs[k], is_exclusive);
+      if (is_whole || (is_packed && is_inside<T>(slot, low, high))) {
+        *reinterpret_cast<Pack*>(to + k * 32 * kPack) = result;
+      } else {
+        store_edge(to + k * 32 * kPack, &result, slot, low, high);
       }
-    };
-    // Not decided for each element.
-    if (is_exclusive) {
-      store_packs(true);
-    } else {
-      store_packs(false);
     }
   };
 
@@ -411,16 +403,17 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
     if (threadIdx.x == 0) ticket = draw_ticket(workspace);
     Sum before_next_packs[kPacksOfTile];
     sum_packs(next, before_next_packs, totals[n % 2]);
-    if (warp == blockDim.x / 32 - 1) {
+    if (warp < kLookBackParts) {
       const PublishedSums<Sum> published(workspace, rows, tile_of(n).row, tiles);
-      const Sum before = look_back(published, tile_of(n).index, tag, sums.all);
-      if (lane == 0) before_tiles[n % 2] = before;
+      const Sum before = look_back(static_cast<LookBack>(warp), published, tile_of(n).index, tag);
+      if (lane == 0) before_tiles[n % 2][warp] = before;
     }
     if (threadIdx.x == 0) remember(n + kStages, ticket);
     __syncthreads();
     const SumsOfBlock<Sum> next_sums = scan_block(totals[n % 2]);
     if (threadIdx.x == 0) publish_sum(n + 1, next_sums.all, tag);
-    store(n, stage, before_packs, before_tiles[n % 2] + sums.before_warp);
+    const Sum(&before_tile)[kLookBackParts] = before_tiles[n % 2];
+    store(n, stage, before_packs, (before_tile[0] + before_tile[1]) + sums.before_warp);
 #pragma unroll
     for (int k = 0; k < kPacksOfTile; ++k) before_packs[k] = before_next_packs[k];
     sums = next_sums;
