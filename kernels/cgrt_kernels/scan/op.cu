@@ -403,10 +403,11 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
     if (threadIdx.x == 0) ticket = draw_ticket(workspace);
     Sum before_next_packs[kPacksOfTile];
     sum_packs(next, before_next_packs, totals[n % 2]);
-    if (warp < kLookBackParts) {
+    // The last warps: the first thread draws and remembers.
+    if (const std::uint32_t part = blockDim.x / 32 - 1 - warp; part < kLookBackParts) {
       const PublishedSums<Sum> published(workspace, rows, tile_of(n).row, tiles);
-      const Sum before = look_back(static_cast<LookBack>(warp), published, tile_of(n).index, tag);
-      if (lane == 0) before_tiles[n % 2][warp] = before;
+      const Sum before = look_back(static_cast<LookBack>(part), published, tile_of(n).index, tag);
+      if (lane == 0) before_tiles[n % 2][part] = before;
     }
     if (threadIdx.x == 0) remember(n + kStages, ticket);
     __syncthreads();
