@@ -37,8 +37,8 @@ absl::Status Runner::launch_own(const MlpPlan& plan) {
   return exec->second.launch(stream_);
 }
 
-// Products of other sizes are other kernels of cuBLASLt, with other clusters. Driver 580 takes those over with
-// the kernel (the bits are checked); it refuses where a product is split, and has a second kernel that adds.
+// Products of other sizes are other kernels of cuBLASLt, often with other clusters, which an update cannot change:
+// it is refused then, and where a product is split and has a second kernel that adds.
 absl::Status Runner::launch_updated(const MlpPlan& plan) {
   auto graph = graphs_.find(plan.tokens);
   if (graph == graphs_.end()) {

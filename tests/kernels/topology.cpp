@@ -227,7 +227,8 @@ absl::Status check_updates(const Planned& from, const std::vector<Planned>& all)
 }  // namespace
 
 void check_topology(Report& report) {
-  const absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::create(kDevice, 1 << 16);
+  // Nothing is launched, but nodes that set memory must have some.
+  const absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::create(kDevice, 1 << 26);
   if (!buffer.ok()) return report.check("memory for topologies", buffer.status());
   const Memory memory{buffer->as<unsigned char>()};
   Plans plans;
