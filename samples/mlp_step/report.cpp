@@ -47,11 +47,11 @@ RecordRow row_of(const char* what, const WayResult& result, const Workload& work
 }  // namespace
 
 std::string to_table(const std::vector<WayResult>& results) {
-  constexpr char kLine[] = "%-9s %10s %10s %13s %9s %13s %12s %8s %13s\n";
+  constexpr char kLine[] = "%-9s %10s %10s %15s %9s %13s %12s %8s %13s\n";
   const auto text = [](double value, int digits) {
     return cgrt::is_simulated() ? "simulated" : absl::StrFormat("%.*f", digits, value);
   };
-  std::string table = absl::StrFormat(kLine, "way", "host us", "step us", "back to back", "vs eager", "new batch us",
+  std::string table = absl::StrFormat(kLine, "way", "host us", "step us", "back to back us", "vs eager", "new batch us",
                                       "executables", "updated", "instantiated");
   for (const WayResult& result : results) {
     const bool is_eager = result.way == Way::kEager;
@@ -68,6 +68,11 @@ std::string to_table(const std::vector<WayResult>& results) {
       absl::StrAppendFormat(&table, "%s, %d times %s\n", to_string(result.way), count, refusal);
     }
   }
+  absl::StrAppend(
+      &table,
+      "Of a step: host, until the call returns; step, until the host knows that it is done; back to back, on "
+      "the device\nwhen nobody waits; vs eager, of `step`; new batch, `step` of a number of tokens that comes "
+      "for the first time.\nOf a pass: executables updated and instantiated.\n");
   return table;
 }
 
