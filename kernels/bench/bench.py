@@ -21,7 +21,8 @@ import time
 import torch
 from includes import included
 
-LAUNCHES, SAMPLES, WORKING_SET = 20, 31, 512 << 20
+LAUNCHES, SAMPLES, WORKING_SET, MOST_SETS = 20, 31, 512 << 20, 64
+SMALL = 1 << 20  # bytes: MOST_SETS of less stay in the cache, and a share of the speed of memory would say nothing
 TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64,
          "int32": torch.int32, "int64": torch.int64}
 FAMILIES = sorted(path.stem for path in pathlib.Path(__file__).with_name("families").glob("*.py"))
@@ -68,7 +69,7 @@ def microseconds(graph):
 
 def torch_samples(case, make_set, run):
     """make_set() gives a tuple of tensors, run(*set) launches; a chain puts the result first in the set."""
-    count = 1 if case.chain else min(WORKING_SET // case.bytes + 1, 64)
+    count = 1 if case.chain else min(WORKING_SET // case.bytes + 1, MOST_SETS)
     launches = max(LAUNCHES, count)
     sets = [make_set() for _ in range(count)]
     results = [None] * count
@@ -158,7 +159,7 @@ def measured(program, family, case, speeds):
         row["wanted"] = case.target
     if case.share:
         row["wanted_share"] = case.share
-    if not case.chain:
+    if not case.chain and case.bytes >= SMALL:
         speed = case.bytes / row["median"] / 1000
         row |= {"gb_per_s": rounded(speed), "share_of_ceiling": rounded(speed / speeds[case.ceiling]),
                 "ceiling": case.ceiling}
