@@ -1,20 +1,34 @@
 #!/usr/bin/env python3
-"""Writes the tables of README.md, docs/kernels.md and docs/seeds.md anew: each stands between <!-- table: COMMAND --> and
-<!-- end --> and is what COMMAND prints. docs/kernels.svg is what kernels/bench/plot.py prints. A test fails when they differ."""
+"""Writes what the pages have from records anew: tables, each between <!-- table: COMMAND --> and <!-- end --> and what
+COMMAND prints, and the picture. The test of records fails when they differ."""
 import pathlib
 import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = ("README.md", "docs/kernels.md", "docs/seeds.md")
+TABLE = re.compile(r"<!-- table: (.*?) -->\n(.*?)<!-- end -->", re.S)
+PICTURE, DRAW = "docs/kernels.svg", "python3 kernels/bench/plot.py"
+
+
+def printed(command):
+    return subprocess.run(command.split(), cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def fill(match):
-    made = subprocess.run(match.group(1).split(), cwd=ROOT, capture_output=True, text=True, check=True)
-    return f"<!-- table: {match.group(1)} -->\n{made.stdout.strip()}\n<!-- end -->"
+    return f"<!-- table: {match[1]} -->\n{printed(match[1])}\n<!-- end -->"
 
 
-for page in (ROOT / "README.md", ROOT / "docs/kernels.md", ROOT / "docs/seeds.md"):
-    page.write_text(re.sub(r"<!-- table: (.*?) -->\n.*?<!-- end -->", fill, page.read_text(), flags=re.S))
-picture = subprocess.run([sys.executable, "kernels/bench/plot.py"], cwd=ROOT, capture_output=True, text=True, check=True)
-(ROOT / "docs/kernels.svg").write_text(picture.stdout, encoding="utf-8")
+def main():
+    for page in PAGES:
+        path = ROOT / page
+        path.write_text(TABLE.sub(fill, path.read_text(encoding="utf-8")), encoding="utf-8")
+    (ROOT / PICTURE).write_text(printed(DRAW) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except subprocess.CalledProcessError as error:  # the command has said why
+        sys.exit(str(error))

@@ -3,12 +3,15 @@
 
     table.py records/h200.json
     table.py records/h200.json --rows graph_launch capture --where 1 1000
+    table.py --summary kernels/bench/records
 
-The same record gives the same text. Rows stand in the record's order.
+The same record gives the same text. Rows stand in the record's order; the ceilings of kernels stand below them.
 """
 
 import argparse
 import json
+import pathlib
+import statistics
 import sys
 
 SCHEMA = "cgrt-record-1"
@@ -28,8 +31,8 @@ def read_record(path):
 
 
 def select(record, names):
-    """The rows of those names, or all."""
-    rows = record["rows"]
+    """The rows of those names, or all; of kernels those with a peer, as the others are the ceilings."""
+    rows = [row for row in record["rows"] if "peer" in row or record["program"] != "kernelbench"]
     missing = sorted(set(names) - {row["name"] for row in rows})
     if missing:
         sys.exit(f"table.py: the record has no row {', '.join(missing)}")
@@ -80,7 +83,11 @@ def seed(row):
 def over_empty(record):
     """What a chain's kernel takes longer than one that does nothing, where the record has that one."""
     empty = [row["median"] for row in record["rows"] if row["name"] == "empty_float32_chain"]
-    return lambda row: figure(row["median"] - empty[0], row["unit"]) if empty and "peer" in row else ""
+    return lambda row: figure(row["median"] - empty[0], row["unit"]) if empty else ""
+
+
+def to_markdown(lines):
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def markdown(record, rows):
@@ -94,7 +101,7 @@ def markdown(record, rows):
                        ("share of ceiling", share_of), ("wanted", wanted)):
         if any(cell(row) for row in rows):
             lines = [line + [more] for line, more in zip(lines, [name, "---:"] + [cell(row) for row in rows])]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return to_markdown(lines)
 
 
 def caption(record, rows):
@@ -106,17 +113,38 @@ def caption(record, rows):
     counts = sorted({row["samples"] for row in rows})
     samples = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
     note = " Ratio: above 1 is better than the peer." if any("peer" in row for row in rows) else ""
+    speeds = {row["ceiling"]: row["gb_per_s"] / row["share_of_ceiling"] for row in rows if "share_of_ceiling" in row}
+    if speeds:
+        note += " Ceiling: " + ", ".join(f"{name} {number(speed)} GB/s" for name, speed in sorted(speeds.items())) + "."
     return f"{', '.join(parts)}; medians of {samples} samples.{note}"
+
+
+def summary(folder):
+    """A line for each record in the folder: its rows whose peer is PyTorch, from the least figure to the most."""
+    lines = [["family", "rows", "ratio: least", "median", "most", "share of ceiling: least", "median", "most"],
+             ["---"] + ["---:"] * 7]
+    for path in sorted(pathlib.Path(folder).glob("*.json")):
+        rows = [row for row in read_record(path)["rows"] if row.get("peer", "").startswith("torch ")]
+        ratios = [row["speedup"] for row in rows]
+        shares = [100 * row["share_of_ceiling"] for row in rows if "share_of_ceiling" in row]
+        if ratios:
+            lines.append([path.stem, str(len(rows))] + [f"{of(ratios):.2f}" for of in (min, statistics.median, max)] +
+                         [f"{of(shares):.0f} %" if shares else "" for of in (min, statistics.median, max)])
+    return to_markdown(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description="Prints a record of measured figures as a Markdown table.")
-    parser.add_argument("file", help="a record, schema " + SCHEMA)
+    parser.add_argument("file", help="a record, schema " + SCHEMA + "; with --summary a folder of them")
+    parser.add_argument("--summary", action="store_true", help="a line for each record, of its rows beside PyTorch")
     parser.add_argument("--rows", nargs="+", default=[], metavar="NAME", help="only the rows of these names")
     parser.add_argument("--where", type=int, nargs="+", default=[], metavar="N", help="only these values of the first parameter")
     parser.add_argument("--title", action="store_true", help="only the line that says where and when it was measured")
     options = parser.parse_args()
 
+    if options.summary:
+        print(summary(options.file))
+        return
     record = read_record(options.file)
     rows = select(record, options.rows)
     if not rows:

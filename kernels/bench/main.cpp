@@ -2,9 +2,10 @@
 //
 // Prints the microseconds per launch of each sample, one a line; kernels/bench/bench.py asks for one
 // case after the other and measures peers beside them. A sample is one launch of a graph of 20
-// kernels. They work on sets of buffers in turn, 512 MiB or more in all, so that each finds its input
-// in memory and not in the cache; with --chain they work on one set in place, each waits for the one
-// before it programmatically, and the answer is the time that one more kernel costs.
+// kernels or more. They work on sets of buffers in turn, 512 MiB or more in all but at most 64 sets, so
+// that each finds its input in memory and not in the cache, unless it is less than 1 MB; with --chain
+// they work on one set in place, each waits for the one before it programmatically, and the answer is
+// the time that one more kernel costs.
 #include <algorithm>
 #include <cstdio>
 #include <random>

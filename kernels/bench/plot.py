@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """plot.py [RECORD...] > FILE.svg: the share of the ceiling that kernels reach, a mark for each shape.
 
-Filled: cgrt. Hollow: its peer, which moves the same bytes in its own time. Without arguments: the committed
+Filled: cgrt. Hollow: its peer, as if it moved the same bytes: those that must move. Without arguments: the committed
 records; docs/kernels.svg is that. Shapes of less than 16 MB are left out: what limits them is not memory.
 """
 import html
@@ -54,7 +54,7 @@ def main(paths):
         y += LINE
     print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 20}" height="{y}" font-family="monospace" '
           f'font-size="12">\n<rect width="100%" height="100%" fill="white"/>')
-    print(text(4, LINE, "filled: cgrt, hollow: its peer"))
+    print(text(4, LINE, "filled: cgrt, hollow: a peer"))
     for percent in range(0, 126, 25):
         x = LEFT + WIDTH * percent / 100 / MOST
         print(f'<line x1="{x}" x2="{x}" y1="{LINE + 6}" y2="{y}" stroke="#ddd"/>')

@@ -9,7 +9,7 @@
 #include "mlp.h"
 #include "runner.h"
 
-// Microseconds of a step: the mean of a pass over all steps, so that no dear step is lost.
+// Microseconds of a step: the mean of a pass over all steps, so that no costly step is lost.
 struct PassTimes {
   double host = 0;          // until the call returns
   double step = 0;          // until the host knows that the step is done, which it waits for
@@ -20,7 +20,7 @@ struct WayResult {
   Way way = Way::kEager;
   std::vector<PassTimes> passes = {};
   std::vector<PassTimes> eager_passes = {};  // taken in turns with these, in the order A B B A; none for eager itself
-  std::vector<double> new_batch = {};        // until the host knows, of a step whose number of tokens is new
+  std::vector<double> new_batch = {};        // `step` of a number of tokens that is planned but was never run
   int executables = 0;                       // held at the end
   Counts counts = {};                        // of one pass, not the first
 };

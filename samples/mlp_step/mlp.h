@@ -56,7 +56,6 @@ class Mlp {
   // tokens share an algorithm; what they make of the rows behind the last token nobody reads.
   absl::StatusOr<MlpPlan> plan(std::uint64_t tokens);
 
-  const MlpShape& shape() const { return shape_; }
   const MlpArrays& arrays() const { return arrays_; }
 
   // Overwrites what a step writes, so that a result read afterwards was made afterwards.

@@ -47,20 +47,20 @@ RecordRow row_of(const char* what, const WayResult& result, const Workload& work
 }  // namespace
 
 std::string to_table(const std::vector<WayResult>& results) {
-  constexpr char kLine[] = "%-9s %10s %10s %13s %9s %13s %12s %8s %13s\n";
-  const auto text = [](const char* format, double value) {
-    return cgrt::is_simulated() ? "simulated" : absl::StrFormat("%.*f", format[0] == 'r' ? 2 : 1, value);
+  constexpr char kLine[] = "%-9s %10s %10s %15s %9s %13s %12s %8s %13s\n";
+  const auto text = [](double value, int digits) {
+    return cgrt::is_simulated() ? "simulated" : absl::StrFormat("%.*f", digits, value);
   };
-  std::string table = absl::StrFormat(kLine, "way", "host us", "step us", "back to back", "vs eager", "new batch us",
+  std::string table = absl::StrFormat(kLine, "way", "host us", "step us", "back to back us", "vs eager", "new batch us",
                                       "executables", "updated", "instantiated");
   for (const WayResult& result : results) {
     const bool is_eager = result.way == Way::kEager;
     absl::StrAppendFormat(&table, kLine, to_string(result.way),
-                          text("us", median(times_of(result.passes, &PassTimes::host))),
-                          text("us", median(times_of(result.passes, &PassTimes::step))),
-                          text("us", median(times_of(result.passes, &PassTimes::back_to_back))),
-                          is_eager ? "-" : text("ratio", median(ratios_of(result, &PassTimes::step))),
-                          text("us", median(result.new_batch)), absl::StrCat(result.executables),
+                          text(median(times_of(result.passes, &PassTimes::host)), 1),
+                          text(median(times_of(result.passes, &PassTimes::step)), 1),
+                          text(median(times_of(result.passes, &PassTimes::back_to_back)), 1),
+                          is_eager ? "-" : text(median(ratios_of(result, &PassTimes::step)), 2),
+                          text(median(result.new_batch), 1), absl::StrCat(result.executables),
                           absl::StrCat(result.counts.updated), absl::StrCat(result.counts.instantiated));
   }
   for (const WayResult& result : results) {
@@ -68,6 +68,11 @@ std::string to_table(const std::vector<WayResult>& results) {
       absl::StrAppendFormat(&table, "%s, %d times %s\n", to_string(result.way), count, refusal);
     }
   }
+  absl::StrAppend(
+      &table,
+      "Of a step: host, until the call returns; step, until the host knows that it is done; back to back, on "
+      "the device\nwhen nobody waits; vs eager, of `step`; new batch, `step` of a number of tokens that comes "
+      "for the first time.\nOf a pass: executables updated and instantiated.\n");
   return table;
 }
 
@@ -85,16 +90,17 @@ std::string best(const std::vector<WayResult>& results) {
 
 absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workload,
                                  const std::vector<WayResult>& results, std::string command, std::string commit) {
-  Record record{.program = "mlp_step",
-                .command = std::move(command),
-                .commit = std::move(commit),
-                .measures = {"runtime/cgrt/driver", "runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch",
-                             "runtime/cgrt/stream", "kernels/cgrt_kernels/common", "kernels/cgrt_kernels/cublaslt",
-                             "kernels/cgrt_kernels/elementwise", "kernels/cgrt_kernels/rows",
-                             "samples/mlp_step/measure.cpp", "samples/mlp_step/mlp.cpp", "samples/mlp_step/runner.cpp"},
-                .date = cgrt::inspect::utc_date(),
-                .driver = cgrt::is_simulated() ? "simulated" : cgrt::inspect::kernel_driver_version(),
-                .simulated = cgrt::is_simulated()};
+  Record record{
+      .program = "mlp_step",
+      .command = std::move(command),
+      .commit = std::move(commit),
+      .measures = {"runtime/cgrt/driver", "runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch",
+                   "runtime/cgrt/stream", "kernels/cgrt_kernels/common", "kernels/cgrt_kernels/cublaslt",
+                   "kernels/cgrt_kernels/elementwise", "kernels/cgrt_kernels/rows", "samples/mlp_step/main.cpp",
+                   "samples/mlp_step/measure.cpp", "samples/mlp_step/mlp.cpp", "samples/mlp_step/runner.cpp"},
+      .date = cgrt::inspect::utc_date(),
+      .driver = cgrt::is_simulated() ? "simulated" : cgrt::inspect::kernel_driver_version(),
+      .simulated = cgrt::is_simulated()};
   CGRT_ASSIGN_OR_RETURN(record.device, device.name());
   CGRT_ASSIGN_OR_RETURN(const int version, cgrt::driver_version());
   record.cuda = absl::StrCat(version / 1000, ".", version % 1000 / 10);

@@ -9,8 +9,8 @@
 #include "cgrt/inspect/record.h"
 #include "measure.h"
 
-// One line per way, aligned, and a line for each update that was refused. On the simulator the word
-// "simulated" stands for each time.
+// One line per way, aligned, a line for each update that was refused, and what the columns are. On the
+// simulator the word "simulated" stands for each time.
 std::string to_table(const std::vector<WayResult>& results);
 
 // The sentence on which had the shortest steps.

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Fails when a committed record is not of the record schema, measures a path that does not exist or
-that has changed since its commit, or, of kernels, leaves out what they include; and when a table in README.md or
-docs/kernels.md is not what the record gives."""
+that has changed since its commit, or, of kernels, leaves out what they include; and when what the pages have from
+records is not what tools/fill_tables.py would write."""
 import json
 import pathlib
 import re
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "kernels" / "bench"))
+for folder in ("kernels/bench", "tools"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / folder))
+from fill_tables import DRAW, PAGES, PICTURE, TABLE, printed
 from includes import included
 
 
@@ -43,24 +45,17 @@ def check(root, path):
     return errors
 
 
+def check_printed(where, command, text):
+    try:
+        return [] if printed(command) == text.strip() else [f"{where}: is not what `{command}` prints (tools/fill_tables.py)"]
+    except subprocess.CalledProcessError:
+        return [f"{where}: `{command}` failed"]
+
+
 def check_tables(root, page):
-    """Each table stands between <!-- table: COMMAND --> and <!-- end -->."""
-    tables = re.findall(r"<!-- table: (.*?) -->\n(.*?)<!-- end -->", (root / page).read_text(), re.S)
-    errors = []
-    for command, text in tables:
-        made = subprocess.run(command.split(), cwd=root, capture_output=True, text=True)
-        if made.returncode != 0:
-            errors.append(f"{page}: `{command}` failed: {made.stderr.strip()}")
-        elif made.stdout.strip() != text.strip():
-            errors.append(f"{page}: its table is not what `{command}` prints")
+    tables = TABLE.findall((root / page).read_text(encoding="utf-8"))
+    errors = [error for command, text in tables for error in check_printed(f"{page}: a table", command, text)]
     return errors if tables else [f"{page}: has no table made from a record"]
-
-
-def check_picture(root):
-    drawn = subprocess.run([sys.executable, "kernels/bench/plot.py"], cwd=root, capture_output=True, text=True).stdout
-    if drawn == (root / "docs/kernels.svg").read_text(encoding="utf-8"):
-        return []
-    return ["docs/kernels.svg: is not what kernels/bench/plot.py draws (tools/fill_tables.py)"]
 
 
 def main(root):
@@ -71,9 +66,9 @@ def main(root):
         return 77
     for path in records:
         errors += check(root, path)
-    for page in ("README.md", "docs/kernels.md", "docs/seeds.md"):
+    for page in PAGES:
         errors += check_tables(root, page)
-    errors += check_picture(root)
+    errors += check_printed(PICTURE, DRAW, (root / PICTURE).read_text(encoding="utf-8"))
     print("\n".join(errors) if errors else f"{len(records)} records are current")
     return 1 if errors else 0
 
