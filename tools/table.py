@@ -67,9 +67,11 @@ def share_of(row):
 
 
 def wanted(row):
-    if "wanted_share" in row:
-        return f"{100 * row['wanted_share']:.0f} %"
-    return f"{row['wanted']:.2f}" if "wanted" in row else ""
+    share = "wanted_share" in row
+    if not share and "wanted" not in row:
+        return ""
+    text = f"{100 * row['wanted_share']:.0f} %" if share else f"{row['wanted']:.2f}"
+    return text if row.get("reached", True) else text + ", missed"
 
 
 def seed(row):
@@ -120,16 +122,20 @@ def caption(record, rows):
 
 
 def summary(folder):
-    """A line for each record in the folder: its rows whose peer is PyTorch, from the least figure to the most."""
-    lines = [["family", "rows", "ratio: least", "median", "most", "share of ceiling: least", "median", "most"],
-             ["---"] + ["---:"] * 7]
+    """A line for each record in the folder: its rows whose peer is PyTorch, from the least figure to the most, and of
+    all rows how many reached what is wanted."""
+    lines = [["family", "rows", "ratio: least", "median", "most", "share of ceiling: least", "median", "most",
+              "reached what is wanted"], ["---"] + ["---:"] * 8]
     for path in sorted(pathlib.Path(folder).glob("*.json")):
-        rows = [row for row in read_record(path)["rows"] if row.get("peer", "").startswith("torch ")]
+        record = read_record(path)
+        rows = [row for row in record["rows"] if row.get("peer", "").startswith("torch ")]
+        reached = [row["reached"] for row in record["rows"] if "reached" in row]
         ratios = [row["speedup"] for row in rows]
         shares = [100 * row["share_of_ceiling"] for row in rows if "share_of_ceiling" in row]
         if ratios:
             lines.append([path.stem, str(len(rows))] + [f"{of(ratios):.2f}" for of in (min, statistics.median, max)] +
-                         [f"{of(shares):.0f} %" if shares else "" for of in (min, statistics.median, max)])
+                         [f"{of(shares):.0f} %" if shares else "" for of in (min, statistics.median, max)] +
+                         [f"{sum(reached)} of {len(reached)}" if reached else ""])
     return to_markdown(lines)
 
 

@@ -29,6 +29,7 @@ def check(root, path):
         return errors
     if record["schema"] != "cgrt-record-1" or record["simulated"] or not record["rows"]:
         errors.append(f"{name}: is not a record of a device")
+    errors += [f"{name}: could not be measured: {case}" for case in record.get("failed", [])]
     if not record["measures"]:
         errors.append(f"{name}: measures nothing")
     if git(root, "cat-file", "-e", record["commit"] + "^{commit}").returncode != 0:

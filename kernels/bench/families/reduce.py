@@ -1,12 +1,9 @@
-"""Reductions of arrays, rows and columns; dot; a ladder of plainer sums; atomics on one address."""
+"""Reductions of arrays, rows and columns; dot."""
 import torch
 from bench import Case
 
-MEASURES = ["kernels/cgrt_kernels/reduce", "kernels/bench/reduce.cpp",
-            "kernels/bench/reduce_ladder.cu", "kernels/bench/reduce_cub.cu"]
+MEASURES = ["kernels/cgrt_kernels/reduce", "kernels/bench/reduce.cpp", "kernels/bench/reduce_cub.cu"]
 SIZE = {"float32": 4, "float16": 2, "bfloat16": 2}
-# On one address. Threads that contend try single halves again and again: many more would take minutes.
-ATOMICS = 1 << 13
 ROWS = [(49152, 1024), (8192, 4096), (4096, 8192), (2048, 32768), (512, 131072)]
 
 
@@ -35,10 +32,6 @@ def cases():
             yield matrix("reduce_columns_sum", type, rows, columns, 1.0, "sum(0)")
     yield array("dot", "float16", 1 << 25, 1.2, inputs=2, label="dot")
     yield array("dot", "float16", 1 << 28, 1.2, inputs=2, label="dot")
-    for step in range(1, 9):
-        yield array(f"reduce_v{step}", "float32", 1 << 25, peer=f"reduce_v{step - 1}")
-    yield array("atomic_half2", "float16", ATOMICS, 3.0, inputs=2, peer="atomic_half")
-    yield array("atomic_half_and_zero", "float16", ATOMICS, inputs=2, peer="atomic_half")
 
 
 def peer(case):
