@@ -62,9 +62,10 @@ __device__ __forceinline__ Moments merge(Moments a, Moments b) {
   const float count = a.count + b.count, away = b.mean - a.mean, share = b.count / count;
   return {count, a.mean + away * share, a.squares + b.squares + away * away * a.count * share};
 }
-// Of the parts that the lanes of a warp have, which are `count` elements together.
+// Of the parts that the lanes of a warp have, which are `count` elements together: 0 in a cluster's last block
+// when those before it have the whole row.
 __device__ __forceinline__ Moments join_warp(Moments part, float count) {
-  const float mean = reduce_warp(part.count * part.mean) / count, away = part.mean - mean;
+  const float mean = reduce_warp(part.count * part.mean) / fmaxf(count, 1.0f), away = part.mean - mean;
   return {count, mean, reduce_warp(part.squares + part.count * away * away)};
 }
 

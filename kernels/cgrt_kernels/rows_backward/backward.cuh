@@ -30,7 +30,7 @@ __device__ __forceinline__ Comoments merge(Comoments a, Comoments b) {
           a.product + b.product - away * a.sum + other * b.sum};
 }
 __device__ __forceinline__ Comoments join_warp(Comoments part, float count) {
-  const float mean = reduce_warp(part.count * part.mean) / count, away = part.mean - mean;
+  const float mean = reduce_warp(part.count * part.mean) / fmaxf(count, 1.0f), away = part.mean - mean;
   return {count, mean, reduce_warp(part.squares + part.count * away * away), reduce_warp(part.sum),
           reduce_warp(part.product + part.sum * away)};
 }
