@@ -114,8 +114,8 @@ struct BlocksPerRow {
   __device__ std::uint32_t rows() const { return gridDim.x / blocks(); }  // that are worked on at once
   __device__ std::uint32_t thread() const { return block() * blockDim.x + threadIdx.x; }
 
-  // How many rows were before: the places of partial results alternate, as a slow warp may still read what
-  // was left for the row before. One reduction for each row: the places of two would be the same.
+  // How many reductions were before, which the kernel counts: the places of partial results alternate, as a
+  // slow warp may still read what was left for the one before.
   std::uint32_t turn = 0;
   template <class Value>
   __device__ Value reduce(Value mine) const {
