@@ -57,11 +57,6 @@ struct Moments {
   float count, mean, squares;
 };
 __device__ __forceinline__ Moments none(Moments) { return {0.0f, 0.0f, 0.0f}; }
-__device__ __forceinline__ Moments merge(Moments a, Moments b) {
-  if (b.count == 0) return a;
-  const float count = a.count + b.count, away = b.mean - a.mean, share = b.count / count;
-  return {count, a.mean + away * share, a.squares + b.squares + away * away * a.count * share};
-}
 // Of the parts that the lanes of a warp have, which are `count` elements together: 0 in a cluster's last block
 // when those before it have the whole row.
 __device__ __forceinline__ Moments join_warp(Moments part, float count) {
