@@ -186,7 +186,7 @@ __device__ __forceinline__ Found<V> shuffle(Found<V> place, int mask) {
 
 inline constexpr std::uint32_t kReduceThreads = 512;  // of the largest block
 
-// The result is in all threads of the first warp.
+// The result is in the first thread.
 template <class R>
 __device__ __forceinline__ typename R::State reduce_block(typename R::State state) {
   using State = typename R::State;

@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <type_traits>
 
 #include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"

@@ -57,14 +57,10 @@ struct Moments {
   float count, mean, squares;
 };
 __device__ __forceinline__ Moments none(Moments) { return {0.0f, 0.0f, 0.0f}; }
-__device__ __forceinline__ Moments merge(Moments a, Moments b) {
-  if (b.count == 0) return a;
-  const float count = a.count + b.count, away = b.mean - a.mean, share = b.count / count;
-  return {count, a.mean + away * share, a.squares + b.squares + away * away * a.count * share};
-}
-// Of the parts that the lanes of a warp have, which are `count` elements together.
+// Of the parts that the lanes of a warp have, which are `count` elements together: 0 in a cluster's last block
+// when those before it have the whole row.
 __device__ __forceinline__ Moments join_warp(Moments part, float count) {
-  const float mean = reduce_warp(part.count * part.mean) / count, away = part.mean - mean;
+  const float mean = reduce_warp(part.count * part.mean) / fmaxf(count, 1.0f), away = part.mean - mean;
   return {count, mean, reduce_warp(part.squares + part.count * away * away)};
 }
 
@@ -113,8 +109,8 @@ struct BlocksPerRow {
   __device__ std::uint32_t rows() const { return gridDim.x / blocks(); }  // that are worked on at once
   __device__ std::uint32_t thread() const { return block() * blockDim.x + threadIdx.x; }
 
-  // How many rows were before: the places of partial results alternate, as a slow warp may still read what
-  // was left for the row before. One reduction for each row: the places of two would be the same.
+  // How many reductions were before, which the kernel counts: the places of partial results alternate, as a
+  // slow warp may still read what was left for the one before.
   std::uint32_t turn = 0;
   template <class Value>
   __device__ Value reduce(Value mine) const {

@@ -22,15 +22,8 @@ struct Comoments {
   float count, mean, squares, sum, product;
 };
 __device__ __forceinline__ Comoments none(Comoments) { return {0.0f, 0.0f, 0.0f, 0.0f, 0.0f}; }
-__device__ __forceinline__ Comoments merge(Comoments a, Comoments b) {
-  if (b.count == 0) return a;
-  const float count = a.count + b.count, share = b.count / count, away = (b.mean - a.mean) * share;
-  const float other = (b.mean - a.mean) * (1 - share);
-  return {count, a.mean + away, a.squares + b.squares + away * (b.mean - a.mean) * a.count, a.sum + b.sum,
-          a.product + b.product - away * a.sum + other * b.sum};
-}
 __device__ __forceinline__ Comoments join_warp(Comoments part, float count) {
-  const float mean = reduce_warp(part.count * part.mean) / count, away = part.mean - mean;
+  const float mean = reduce_warp(part.count * part.mean) / fmaxf(count, 1.0f), away = part.mean - mean;
   return {count, mean, reduce_warp(part.squares + part.count * away * away), reduce_warp(part.sum),
           reduce_warp(part.product + part.sum * away)};
 }

@@ -36,9 +36,8 @@ struct ScanPlan {
   ScanShape any;
   std::size_t workspace_bytes;
 
-  std::uint64_t topology_id() const {
-    return topology_of_kernels({aligned.config.attributes});
-  }  // see common/topology.h
+  // See common/topology.h.
+  std::uint64_t topology_id() const { return topology_of_kernels({aligned.config.attributes}); }
 };
 
 // kInvalidArgument for sizes of 0 and for more than 2^31 - 1 blocks' worth of elements.

@@ -30,9 +30,8 @@ struct UpsamplePlan {
   UpsampleDesc desc;
   Choice by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes
 
-  std::uint64_t topology_id() const {
-    return topology_of_kernels({by_alignment[0].config.attributes});
-  }  // see common/topology.h
+  // See common/topology.h.
+  std::uint64_t topology_id() const { return topology_of_kernels({by_alignment[0].config.attributes}); }
 };
 
 // kInvalidArgument for a size of 0, for types other than those three, and for more than 2^31 - 1
