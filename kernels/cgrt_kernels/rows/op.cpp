@@ -81,6 +81,8 @@ absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc)
 }
 
 Shape element_shape(const Machine& machine, const RowsDesc& desc) {
+  if (desc.columns <= 16 * 4) return share_among_warps(desc.rows, RowRegime::kElementLanes4, 4);
+  if (desc.columns <= 16 * kWarp) return share_among_warps(desc.rows, RowRegime::kElementWarp16);
   Shape shape;
   const bool fits =
       share_among_blocks(machine, desc.rows, desc.columns, RowRegime::kElements16, 16, kMostThreads, shape);

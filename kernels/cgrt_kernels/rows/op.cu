@@ -184,6 +184,8 @@ RowsKernel of_regime(RowRegime regime) {
     case RowRegime::kBlock64:
       if constexpr (sizeof(T) == 2) return with_host_body<rows_in_registers<kOp, T, BlocksPerRow<16>, 64>, kOp, T>();
       break;
+    case RowRegime::kElementLanes4: return with_host_body<rows_in_registers<kOp, T, LanesPerRow<4>, 16, 1>, kOp, T>();
+    case RowRegime::kElementWarp16: return with_host_body<rows_in_registers<kOp, T, WarpPerRow, 16, 1>, kOp, T>();
     case RowRegime::kElements16: return with_host_body<rows_in_registers<kOp, T, BlocksPerRow<16>, 16, 1>, kOp, T>();
     case RowRegime::kStream: return with_host_body<rows_streamed<kOp, T>, kOp, T>();
     case RowRegime::kAny: break;

@@ -53,9 +53,11 @@ enum class RowRegime : std::uint8_t {
   kBlock16,
   kBlock32,
   kBlock64,
-  kElements16,  // the same element by element: any length and alignment
-  kStream,      // blocks that stay, or clusters of them, the next rows fetched meanwhile
-  kAny,         // a block per row that reads it more than once, element by element
+  kElementLanes4,  // as kLanes4, kWarp16 and blocks with 16 floats a thread, element by element: any alignment
+  kElementWarp16,
+  kElements16,
+  kStream,  // blocks that stay, or clusters of them, the next rows fetched meanwhile
+  kAny,     // a block per row that reads it more than once, element by element
 };
 
 // out, in, weight, bias, epsilon, rows, columns

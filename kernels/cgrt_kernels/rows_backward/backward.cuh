@@ -94,7 +94,7 @@ __device__ __forceinline__ BackwardFacts reduce_backward(const Group& group, Par
     if constexpr (kOp == RowOp::kLayerNorm) {
       const float sum = x.sum(place, [](float value) { return value; });
       if constexpr (!Group::kIsWarp) elements = static_cast<float>(place.of_warp() * kSize);
-      mean = __fdividef(reduce_warp(sum), fmaxf(elements, 1.0f));
+      mean = __fdividef(reduce_lanes<Group::kLanes>(sum), fmaxf(elements, 1.0f));
       x.stay_packed();
     }
     float squares = 0, sum = 0, product = 0;
@@ -111,7 +111,8 @@ __device__ __forceinline__ BackwardFacts reduce_backward(const Group& group, Par
       squares += of_pack;
     });
     if constexpr (kOp == RowOp::kLayerNorm) {
-      const Comoments of_warp{elements, mean, reduce_warp(squares), reduce_warp(sum), reduce_warp(product)};
+      const auto all_lanes = [](float value) { return reduce_lanes<Group::kLanes>(value); };
+      const Comoments of_warp{elements, mean, all_lanes(squares), all_lanes(sum), all_lanes(product)};
       const Comoments row = group.join(of_warp, all);
       const float scale = rsqrtf(row.squares / all + epsilon);
       return {row.mean, scale, row.sum / all, scale * scale * row.product / all};

@@ -28,6 +28,12 @@ Shape any_shape(const Machine& machine, const RowsBackwardDesc& desc) {
 }
 
 Shape element_shape(const Machine& machine, const RowsBackwardDesc& desc) {
+  if (!is_summed(desc) && desc.columns <= 16 * 4) {
+    return share_among_warps(desc.rows, RowBackwardRegime::kElementLanes4, 4);
+  }
+  if (!is_summed(desc) && desc.columns <= 16 * kWarp) {
+    return share_among_warps(desc.rows, RowBackwardRegime::kElementWarp16);
+  }
   const auto regime = is_summed(desc) ? RowBackwardRegime::kSummedElements8 : RowBackwardRegime::kElements8;
   Shape shape;
   const bool fits = share_among_blocks(machine, desc.rows, desc.columns, regime, 8, kMostThreads, shape);
@@ -54,10 +60,9 @@ Shape packed_shape(const Machine& machine, const RowsBackwardDesc& desc) {
     const std::uint32_t most = std::min(kMostThreads, fitting / kWarp * kWarp);
     return share(RowBackwardRegime::kSummed16, 16, most) ? shape : any_shape(machine, desc);
   }
-  if (desc.columns <= 32 * kWarp) {
-    return share_among_warps(desc.rows,
-                             desc.columns <= 8 * kWarp ? RowBackwardRegime::kWarp8 : RowBackwardRegime::kWarp32);
-  }
+  if (desc.columns <= 16 * 4) return share_among_warps(desc.rows, RowBackwardRegime::kLanes4, 4);
+  if (desc.columns <= 16 * 16) return share_among_warps(desc.rows, RowBackwardRegime::kLanes16, 16);
+  if (desc.columns <= 32 * kWarp) return share_among_warps(desc.rows, RowBackwardRegime::kWarp32);
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
   if (desc.rows <= machine.sms && share(RowBackwardRegime::kBlock8, 8)) return shape;
   const bool is_half = size_of(desc.type) == 2;

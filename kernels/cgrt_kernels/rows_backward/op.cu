@@ -17,16 +17,16 @@ template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>
 __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, T, kFloats>)
     backward_in_registers(void* dx, const void* dy, const void* saved, const void* weight, float*, std::uint32_t,
                           float epsilon, std::uint32_t rows, std::uint32_t columns) {
-  using Part = RowPart<T, kFloats / kSize, kSize>;
+  using Part = RowPart<T, kFloats / kSize, kSize, Group::kLanes>;
   using Pack = typename Part::Pack;
   constexpr bool kHeld = Part::kIsHalves && !kIsSoftmax<kOp> && kFloats <= 16;
   Group group;
-  const typename Part::Where place(group.thread(), columns / kSize);
+  // Lanes without a row stay with the others of their warp.
+  const bool has_row = !Group::kIsWarp || group.row() < rows;
+  const typename Part::Where place(group.thread(), has_row ? columns / kSize : 0);
   wait_for_predecessors();
   let_dependents_start();
-  const std::uint32_t row = group.row();
-  if (Group::kIsWarp && row >= rows) return;
-  const std::uint64_t first = std::uint64_t{row} * place.count;
+  const std::uint64_t first = std::uint64_t{group.row()} * place.count;
   Part x, g;
   x.load(static_cast<const Pack*>(saved) + first, place);
   g.load(static_cast<const Pack*>(dy) + first, place);
@@ -254,7 +254,9 @@ RowsBackwardKernel with_host_body() {
 template <RowOp kOp, class T>
 RowsBackwardKernel of_regime(RowBackwardRegime regime) {
   switch (regime) {
-    case RowBackwardRegime::kWarp8: return with_host_body<backward_in_registers<kOp, T, WarpPerRow, 8>, kOp, T>();
+    case RowBackwardRegime::kLanes4: return with_host_body<backward_in_registers<kOp, T, LanesPerRow<4>, 16>, kOp, T>();
+    case RowBackwardRegime::kLanes16:
+      return with_host_body<backward_in_registers<kOp, T, LanesPerRow<16>, 16>, kOp, T>();
     case RowBackwardRegime::kWarp32: return with_host_body<backward_in_registers<kOp, T, WarpPerRow, 32>, kOp, T>();
     case RowBackwardRegime::kBlock8:
       return with_host_body<backward_in_registers<kOp, T, BlocksPerRow<16>, 8>, kOp, T>();
@@ -262,6 +264,10 @@ RowsBackwardKernel of_regime(RowBackwardRegime regime) {
       return with_host_body<backward_in_registers<kOp, T, BlocksPerRow<16>, 16>, kOp, T>();
     case RowBackwardRegime::kBlock32:
       return with_host_body<backward_in_registers<kOp, T, BlocksPerRow<16>, 32>, kOp, T>();
+    case RowBackwardRegime::kElementLanes4:
+      return with_host_body<backward_in_registers<kOp, T, LanesPerRow<4>, 16, 1>, kOp, T>();
+    case RowBackwardRegime::kElementWarp16:
+      return with_host_body<backward_in_registers<kOp, T, WarpPerRow, 16, 1>, kOp, T>();
     case RowBackwardRegime::kElements8:
       return with_host_body<backward_in_registers<kOp, T, BlocksPerRow<16>, 8, 1>, kOp, T>();
     default: break;

@@ -40,13 +40,16 @@ struct RowsBackwardArgs {
 
 // How the threads share a row.
 enum class RowBackwardRegime : std::uint8_t {
-  kWarp8,  // a warp per row; each thread keeps that many floats of dy, and as many of saved, in registers
+  kLanes4,  // so many threads of a warp per row, each keeps 16 floats of dy, and as many of saved, in registers
+  kLanes16,
   kWarp32,
   kBlock8,  // a block per row, or a cluster of blocks
   kBlock16,
   kBlock32,
-  kElements8,  // the same element by element: any length and alignment
-  kSummed8,    // kSummed: blocks that stay, with the sums of their columns in registers; up to kMostShort
+  kElementLanes4,  // as above, element by element: any length and alignment
+  kElementWarp16,
+  kElements8,
+  kSummed8,  // kSummed: blocks that stay, with the sums of their columns in registers; up to kMostShort
   kSummed16,
   kSummedElements8,
   kAny,  // a block per row that reads it several times, element by element; sums in the workspace
