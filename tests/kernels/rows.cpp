@@ -1,6 +1,7 @@
 // softmax, log_softmax, layer_norm and rms_norm, each regime from both sides of its ends.
 #include "cgrt_kernels/rows/rows.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -86,19 +87,40 @@ absl::Status check(const RowsDesc& desc, Variant variant) {
   return absl::OkStatus();
 }
 
+// Nothing of a row with a NaN is a number, also what is far from it.
+absl::Status check_nan(RowOp op, std::uint64_t columns) {
+  std::vector<double> values(columns, -INFINITY);
+  values[columns - 1] = 1, values[columns - 2] = NAN;
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  CGRT_ASSIGN_OR_RETURN(void* in, trial.input(to_elements(DType::kFloat32, values)));
+  CGRT_ASSIGN_OR_RETURN(void* out, trial.output(columns * sizeof(float)));
+  CGRT_ASSIGN_OR_RETURN(const kernels::RowsPlan plan, kernels::plan_rows(kDevice, {op, DType::kFloat32, 1, columns}));
+  CGRT_RETURN_IF_ERROR(
+      trial.run([&](LaunchTarget target) { return kernels::launch_rows(target, plan, {.out = out, .in = in}); }));
+  const std::vector<double> found = to_doubles(DType::kFloat32, trial.found(out));
+  const auto number = std::find_if(found.begin(), found.end(), [](double value) { return !std::isnan(value); });
+  if (number == found.end()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("column ", number - found.begin(), " is ", *number));
+}
+
 struct Matrix {
   std::uint64_t rows, columns;
 };
-constexpr Matrix kMatrices[] = {{1, 1},        {1001, 16},  {70, 32},     {131, 64},    {3, 7},      {5, 111},
-                                {7, 8},        {9, 128},    {4, 256},     {33, 264},    {6, 512},    {2, 520},
-                                {6, 1000},     {201, 1024}, {5, 1032},    {150, 1032},  {1, 4096},   {300, 4096},
-                                {3, 4097},     {2, 5120},   {140, 5120},  {3, 8192},    {133, 8192}, {1, 16384},
-                                {133, 16384},  {2, 32768},  {133, 32768}, {40, 100008}, {1, 128256}, {2, 131072},
-                                {133, 131072}, {1, 151936}, {1, 262144},  {17, 262144}, {2, 50257}};
+constexpr Matrix kMatrices[] = {
+    {1, 1},      {1001, 10},    {77, 500},   {300, 100},   {1001, 16},   {70, 32},     {131, 64},    {3, 7},
+    {5, 111},    {7, 8},        {9, 128},    {4, 256},     {33, 264},    {6, 512},     {2, 520},     {6, 1000},
+    {201, 1024}, {5, 1032},     {150, 1032}, {1, 4096},    {300, 4096},  {3, 4097},    {2, 5120},    {140, 5120},
+    {3, 8192},   {133, 8192},   {1, 16384},  {133, 16384}, {2, 32768},   {133, 32768}, {40, 100008}, {1, 128256},
+    {2, 131072}, {133, 131072}, {1, 151936}, {1, 262144},  {17, 262144}, {2, 50257}};
 
 }  // namespace
 
 void check_rows(Report& report) {
+  for (const RowOp op : {RowOp::kSoftmax, RowOp::kLogSoftmax}) {
+    for (const std::uint64_t columns : {40, 1024, 4096, 4097, 131072, 300001}) {
+      report.check(absl::StrCat(to_string(op), " of ", columns, " with a NaN"), check_nan(op, columns));
+    }
+  }
   for (const RowOp op : {RowOp::kSoftmax, RowOp::kLogSoftmax, RowOp::kLayerNorm, RowOp::kRmsNorm}) {
     for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
       for (const auto& [rows, columns] : kMatrices) {

@@ -226,7 +226,7 @@ constexpr Matrix kMatrices[] = {{1, 1},     {3, 2},     {7, 31},     {9, 257},  
 constexpr Matrix kLargeMatrices[] = {{1, 1 << 20}, {1, (1 << 21) + 3}, {300, 8200}, {133, 20000}};
 // Rows of so many bytes are more tiles of 64 KB than the device has multiprocessors: blocks take one after the
 // other.
-constexpr std::uint64_t kLongBytes = 9 << 20;
+constexpr std::uint64_t kLongBytes = 12 << 20;
 constexpr Matrix kRealMatrices[] = {{8192, 4096}, {256, 128256}, {1, (1 << 24) + 5}};
 
 }  // namespace

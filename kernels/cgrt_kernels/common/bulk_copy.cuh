@@ -64,6 +64,19 @@ class BulkBarrier {
         : "memory");
   }
 
+  // The same, and what other blocks have sent is there.
+  __device__ __forceinline__ void wait_for_cluster(std::uint32_t phase) {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again_%=:\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again_%=;\n"
+        "}" ::"r"(shared_address(this)),
+        "r"(phase)
+        : "memory");
+  }
+
  private:
   std::uint64_t state_;
 };

@@ -15,12 +15,14 @@ absl::StatusOr<Machine> machine_of(ContextRef context) {
   CGRT_ASSIGN_OR_RETURN(const int per_sm, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
   CGRT_ASSIGN_OR_RETURN(const int per_block, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
+  CGRT_ASSIGN_OR_RETURN(const int major, device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  CGRT_ASSIGN_OR_RETURN(const int minor, device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   return Machine{context,
                  device,
                  static_cast<std::uint32_t>(sms),
                  static_cast<std::uint32_t>(per_sm),
                  static_cast<std::uint32_t>(per_block),
-                 has_clusters != 0};
+                 has_clusters != 0 && major * 10 + minor >= CGRT_CLUSTERS_FROM};
 }
 
 absl::Status allow_shared_bytes(KernelRef kernel, const Machine& machine, std::uint32_t bytes) {

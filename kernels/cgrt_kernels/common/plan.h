@@ -22,7 +22,7 @@ struct Machine {
   ContextRef context;
   DeviceRef device;
   std::uint32_t sms, shared_per_sm, shared_per_block;  // bytes of shared memory
-  bool has_clusters;
+  bool has_clusters;                                   // the device, and the code that it runs
 };
 absl::StatusOr<Machine> machine_of(ContextRef context);
 

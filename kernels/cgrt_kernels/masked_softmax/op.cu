@@ -31,9 +31,9 @@ struct MaskedRow {
   }
 };
 
-// 0 for what has seen nothing: its powers are 0, and may not be multiplied by infinity.
+// 0 for what has seen nothing, or NaN as the sum is: its powers are 0, and may not be multiplied by infinity.
 __device__ __forceinline__ float factor_of(float most, MaxSum row) {
-  return most == -INFINITY || row.sum == 0 ? 0 : exp_of(most - row.most) / row.sum;
+  return most == -INFINITY || row.sum == 0 ? 0 * row.sum : exp_of(most - row.most) / row.sum;
 }
 
 // Each group of threads takes a row, read once: kFloats of it are in the registers of each thread.

@@ -48,6 +48,7 @@ absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc)
   if (blocks > 1) {
     CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
                                                                   config.block, config.shared_bytes));
+    if (clusters == 0) return any_shape(desc);  // a slice of a device
     at_once = static_cast<std::uint32_t>(clusters);
   }
   config.grid = std::min(std::max(at_once, 1u), static_cast<std::uint32_t>(desc.rows)) * blocks;

@@ -161,7 +161,7 @@ struct BlocksPerRow {
                      reinterpret_cast<const std::uint32_t*>(&of_block)[i]);
       }
     }
-    barrier.wait(turn / 2 % 2);
+    barrier.wait_for_cluster(turn / 2 % 2);
     return lane < blocks() ? partial[lane] : none(of_block);
 #else
     return of_block;
@@ -297,8 +297,9 @@ __device__ __forceinline__ RowFacts reduce_row(const Group& group, Part& x, cons
     const MaxSum all = group.reduce(mine);
     if constexpr (kKeepsPowers<kOp, Part>) {
       // What is all -inf here has powers of 0, whose factor would overflow when the largest of the row is small.
+      // Not 0, but 0 or NaN as the sum is.
       const bool is_nothing = most == -INFINITY && all.most != -INFINITY;
-      return {0.0f, is_nothing ? 0.0f : exp_of(base - finite_or_zero(all.most)) / all.sum};
+      return {0.0f, is_nothing ? 0.0f * all.sum : exp_of(base - finite_or_zero(all.most)) / all.sum};
     }
     return {-(kOp == RowOp::kSoftmax ? finite_or_zero(all.most) : all.most), -logf(all.sum)};
   } else {

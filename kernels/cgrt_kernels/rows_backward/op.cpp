@@ -92,6 +92,7 @@ absl::StatusOr<RowsBackwardPlan::Launch> make_launch(const Machine& machine, con
   if (blocks > 1) {
     CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(launch.kernel, machine.context, blocks, config.block,
                                                                   config.shared_bytes));
+    if (clusters == 0) return make_launch(machine, desc, any_shape(machine, desc));  // a slice of a device
     at_once = static_cast<std::uint32_t>(clusters);
   } else {
     CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
