@@ -60,7 +60,8 @@ absl::Status launch_add_norm(LaunchTarget target, const AddNormPlan& plan, const
   const bool is_aligned = address_bits(args.out, args.sum, args.in, args.residual, args.weight, args.bias) % 16 == 0;
   return launch(target, is_aligned ? plan.config : plan.any_config, is_aligned ? plan.kernel : plan.any_kernel,
                 args.out, args.sum, args.in, args.residual, args.weight, args.bias, desc.epsilon,
-                static_cast<std::uint32_t>(desc.rows), static_cast<std::uint32_t>(desc.columns));
+                static_cast<std::uint32_t>(desc.rows), static_cast<std::uint32_t>(desc.columns),
+                rows_ahead(2 * desc.columns * size_of(desc.type)));
 }
 
 }  // namespace cgrt::kernels

@@ -14,11 +14,13 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4
                                                        : kSize == 1   ? 1
                                                                       : 2)
     add_norm_in_registers(void* out, void* sum, const void* in, const void* residual, const void* weight,
-                          const void* bias, float epsilon, std::uint32_t rows, std::uint32_t columns) {
+                          const void* bias, float epsilon, std::uint32_t rows, std::uint32_t columns,
+                          std::uint32_t ahead) {
   using Part = RowPart<T, kFloats / kSize, kSize>;
   using Pack = typename Part::Pack;
   Group group;
   const typename Part::Where place(group.thread(), columns / kSize);
+  prefetch_weights(group, weight, bias, columns * sizeof(T));
   wait_for_predecessors();
   let_dependents_start();
   const std::uint32_t row = group.row();
@@ -27,6 +29,8 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4
   Part x, added;
   x.load(static_cast<const Pack*>(in) + first, place);
   added.load(static_cast<const Pack*>(residual) + first, place);
+  prefetch_ahead<kFloats>(group, static_cast<const T*>(in), rows, columns, ahead);
+  prefetch_ahead<kFloats>(group, static_cast<const T*>(residual), rows, columns, ahead);
 #pragma unroll
   for (int p = 0; p < Part::kPackCount; ++p) {
     if (!place.has(p)) continue;
@@ -49,7 +53,7 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4
 template <RowOp kOp, class T>
 __global__ void __launch_bounds__(512)
     add_norm_any(void* out, void* sum, const void* in, const void* residual, const void* weight, const void* bias,
-                 float epsilon, std::uint32_t, std::uint32_t columns) {
+                 float epsilon, std::uint32_t, std::uint32_t columns, std::uint32_t) {
   BlocksPerRow<16> group;
   const std::uint64_t first = std::uint64_t{blockIdx.x} * columns;
   const T* const a = static_cast<const T*>(in) + first;
@@ -80,7 +84,7 @@ __global__ void __launch_bounds__(512)
 
 template <RowOp kOp, class T>
 void add_norm_on_host(HostGrid, void* out, void* sum, const void* in, const void* residual, const void* weight,
-                      const void* bias, float epsilon, std::uint32_t rows, std::uint32_t columns) {
+                      const void* bias, float epsilon, std::uint32_t rows, std::uint32_t columns, std::uint32_t) {
   const auto read = [](const void* from, std::uint64_t i) {
     return static_cast<double>(to_float(static_cast<const T*>(from)[i]));
   };

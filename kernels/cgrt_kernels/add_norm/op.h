@@ -39,9 +39,9 @@ enum class AddNormRegime : std::uint8_t {
   kAny,        // a block per row that reads the sum again, element by element
 };
 
-// out, sum, in, residual, weight, bias, epsilon, rows, columns
-using AddNormKernel =
-    Kernel<void*, void*, const void*, const void*, const void*, const void*, float, std::uint32_t, std::uint32_t>;
+// out, sum, in, residual, weight, bias, epsilon, rows, columns, rows ahead as in rows/op.h
+using AddNormKernel = Kernel<void*, void*, const void*, const void*, const void*, const void*, float, std::uint32_t,
+                             std::uint32_t, std::uint32_t>;
 
 // The device code (op.cu).
 AddNormKernel add_norm_kernel(RowOp op, DType type, AddNormRegime regime);

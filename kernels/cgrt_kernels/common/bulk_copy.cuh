@@ -40,15 +40,32 @@ class BulkBarrier {
                  : "memory");
   }
 
-  // A word to the same place in another block of the cluster, whose barrier like this one counts it. Unlike
+  // A value to the same place in another block of the cluster, whose barrier like this one counts its bytes. Unlike
   // a barrier of the cluster this does not wait until what was written to global memory has arrived.
-  __device__ __forceinline__ void send(std::uint32_t block, const void* place, std::uint32_t word) {
+  template <class Value>
+  __device__ __forceinline__ void send(std::uint32_t block, const Value* place, const Value& value) {
     std::uint32_t there, barrier;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(place)), "r"(block));
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(shared_address(this)), "r"(block));
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(there), "r"(word),
-                 "r"(barrier)
-                 : "memory");
+    const auto* const words = reinterpret_cast<const std::uint32_t*>(&value);
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(Value) / 4); i += alignof(Value) / 4) {
+      if constexpr (alignof(Value) == 16) {
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+                         there + 4 * i),
+                     "r"(words[i]), "r"(words[i + 1]), "r"(words[i + 2]), "r"(words[i + 3]), "r"(barrier)
+                     : "memory");
+      } else if constexpr (alignof(Value) == 8) {
+        asm volatile(
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%0], {%1, %2}, [%3];" ::"r"(there + 4 * i),
+            "r"(words[i]), "r"(words[i + 1]), "r"(barrier)
+            : "memory");
+      } else {
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(there + 4 * i),
+                     "r"(words[i]), "r"(barrier)
+                     : "memory");
+      }
+    }
   }
 
   // Phases are 0 and 1 in turn.
@@ -90,5 +107,17 @@ __device__ __forceinline__ void make_barriers_visible_to_cluster() {
 }
 
 #endif
+
+// Asks for bytes to be brought into the L2 cache, but for those before and after the whole 16 among them. Only a
+// hint: nothing before sm_90.
+__device__ __forceinline__ void prefetch_to_l2(const void* from, std::uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  const auto begin = static_cast<std::uint64_t>(__cvta_generic_to_global(from)), first = (begin + 15) / 16 * 16;
+  const std::uint64_t end = (begin + bytes) / 16 * 16;
+  if (first >= end) return;
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(first), "r"(static_cast<std::uint32_t>(end - first))
+               : "memory");
+#endif
+}
 
 }  // namespace cgrt::kernels

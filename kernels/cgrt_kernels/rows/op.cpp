@@ -25,10 +25,23 @@ Shape warp_shape(const RowsDesc& desc) {
   return share_among_warps(desc.rows, desc.columns <= 16 * kWarp ? RowRegime::kWarp16 : RowRegime::kWarp32);
 }
 
-// Blocks of a cluster that streams such rows, or one.
-std::uint32_t stream_blocks(const RowsDesc& desc) {
+// The fewest blocks of a cluster that can stream such rows.
+std::uint32_t least_stream_blocks(const RowsDesc& desc) {
   constexpr std::uint32_t kMostShare = kStreamWarps * kWarp * kStreamPacks * 16;  // bytes of a block
   return std::bit_ceil(ceil_divide(desc.columns * size_of(desc.type), kMostShare));
+}
+
+// How many do: smaller blocks wait less for each other, until what they exchange costs more.
+std::uint32_t stream_blocks(const RowsDesc& desc) {
+  const std::uint32_t least = least_stream_blocks(desc);
+  const bool is_half = size_of(desc.type) == 2;
+  if (least == 1) return 1;
+  if (desc.op == RowOp::kRmsNorm) {
+    const std::uint64_t share = std::uint64_t{is_half ? 32u : 16u} * 1024;  // bytes
+    return std::clamp(static_cast<std::uint32_t>(std::bit_floor(desc.columns * size_of(desc.type) / share)), least,
+                      kMostBlocks);
+  }
+  return is_half ? least : std::max(least, 4u);
 }
 
 // Blocks that stay, each with its share of a row and of the rows after it in shared memory.
@@ -41,7 +54,9 @@ absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc)
   LaunchConfig& config = shape.config;
   config.block = ceil_divide(ceil_divide(packs, kStreamPacks), kWarp) * kWarp;
   config.attributes.cluster = blocks;
-  config.shared_bytes = std::min(landing / share, static_cast<std::uint32_t>(kMostStages)) * share;
+  // More of them than are needed only push each other out of the L2 cache.
+  const std::uint32_t stages = desc.op == RowOp::kRmsNorm && desc.type == DType::kFloat32 ? 2 : kMostStages;
+  config.shared_bytes = std::min(landing / share, stages) * share;
   const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   std::uint32_t at_once = machine.sms;
@@ -58,7 +73,7 @@ absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc)
 // Whether streaming is shorter than a block, or a cluster, for each row: when clusters would be large, and for
 // norms, which then keep their weights.
 bool gains_from_streams(const Machine& machine, const RowsDesc& desc) {
-  const std::uint32_t blocks = stream_blocks(desc);
+  const std::uint32_t blocks = least_stream_blocks(desc);
   if (!machine.has_clusters || blocks > kMostBlocks || desc.rows * blocks <= machine.sms) return false;
   const bool fills_a_block = desc.columns * size_of(desc.type) == 64 * 1024;
   return blocks == kMostBlocks || (blocks > 1 && is_norm(desc.op)) ||
@@ -69,15 +84,18 @@ bool gains_from_streams(const Machine& machine, const RowsDesc& desc) {
 absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc) {
   if (desc.columns <= 32 * kWarp) return warp_shape(desc);
   const bool is_half = size_of(desc.type) == 2, is_long = desc.columns * size_of(desc.type) >= 64 * 1024;
-  const auto share = [&](RowRegime regime, std::uint32_t per_thread, Shape& shape) {
-    return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread, kMostThreads, shape);
+  const auto share = [&](RowRegime regime, std::uint32_t per_thread, Shape& shape, std::uint32_t most = kMostThreads) {
+    return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread, most, shape);
   };
   Shape shape;
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
   if (desc.rows <= machine.sms && share(RowRegime::kBlock8, 8, shape)) return shape;
   if (gains_from_streams(machine, desc)) return stream_shape(machine, desc);
   if (!is_half && desc.op == RowOp::kLayerNorm && !is_long && share(RowRegime::kBlock16, 16, shape)) return shape;
-  if (is_half && (is_long || !is_norm(desc.op)) && share(RowRegime::kBlock64, 64, shape)) return shape;
+  if (is_half && is_long) {
+    const std::uint32_t most = desc.columns < 128 * kMostThreads ? kMostThreads : kMostThreads / 2;
+    if (share(RowRegime::kBlock64, 64, shape, most)) return shape;
+  }
   return share(RowRegime::kBlock32, 32, shape) ? shape : any_shape(desc);
 }
 
@@ -114,7 +132,8 @@ absl::Status launch_rows(LaunchTarget target, const RowsPlan& plan, const RowsAr
   const bool is_aligned = address_bits(args.out, args.in, args.weight, args.bias) % 16 == 0;
   return launch(target, is_aligned ? plan.config : plan.any_config, is_aligned ? plan.kernel : plan.any_kernel,
                 args.out, args.in, args.weight, args.bias, plan.desc.epsilon,
-                static_cast<std::uint32_t>(plan.desc.rows), static_cast<std::uint32_t>(plan.desc.columns));
+                static_cast<std::uint32_t>(plan.desc.rows), static_cast<std::uint32_t>(plan.desc.columns),
+                rows_ahead(plan.desc.columns * size_of(plan.desc.type)));
 }
 
 }  // namespace cgrt::kernels

@@ -9,21 +9,25 @@ namespace cgrt::kernels {
 namespace {
 
 // Two blocks of 512 threads for a multiprocessor, if 64 registers are enough for a thread. Single
-// elements take more of them on other architectures.
+// elements take more of them on other architectures; the packed halves of layer_norm only 40.
+template <RowOp kOp, class Group, int kFloats, int kSize>
+constexpr int least_blocks() {
 #if __CUDA_ARCH__ == 900
-constexpr bool kElementsFit = true;
+  constexpr bool kElementsFit = kIsSoftmax<kOp>;
 #else
-constexpr bool kElementsFit = false;
+  constexpr bool kElementsFit = false;
 #endif
-template <RowOp kOp, int kSize>
-constexpr int kLeastBlocks = kSize > 1 || (kElementsFit && kOp != RowOp::kLayerNorm) ? 2 : 1;
+  if (Group::kIsWarp) return 4;
+  if (kOp == RowOp::kLayerNorm && kFloats == 32 && kSize == 8) return 3;
+  return kSize > 1 || kElementsFit ? 2 : 1;
+}
 
 // Each group of threads takes a row, read once: kFloats of it are in the registers of each
 // thread. 16-bit weights are asked for together with the row where that was shorter.
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
-__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, kSize>)
+__global__ void __launch_bounds__(Group::kMostThreads, (least_blocks<kOp, Group, kFloats, kSize>()))
     rows_in_registers(void* out, const void* in, const void* weight, const void* bias, float epsilon,
-                      std::uint32_t rows, std::uint32_t columns) {
+                      std::uint32_t rows, std::uint32_t columns, std::uint32_t ahead) {
   using Part = RowPart<T, kFloats / kSize, kSize, Group::kLanes>;
   using Pack = typename Part::Pack;
   constexpr bool kHeld = Part::kIsHalves && !kIsSoftmax<kOp> && kFloats <= (kOp == RowOp::kLayerNorm ? 16 : 32);
@@ -31,12 +35,14 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLea
   // Lanes without a row stay with the others of their warp.
   const bool has_row = !Group::kIsWarp || group.row() < rows;
   const typename Part::Where place(group.thread(), has_row ? columns / kSize : 0);
+  prefetch_weights(group, weight, bias, columns * sizeof(T));
   wait_for_predecessors();
   let_dependents_start();
   const std::uint64_t first = std::uint64_t{group.row()} * place.count;
   Part x, weights;
   if constexpr (kHeld) load_weights(weights, weight, place);
   x.load(static_cast<const Pack*>(in) + first, place);
+  prefetch_ahead<kFloats>(group, static_cast<const T*>(in), rows, columns, ahead);
   const RowFacts facts = reduce_row<kOp>(group, x, place, epsilon, columns);
   write_row<kOp>(facts, x, kHeld ? &weights : nullptr, static_cast<Part*>(nullptr), static_cast<const Pack*>(weight),
                  static_cast<const Pack*>(bias), static_cast<Pack*>(out) + first, place);
@@ -48,7 +54,7 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLea
 template <RowOp kOp, class T>
 __global__ void __launch_bounds__(32 * kStreamWarps)
     rows_streamed(void* out, const void* in, const void* weight, const void* bias, float epsilon, std::uint32_t rows,
-                  std::uint32_t columns) {
+                  std::uint32_t columns, std::uint32_t) {
 #if __CUDA_ARCH__ >= 900
   using Part = RowPart<T, kStreamPacks, kPackSize<T>>;
   using Pack = typename Part::Pack;
@@ -103,7 +109,7 @@ __global__ void __launch_bounds__(32 * kStreamWarps)
 // A block per row, element by element: rows of any length at any address.
 template <RowOp kOp, class T>
 __global__ void __launch_bounds__(512) rows_any(void* out, const void* in, const void* weight, const void* bias,
-                                                float epsilon, std::uint32_t, std::uint32_t columns) {
+                                                float epsilon, std::uint32_t, std::uint32_t columns, std::uint32_t) {
   BlocksPerRow<16> group;
   const T* const x = static_cast<const T*>(in) + std::uint64_t{blockIdx.x} * columns;
   T* const y = static_cast<T*>(out) + std::uint64_t{blockIdx.x} * columns;
@@ -144,7 +150,7 @@ __global__ void __launch_bounds__(512) rows_any(void* out, const void* in, const
 
 template <RowOp kOp, class T>
 void rows_on_host(HostGrid, void* out, const void* in, const void* weight, const void* bias, float epsilon,
-                  std::uint32_t rows, std::uint32_t columns) {
+                  std::uint32_t rows, std::uint32_t columns, std::uint32_t) {
   const auto read = [columns](const void* from, std::uint64_t first) {
     std::vector<double> values(from != nullptr ? columns : 0);
     for (std::size_t i = 0; i < values.size(); ++i) {

@@ -60,12 +60,13 @@ enum class RowRegime : std::uint8_t {
   kAny,     // a block per row that reads it more than once, element by element
 };
 
-// out, in, weight, bias, epsilon, rows, columns
-using RowsKernel = Kernel<void*, const void*, const void*, const void*, float, std::uint32_t, std::uint32_t>;
+// out, in, weight, bias, epsilon, rows, columns, rows ahead of a block's own to be fetched into the L2 cache
+using RowsKernel =
+    Kernel<void*, const void*, const void*, const void*, float, std::uint32_t, std::uint32_t, std::uint32_t>;
 
 // The streamed regime: rows that may be on their way at once, warps of a block, packs of a row that a
 // thread has.
-inline constexpr int kMostStages = 8, kStreamWarps = 16, kStreamPacks = 8;
+inline constexpr int kMostStages = 4, kStreamWarps = 16, kStreamPacks = 8;
 
 // The device code of an operation (op.cu).
 RowsKernel rows_kernel(RowOp op, DType type, RowRegime regime);

@@ -23,7 +23,7 @@ __device__ __forceinline__ float exp_of(float x) {  // within 2 units in the las
 
 // The largest value so far and the sum of exp(value - largest). Merging two of them rescales the
 // smaller (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
-struct MaxSum {
+struct alignas(8) MaxSum {
   float most, sum;
 };
 __device__ __forceinline__ float finite_or_zero(float most) { return most == -INFINITY ? 0.0f : most; }
@@ -53,7 +53,7 @@ __device__ __forceinline__ Value reduce_warp(Value value) {
 // Of a part of a row: how many elements, their mean, and the sum of their squared deviations from it
 // (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
 // variances", 1979).
-struct Moments {
+struct alignas(16) Moments {
   float count, mean, squares;
 };
 __device__ __forceinline__ Moments none(Moments) { return {0.0f, 0.0f, 0.0f}; }
@@ -114,24 +114,28 @@ struct BlocksPerRow {
   std::uint32_t turn = 0;
   template <class Value>
   __device__ Value reduce(Value mine) const {
-    Value value = of_warps(reduce_warp(mine));
-    if (blocks() > 1) {
-      if (threadIdx.x < 32) value = reduce_warp(value);
-      value = of_blocks(value);
-    }
-    return reduce_warp(value);
+    return reduce_warp(of_row(reduce_warp(mine), [](Value parts) { return reduce_warp(parts); }));
   }
   template <class Part = Moments>
   __device__ Part join(Part of_warp, float count) const {
-    Part part = of_warps(of_warp);
-    if (blocks() > 1) {
-      if (threadIdx.x < 32) part = join_warp(part, reduce_warp(part.count));
-      part = of_blocks(part);
-    }
-    return join_warp(part, count);
+    return join_warp(of_row(of_warp, [](Part parts) { return join_warp(parts, reduce_warp(parts.count)); }), count);
   }
 
  private:
+  // What the parts of the row have, spread over the lanes of each warp: its warps, or its blocks when there are
+  // more than 32 warps, the parts of a block joined first.
+  template <class Value, class Join>
+  __device__ Value of_row(Value of_warp, Join join) const {
+    const std::uint32_t warps = blockDim.x / 32;
+    const bool are_warps = blocks() > 1 && blocks() * warps <= 32;
+    if (!are_warps) of_warp = of_warps(of_warp);
+    if (blocks() == 1) return of_warp;
+    if (!are_warps && threadIdx.x < 32) of_warp = join(of_warp);
+    const std::uint32_t of_block = are_warps ? warps : 1;  // values
+    return of_cluster(of_warp, block() * of_block + (are_warps ? threadIdx.x / 32 : 0), blocks() * of_block,
+                      are_warps || threadIdx.x < 32);
+  }
+
   // What the warps of this block have, spread over the lanes of each.
   template <class Value>
   __device__ Value of_warps(Value of_warp) const {
@@ -143,28 +147,21 @@ struct BlocksPerRow {
     return lane < blockDim.x / 32 ? partial[lane] : none(of_warp);
   }
 
-  // What the blocks of the cluster have, of which the first warp of each knows its own.
+  // What `parts` of the cluster have; a warp of each sends it to all blocks.
   template <class Value>
-  __device__ Value of_blocks(Value of_block) const {
+  __device__ Value of_cluster(Value mine, std::uint32_t part, std::uint32_t parts, bool sends) const {
 #if __CUDA_ARCH__ >= 900
-    constexpr int kWords = sizeof(Value) / 4;
-    __shared__ Value partials[2][8];
+    __shared__ Value partials[2][32];
     Value* const partial = partials[turn % 2];
     BulkBarrier& barrier = barriers()[turn % 2];
     const std::uint32_t lane = threadIdx.x % 32;
     if (turn == 0) cooperative_groups::cluster_group::barrier_wait();  // all have begun
-    if (threadIdx.x == 0) barrier.expect(blocks() * sizeof(Value));
-    if (threadIdx.x < blocks()) {
-#pragma unroll
-      for (int i = 0; i < kWords; ++i) {
-        barrier.send(lane, reinterpret_cast<std::uint32_t*>(partial + block()) + i,
-                     reinterpret_cast<const std::uint32_t*>(&of_block)[i]);
-      }
-    }
+    if (threadIdx.x == 0) barrier.expect(parts * sizeof(Value));
+    if (sends && lane < blocks()) barrier.send(lane, partial + part, mine);
     barrier.wait_for_cluster(turn / 2 % 2);
-    return lane < blocks() ? partial[lane] : none(of_block);
+    return lane < parts ? partial[lane] : none(mine);
 #else
-    return of_block;
+    return mine;
 #endif
   }
 
@@ -250,6 +247,28 @@ struct RowPart {
     return fold(place, 0.0f, reduce, [](float a, float b) { return a + b; });
   }
 };
+
+// Before the first row: the weights, which its blocks would otherwise all wait for after their sums.
+template <class Group>
+__device__ __forceinline__ void prefetch_weights(const Group& group, const void* weight, const void* bias,
+                                                 std::uint32_t bytes) {
+  if (group.row() != 0 || group.thread() != 0) return;
+  if (weight != nullptr) prefetch_to_l2(weight, bytes);
+  if (bias != nullptr) prefetch_to_l2(bias, bytes);
+}
+
+// What lies `ahead` rows behind that which this block begins with, so that its block finds it in the L2 cache: more
+// is then on its way than registers have room for.
+template <int kFloats, class Group, class T>
+__device__ __forceinline__ void prefetch_ahead(const Group& group, const T* in, std::uint32_t rows,
+                                               std::uint32_t columns, std::uint32_t ahead) {
+  if (threadIdx.x != 0) return;
+  const std::uint64_t begin = (std::uint64_t{group.row()} + ahead) * columns + group.thread() * kFloats;
+  const std::uint64_t end = std::uint64_t{rows} * columns;
+  const std::uint32_t count =
+      Group::kIsWarp ? blockDim.x / Group::kLanes * columns : min(blockDim.x * kFloats, columns);
+  if (begin < end) prefetch_to_l2(in + begin, min(std::uint64_t{count}, end - begin) * sizeof(T));
+}
 
 // The weights at `weight`; ones when there are none.
 template <class Part>

@@ -6,7 +6,7 @@
 namespace cgrt::kernels {
 
 // Of a part of a row, x and g = dy * weight. rms_norm: sums of x * x and of g * x.
-struct Products {
+struct alignas(8) Products {
   float squares, product;
 };
 __device__ __forceinline__ Products none(Products) { return {0.0f, 0.0f}; }
@@ -18,7 +18,7 @@ __device__ __forceinline__ Products shuffle(Products value, int mask) {
 }
 
 // layer_norm: as Moments, with the sums of g and of g * (x - mean), so that one exchange is enough.
-struct Comoments {
+struct alignas(8) Comoments {
   float count, mean, squares, sum, product;
 };
 __device__ __forceinline__ Comoments none(Comoments) { return {0.0f, 0.0f, 0.0f, 0.0f, 0.0f}; }
