@@ -4,8 +4,9 @@
 Needs PyTorch with CUDA. families/NAME.py lists the cases of a family. For each: cgrt, peer, peer, cgrt
 (A B B A), device times of graphs on both sides, so that neither pays for its host. PyTorch's
 side works as kernelbench does (see main.cpp). Prints each row with its share of the ceiling, which is
-measured in this run, and writes a record for each family. A case that fails is reported and the rest goes
-on, exit 1; exit 3 when no case has failed, but a row is below what it should reach.
+measured in this run, and writes a record for each family, anew after each row: one of a run that was cut short
+names the cases that were not run. A case that fails is reported and the rest goes on, exit 1; exit 3 when no
+case has failed, but a row is below what it should reach.
 """
 import argparse
 import dataclasses
@@ -183,6 +184,24 @@ def line(row):
     return text
 
 
+def described(case):
+    return f"{case.kernel} {case.type} {case.sizes}"
+
+
+def write_record(options, name, family, driver, rows, failed):
+    record = {"schema": "cgrt-record-1", "program": "kernelbench",
+              "command": f"kernels/bench/bench.py --family {name}" +
+                         (f" --only {options.only}" if options.only else ""), "commit": options.commit,
+              "measures": MEASURES + [f"kernels/bench/families/{name}.py"] + family.MEASURES +
+              included(family.MEASURES),
+              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+              "device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda,
+              "simulated": False} | ({"failed": failed} if failed else {})
+    lines = ",\n".join("    " + json.dumps(row) for row in rows)
+    pathlib.Path(options.out, f"kernels-{name}.json").write_text(
+        json.dumps(record, indent=2)[:-2] + ',\n  "rows": [\n' + lines + "\n  ]\n}\n", encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -206,26 +225,17 @@ def main():
                 rows.append(measured(options.program, family, case, speeds))
                 print(f"{progress:20} {line(rows[-1])}", flush=True)
             except RuntimeError as error:  # PyTorch's, too
-                failed.append(f"{case.kernel} {case.type} {case.sizes}: {error}")
+                failed.append(f"{described(case)}: {error}")
                 print(f"{progress:20} FAILED {failed[-1]}", flush=True)
             torch.cuda.empty_cache()  # kernelbench needs memory, too
+            if options.out:
+                not_run = [f"{described(case)}: not run" for case in cases[index:]]
+                write_record(options, name, family, driver, ceiling_rows + rows, failed + not_run)
         missed = sum(not row.get("reached", True) for row in rows)
         all_missed += missed
         all_failed += len(failed)
         print(f"{name}: {len(rows)} rows in {time.monotonic() - begin:.0f} s, {missed} missed, {len(failed)} failed",
               flush=True)
-        if options.out:
-            record = {"schema": "cgrt-record-1", "program": "kernelbench",
-                      "command": f"kernels/bench/bench.py --family {name}" +
-                                 (f" --only {options.only}" if options.only else ""), "commit": options.commit,
-                      "measures": MEASURES + [f"kernels/bench/families/{name}.py"] + family.MEASURES +
-                      included(family.MEASURES),
-                      "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-                      "device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda,
-                      "simulated": False} | ({"failed": failed} if failed else {})
-            lines = ",\n".join("    " + json.dumps(row) for row in ceiling_rows + rows)
-            pathlib.Path(options.out, f"kernels-{name}.json").write_text(
-                json.dumps(record, indent=2)[:-2] + ',\n  "rows": [\n' + lines + "\n  ]\n}\n", encoding="utf-8")
     return 1 if all_failed else 3 if all_missed else 0
 
 
