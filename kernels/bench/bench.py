@@ -22,7 +22,7 @@ import time
 import torch
 from includes import included
 
-LAUNCHES, SAMPLES, WORKING_SET, MOST_SETS = 20, 31, 512 << 20, 64
+LAUNCHES, CHAIN_LAUNCHES, SAMPLES, WORKING_SET, MOST_SETS = 20, 400, 31, 512 << 20, 64
 SMALL = 1 << 20  # bytes: MOST_SETS of less stay in the cache, and a share of the speed of memory would say nothing
 TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64,
          "int32": torch.int32, "int64": torch.int64}
@@ -71,7 +71,7 @@ def microseconds(graph):
 def torch_samples(case, make_set, run):
     """make_set() gives a tuple of tensors, run(*set) launches; a chain puts the result first in the set."""
     count = 1 if case.chain else min(WORKING_SET // case.bytes + 1, MOST_SETS)
-    launches = max(LAUNCHES, count)
+    launches = CHAIN_LAUNCHES if case.chain else max(LAUNCHES, count)
     sets = [make_set() for _ in range(count)]
     results = [None] * count
 
