@@ -35,6 +35,7 @@ using Launch = std::function<absl::Status(LaunchTarget)>;
 struct Work {
   std::size_t bytes = 0;  // that one launch touches: says how many sets of buffers keep the cache cold
   std::function<absl::StatusOr<Launch>(StreamRef, std::uint32_t seed)> make;
+  std::function<absl::Status(StreamRef)> reset = {};  // before each sample, not timed; may be empty
 };
 
 // Of whichever family has the kernel.

@@ -122,6 +122,7 @@ absl::Status measure(const Case& test, int samples) {
     return absl::ToDoubleMicroseconds(elapsed);
   };
   for (int i = -3; i < samples; ++i) {
+    if (work.reset) CGRT_RETURN_IF_ERROR(work.reset(stream.ref()));
     CGRT_ASSIGN_OR_RETURN(double microseconds, time(exec));
     if (test.is_chain) {
       CGRT_ASSIGN_OR_RETURN(const double first, time(one));

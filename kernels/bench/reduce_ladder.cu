@@ -184,8 +184,8 @@ __global__ void __launch_bounds__(kThreads) reduce_v8(const float* in, std::uint
   if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-// Atomics on one address, a test of their throughput and of nothing else: the sum of that many halves
-// is long beyond what a half can tell. Each thread one product, added to a half.
+// Atomics on one address, a test of their throughput and of nothing else: the sum of the seed's 2^25
+// products is long beyond what a half can tell. Each thread one product, added to a half.
 __global__ void __launch_bounds__(kBlock) atomic_half(const __half* a, const __half* b, __half* sum) {
   const std::uint64_t i = std::uint64_t{blockIdx.x} * kBlock + threadIdx.x;
   atomicAdd(sum, __hmul(a[i], b[i]));
@@ -290,30 +290,31 @@ absl::StatusOr<Work> make_atomics(const Case& test) {
     return absl::InvalidArgumentError(test.kernel + " takes float16 and a count that is a multiple of 512.");
   }
   const LaunchConfig config{.grid = static_cast<std::uint32_t>(count / kBlock / (is_pairs ? 2 : 1)), .block = kBlock};
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer pair, DeviceBuffer::create(kDevice, sizeof(__half2)));
+  const auto sum = std::make_shared<DeviceBuffer>(std::move(pair));
   // As if it were much: one set of buffers and few launches are enough for what is no matter of memory.
   constexpr std::size_t kMuch = std::size_t{1} << 30;
-  return Work{kMuch, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                struct Set {
-                  DeviceBuffer a, b, sum;
-                };
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer a, make_numbers(stream, test.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer b, make_numbers(stream, test.type, count, seed + 1));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer sum, DeviceBuffer::create(kDevice, 4));
-                CGRT_RETURN_IF_ERROR(fill32(stream, sum.data(), 0, 1));
-                const auto set = std::make_shared<Set>(Set{std::move(a), std::move(b), std::move(sum)});
-                return [=](LaunchTarget target) {
-                  if (is_pairs) {
-                    return launch(target, config, make_kernel<atomic_half2>(), set->a.as<const __half2>(),
-                                  set->b.as<const __half2>(), set->sum.as<__half2>());
-                  }
-                  if (is_padded) {
-                    return launch(target, config, make_kernel<atomic_half_and_zero>(), set->a.as<const __half>(),
-                                  set->b.as<const __half>(), set->sum.as<__half2>());
-                  }
-                  return launch(target, config, make_kernel<atomic_half>(), set->a.as<const __half>(),
-                                set->b.as<const __half>(), set->sum.as<__half>());
-                };
-              }};
+  const auto make = [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer a, make_numbers(stream, test.type, count, seed));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer b, make_numbers(stream, test.type, count, seed + 1));
+    const auto set = std::make_shared<std::pair<DeviceBuffer, DeviceBuffer>>(std::move(a), std::move(b));
+    return [=](LaunchTarget target) {
+      if (is_pairs) {
+        return launch(target, config, make_kernel<atomic_half2>(), set->first.as<const __half2>(),
+                      set->second.as<const __half2>(), sum->as<__half2>());
+      }
+      if (is_padded) {
+        return launch(target, config, make_kernel<atomic_half_and_zero>(), set->first.as<const __half>(),
+                      set->second.as<const __half>(), sum->as<__half2>());
+      }
+      return launch(target, config, make_kernel<atomic_half>(), set->first.as<const __half>(),
+                    set->second.as<const __half>(), sum->as<__half>());
+    };
+  };
+  // A half of 4096 or more stays what it is when less than 2 is added, and a compare-and-swap that changes
+  // nothing makes no other thread try again. The 20 launches of a sample end near 2000.
+  const auto reset = [sum](StreamRef stream) { return fill32(stream, sum->data(), 0, 1); };
+  return Work{kMuch, make, reset};
 }
 
 }  // namespace cgrt::bench
