@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../common/machine.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cgrt/base/status_macros.h"
@@ -95,12 +96,7 @@ absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points
                      "kernels/cgrt_kernels/elementwise",
                      "samples/launch_overhead/chain.cpp",
                      "samples/launch_overhead/measure.cpp"};
-  record.date = cgrt::inspect::utc_date();
-  CGRT_ASSIGN_OR_RETURN(record.device, device.name());
-  record.driver = cgrt::is_simulated() ? kSimulated : cgrt::inspect::kernel_driver_version();
-  CGRT_ASSIGN_OR_RETURN(const int version, cgrt::driver_version());
-  record.cuda = absl::StrCat(version / 1000, ".", version % 1000 / 10);
-  record.simulated = cgrt::is_simulated();
+  CGRT_RETURN_IF_ERROR(describe_machine(record, device));
   for (const Point& point : points) {
     for (const ModeResult& mode : point.modes) {
       const bool graph = mode.mode != Mode::kEager;

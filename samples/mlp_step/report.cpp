@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "../common/machine.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cgrt/base/status_macros.h"
@@ -97,13 +98,8 @@ absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workloa
       .measures = {"runtime/cgrt/driver", "runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch",
                    "runtime/cgrt/stream", "kernels/cgrt_kernels/common", "kernels/cgrt_kernels/cublaslt",
                    "kernels/cgrt_kernels/elementwise", "kernels/cgrt_kernels/rows", "samples/mlp_step/main.cpp",
-                   "samples/mlp_step/measure.cpp", "samples/mlp_step/mlp.cpp", "samples/mlp_step/runner.cpp"},
-      .date = cgrt::inspect::utc_date(),
-      .driver = cgrt::is_simulated() ? "simulated" : cgrt::inspect::kernel_driver_version(),
-      .simulated = cgrt::is_simulated()};
-  CGRT_ASSIGN_OR_RETURN(record.device, device.name());
-  CGRT_ASSIGN_OR_RETURN(const int version, cgrt::driver_version());
-  record.cuda = absl::StrCat(version / 1000, ".", version % 1000 / 10);
+                   "samples/mlp_step/measure.cpp", "samples/mlp_step/mlp.cpp", "samples/mlp_step/runner.cpp"}};
+  CGRT_RETURN_IF_ERROR(describe_machine(record, device));
   for (const WayResult& result : results) {
     for (const auto& [what, time] : {std::pair("host", &PassTimes::host), std::pair("step", &PassTimes::step),
                                      std::pair("back_to_back", &PassTimes::back_to_back)}) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../common/machine.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cgrt/base/status_macros.h"
@@ -42,13 +43,8 @@ absl::StatusOr<cgrt::inspect::Record> to_record(cgrt::DeviceRef device, const st
                 .command = std::move(command),
                 .commit = std::move(commit),
                 .measures = {"runtime/cgrt/exec", "runtime/cgrt/launch", "samples/occupancy_launch/main.cpp",
-                             "samples/occupancy_launch/smooth.cu", "samples/occupancy_launch/smooth.h"},
-                .date = cgrt::inspect::utc_date(),
-                .driver = cgrt::is_simulated() ? "simulated" : cgrt::inspect::kernel_driver_version(),
-                .simulated = cgrt::is_simulated()};
-  CGRT_ASSIGN_OR_RETURN(record.device, device.name());
-  CGRT_ASSIGN_OR_RETURN(const int version, cgrt::driver_version());
-  record.cuda = absl::StrCat(version / 1000, ".", version % 1000 / 10);
+                             "samples/occupancy_launch/smooth.cu", "samples/occupancy_launch/smooth.h"}};
+  CGRT_RETURN_IF_ERROR(describe_machine(record, device));
   for (const Run& run : runs) {
     RecordRow row{.name = run.name,
                   .params = {{"block", run.config.block.x},

@@ -1,0 +1,9 @@
+// What a record says of where and when it was made.
+#pragma once
+
+#include "absl/status/status.h"
+#include "cgrt/device/device.h"
+#include "cgrt/inspect/record.h"
+
+// Fills date (UTC), device, driver, cuda and simulated.
+absl::Status describe_machine(cgrt::inspect::Record& record, cgrt::DeviceRef device);
