@@ -91,14 +91,34 @@ std::string best(const std::vector<WayResult>& results) {
 
 absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workload,
                                  const std::vector<WayResult>& results, std::string command, std::string commit) {
-  Record record{
-      .program = "mlp_step",
-      .command = std::move(command),
-      .commit = std::move(commit),
-      .measures = {"runtime/cgrt/driver", "runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch",
-                   "runtime/cgrt/stream", "kernels/cgrt_kernels/common", "kernels/cgrt_kernels/cublaslt",
-                   "kernels/cgrt_kernels/elementwise", "kernels/cgrt_kernels/rows", "samples/mlp_step/main.cpp",
-                   "samples/mlp_step/measure.cpp", "samples/mlp_step/mlp.cpp", "samples/mlp_step/runner.cpp"}};
+  Record record{.program = "mlp_step",
+                .command = std::move(command),
+                .commit = std::move(commit),
+                .measures = {"runtime/cgrt/driver",
+                             "runtime/cgrt/exec",
+                             "runtime/cgrt/graph",
+                             "runtime/cgrt/launch",
+                             "runtime/cgrt/stream",
+                             "kernels/cgrt_kernels/common/bulk_copy.cuh",
+                             "kernels/cgrt_kernels/common/dtype.h",
+                             "kernels/cgrt_kernels/common/library.cpp",
+                             "kernels/cgrt_kernels/common/library.h",
+                             "kernels/cgrt_kernels/common/pack.cuh",
+                             "kernels/cgrt_kernels/common/plan.cpp",
+                             "kernels/cgrt_kernels/common/plan.h",
+                             "kernels/cgrt_kernels/common/programmatic.cuh",
+                             "kernels/cgrt_kernels/common/topology.cpp",
+                             "kernels/cgrt_kernels/common/topology.h",
+                             "kernels/cgrt_kernels/cublaslt",
+                             "kernels/cgrt_kernels/elementwise",
+                             "kernels/cgrt_kernels/rows",
+                             "samples/mlp_step/main.cpp",
+                             "samples/mlp_step/measure.cpp",
+                             "samples/mlp_step/measure.h",
+                             "samples/mlp_step/mlp.cpp",
+                             "samples/mlp_step/mlp.h",
+                             "samples/mlp_step/runner.cpp",
+                             "samples/mlp_step/runner.h"}};
   CGRT_RETURN_IF_ERROR(describe_machine(record, device));
   for (const WayResult& result : results) {
     for (const auto& [what, time] : {std::pair("host", &PassTimes::host), std::pair("step", &PassTimes::step),
