@@ -8,69 +8,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
+#include "cgrt_kernels/common/published.cuh"
 #include "cgrt_kernels/scan/op.h"
 
 namespace cgrt::kernels {
-
-// A counter of tickets at the workspace's begin. Its upper half counts launches: plus 1, that is a launch's
-// tag. Who draws the last ticket of a launch sets it for the next one, since by then every block has its own.
-__device__ __forceinline__ std::uint64_t draw_ticket(void* workspace) {
-  return atomicAdd(static_cast<unsigned long long*>(workspace), 1ull);
-}
-__device__ __forceinline__ void reset_if_last(void* workspace, std::uint64_t ticket, std::uint32_t last) {
-  if (static_cast<std::uint32_t>(ticket) == last) *static_cast<std::uint64_t*>(workspace) = ((ticket >> 32) + 1) << 32;
-}
-__device__ __forceinline__ std::uint32_t tag_of(std::uint64_t ticket) {
-  return static_cast<std::uint32_t>(ticket >> 32) + 1;
-}
-
-// A published sum: each 4 bytes in a word with the launch's tag, so that a word says itself whether it is of
-// this launch. Nothing else has to be visible with it.
-template <class Sum>
-struct Published {
-  static constexpr int kWords = sizeof(Sum) / 4;
-  std::uint64_t words[kWords];
-
-  __device__ __forceinline__ void set_zero(std::uint32_t tag) {
-#pragma unroll
-    for (std::uint64_t& word : words) word = std::uint64_t{tag} << 32;
-  }
-  __device__ __forceinline__ bool is_there(std::uint32_t tag) const {
-    bool is_there = true;
-#pragma unroll
-    for (const std::uint64_t word : words) is_there &= word >> 32 == tag;
-    return is_there;
-  }
-  __device__ __forceinline__ Sum sum() const {
-    std::uint32_t parts[kWords];
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) parts[i] = static_cast<std::uint32_t>(words[i]);
-    Sum sum;
-    memcpy(&sum, parts, sizeof(Sum));
-    return sum;
-  }
-};
-
-template <class Sum>
-__device__ __forceinline__ void load_published(Published<Sum>& sum, const Published<Sum>* from) {
-#pragma unroll
-  for (int i = 0; i < Published<Sum>::kWords; ++i) {
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(sum.words[i]) : "l"(from->words + i) : "memory");
-  }
-}
-
-template <class Sum>
-__device__ __forceinline__ void publish(Published<Sum>* at, Sum sum, std::uint32_t tag) {
-  std::uint32_t parts[Published<Sum>::kWords];
-  memcpy(parts, &sum, sizeof(Sum));
-#pragma unroll
-  for (int i = 0; i < Published<Sum>::kWords; ++i) {
-    const std::uint64_t word = std::uint64_t{tag} << 32 | parts[i];
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at->words + i), "l"(word) : "memory");
-  }
-}
 
 // Of one row.
 template <class Sum>
@@ -122,10 +64,10 @@ __device__ __forceinline__ Sum look_back(LookBack part, const PublishedSums<Sum>
   } while (!__all_sync(kAll, is_complete));
   Sum sum{};
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) sum += sums[i].sum();
+  for (int i = 0; i < kEach; ++i) sum += sums[i].value();
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
-  if (has_before) sum = before.sum() + sum;
+  if (has_before) sum = before.value() + sum;
   if (lane == 0 && !is_own_group && tile == begin && group >= 1) publish(published.before_groups + group, sum, tag);
   return sum;
 }
