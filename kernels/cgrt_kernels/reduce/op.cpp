@@ -36,7 +36,9 @@ absl::StatusOr<std::uint64_t> one_wave(const Machine& machine, ReduceKernel kern
 // idle.
 std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t results, std::uint64_t loads,
                        std::uint32_t threads) {
-  const std::uint64_t most = std::min<std::uint64_t>(wave / results, kMostParts);
+  // All threads have equally much of an array whose size is a power of 2.
+  const std::uint64_t at_once = results == 1 ? std::bit_floor(wave) : wave / results;
+  const std::uint64_t most = std::min<std::uint64_t>(at_once, kMostParts);
   std::uint64_t parts = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight);
   if (parts <= 1 || most <= 1) return 1;
   if (parts * results >= machine.sms - machine.sms / 16) return static_cast<std::uint32_t>(std::min(parts, most));
@@ -86,8 +88,9 @@ std::size_t counter_bytes(const ReduceShape& a, const ReduceShape& b) {
 
 std::size_t partials_bytes(const ReduceDesc& desc, const ReduceShape& shape) {
   if (shape.shares == 0) return 0;
-  const std::uint64_t results = desc.over == ReduceOver::kColumn ? desc.columns : shape.shares;
-  return results * shape.parts * partial_bytes(desc.op, desc.type);
+  const std::size_t bytes = partial_bytes(desc.op, desc.type);
+  if (desc.over == ReduceOver::kColumn) return desc.columns * shape.parts * bytes;
+  return shape.shares * shape.parts * bytes * 2;  // published with a tag for each 4 bytes
 }
 
 absl::Status check(const ReduceDesc& desc) {
@@ -139,7 +142,7 @@ absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& des
 absl::Status initialize_reduce(LaunchTarget target, const ReducePlan& plan, void* workspace) {
   if (plan.workspace_bytes == 0) return absl::OkStatus();
   CGRT_RETURN_IF_ERROR(check_workspace(to_string(plan.desc.op), workspace, plan.workspace_bytes));
-  return fill32(target, workspace, 0, counter_bytes(plan.shape, plan.any_shape) / 4);
+  return fill32(target, workspace, 0, plan.workspace_bytes / 4);
 }
 
 absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const ReduceArgs& args) {

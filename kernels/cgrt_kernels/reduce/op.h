@@ -67,7 +67,7 @@ struct ReduceArgs {
 // How the threads share the elements of a result.
 enum class ReduceRegime : std::uint8_t {
   kLanes,          // up to 32 threads of a warp
-  kBlocks,         // a block, or several of which the last to arrive finishes
+  kBlocks,         // a block, or several of which one finishes
   kColumns,        // a thread has the columns of 16 bytes, blocks as above have some of the rows
   kSingleColumns,  // a thread has one column: for rows that are not aligned to 16 bytes
 };

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cgrt_kernels/common/pack.cuh"
+#include "cgrt_kernels/common/published.cuh"
 #include "cgrt_kernels/reduce/op.h"
 
 namespace cgrt::kernels {
@@ -207,7 +208,7 @@ __device__ __forceinline__ typename R::State reduce_block(typename R::State stat
 // The number of those that came before with this counter, which is zero again after the last of `parts`.
 __device__ __forceinline__ std::uint32_t arrive(std::uint32_t* counter, std::uint32_t parts) {
   std::uint32_t before;  // counts up to parts - 1 and then from 0 again
-  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+  asm volatile("atom.relaxed.gpu.global.inc.u32 %0, [%1], %2;"
                : "=r"(before)
                : "l"(__cvta_generic_to_global(counter)), "r"(parts - 1)
                : "memory");
@@ -219,39 +220,27 @@ __device__ __forceinline__ std::uint32_t arrive(std::uint32_t* counter, std::uin
 __device__ __forceinline__ bool is_last_to_arrive(std::uint32_t* counter, std::uint32_t parts) {
   __shared__ bool is_last;
   __syncthreads();
-  if (threadIdx.x == 0) is_last = arrive(counter, parts) == parts - 1;
+  if (threadIdx.x == 0) {
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    is_last = arrive(counter, parts) == parts - 1;
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  }
   __syncthreads();
   return is_last;
 }
 
-// The same for the first warps of blocks.
-__device__ __forceinline__ bool is_last_warp_to_arrive(std::uint32_t* counter, std::uint32_t parts) {
-  __syncwarp();
-  std::uint32_t before = 0;
-  if (threadIdx.x == 0) before = arrive(counter, parts);
-  before = __shfl_sync(~0u, before, 0);
-  __syncwarp();
-  return before == parts - 1;
-}
+// The tag of a part of a result from when it is published until it is taken; else its words are zero.
+inline constexpr std::uint32_t kPartTag = 1;
 
-// By a warp.
-template <class R>
-__device__ __forceinline__ typename R::State merge_partials(const typename R::State* partials, std::uint32_t parts) {
-  using State = typename R::State;
-  constexpr std::uint32_t kLoads = sizeof(State) == 4 ? 16 : 2;  // in flight; more would be spilled
-  State state = R::none();
-  for (std::uint32_t first = threadIdx.x % 32; first < parts; first += 32 * kLoads) {
-    State loaded[kLoads];
+// Waits until it was published.
+template <class State>
+__device__ __forceinline__ State take_part(Published<State>* part) {
+  Published<State> published;
+  do load_published(published, part);
+  while (!published.is_there(kPartTag));
 #pragma unroll
-    for (std::uint32_t k = 0; k < kLoads; ++k) {
-      loaded[k] = first + 32 * k < parts ? partials[first + 32 * k] : R::none();
-    }
-#pragma unroll
-    for (std::uint32_t k = 0; k < kLoads; ++k) state = R::merge(state, loaded[k]);
-  }
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) state = R::merge(state, shuffle(state, mask));
-  return state;
+  for (std::uint64_t& word : part->words) word = 0;
+  return published.value();
 }
 
 }  // namespace cgrt::kernels

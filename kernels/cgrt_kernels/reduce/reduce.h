@@ -8,8 +8,8 @@
 //   CGRT_RETURN_IF_ERROR(launch_reduce(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace.data()}));
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no allocation.
-// Where several blocks share a result each leaves its part in a place of its own, and the last one to
-// arrive adds the parts up in their order: results do not vary between runs. Its counters are zero
+// Where several blocks share a result each leaves its part in a place of its own, and one of them
+// adds the parts up in their order: results do not vary between runs. What it counts with is zero
 // again when it ends, so a workspace is initialized once and not once per launch.
 #pragma once
 
