@@ -21,16 +21,15 @@ Shape element_shape(const Machine& machine, const AddNormDesc& desc) {
 // What is expected to be shortest on an H200.
 Shape packed_shape(const Machine& machine, const AddNormDesc& desc) {
   Shape shape;
-  const auto share = [&](AddNormRegime regime, std::uint32_t per_thread) {
-    return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread, kMostThreads, shape);
+  const auto share = [&](AddNormRegime regime, std::uint32_t per_thread, std::uint32_t most) {
+    return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread, most, shape);
   };
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
-  if (desc.rows <= machine.sms && share(AddNormRegime::kBlock8, 8)) return shape;
+  if (desc.rows <= machine.sms && share(AddNormRegime::kBlock8, 8, kMostThreads)) return shape;
   if (desc.columns <= 32 * kWarp) return share_among_warps(desc.rows, AddNormRegime::kWarp32);
-  const bool is_long = desc.columns > std::uint64_t{16} * kMostThreads;
-  if (!is_long && share(AddNormRegime::kBlock16, 16)) return shape;
-  if (size_of(desc.type) == 2 && share(AddNormRegime::kBlock32, 32)) return shape;
-  return share(AddNormRegime::kBlock16, 16) ? shape : element_shape(machine, desc);
+  const bool is_long = desc.columns > std::uint64_t{16} * kMostWideThreads;
+  if (is_long && size_of(desc.type) == 2 && share(AddNormRegime::kBlock32, 32, kMostWideThreads)) return shape;
+  return share(AddNormRegime::kBlock16, 16, kMostWideThreads) ? shape : element_shape(machine, desc);
 }
 
 }  // namespace
@@ -57,11 +56,13 @@ absl::Status launch_add_norm(LaunchTarget target, const AddNormPlan& plan, const
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "weight", args.weight, desc.type, Need::kOptional));
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "bias", args.bias, desc.type, Need::kOptional));
   if (args.out == args.sum) return refuse(name(desc), "out and sum are the same array.");
+  // Rows of clusters leave the L2 cache to the weights.
+  const std::uint32_t ahead = plan.config.attributes.cluster.x == 1 ? rows_ahead(2 * desc.columns * size_of(desc.type))
+                                                                    : static_cast<std::uint32_t>(desc.rows);
   const bool is_aligned = address_bits(args.out, args.sum, args.in, args.residual, args.weight, args.bias) % 16 == 0;
   return launch(target, is_aligned ? plan.config : plan.any_config, is_aligned ? plan.kernel : plan.any_kernel,
                 args.out, args.sum, args.in, args.residual, args.weight, args.bias, desc.epsilon,
-                static_cast<std::uint32_t>(desc.rows), static_cast<std::uint32_t>(desc.columns),
-                rows_ahead(2 * desc.columns * size_of(desc.type)));
+                static_cast<std::uint32_t>(desc.rows), static_cast<std::uint32_t>(desc.columns), ahead);
 }
 
 }  // namespace cgrt::kernels

@@ -12,7 +12,7 @@ namespace {
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
 __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4
                                                        : kSize == 1   ? 1
-                                                                      : 2)
+                                                                      : 1024 / Group::kMostThreads)
     add_norm_in_registers(void* out, void* sum, const void* in, const void* residual, const void* weight,
                           const void* bias, float epsilon, std::uint32_t rows, std::uint32_t columns,
                           std::uint32_t ahead) {
@@ -107,9 +107,17 @@ void add_norm_on_host(HostGrid, void* out, void* sum, const void* in, const void
   }
 }
 
-template <auto kKernel, RowOp kOp, class T>
+template <auto kKernel, RowOp kOp, class T, int kMostThreads = 512>
 AddNormKernel with_host_body() {
-  return make_kernel<kKernel, add_norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = 512}>();
+  return make_kernel<kKernel, add_norm_on_host<kOp, T>,
+                     KernelResources{.registers = 64, .max_threads = kMostThreads}>();
+}
+
+// Of a row that a block of up to kMostWideThreads threads takes.
+template <RowOp kOp, class T, int kFloats>
+AddNormKernel wide() {
+  return with_host_body<add_norm_in_registers<kOp, T, BlocksPerRow<kMostWideThreads / 32>, kFloats>, kOp, T,
+                        kMostWideThreads>();
 }
 
 template <RowOp kOp, class T>
@@ -117,11 +125,9 @@ AddNormKernel of_regime(AddNormRegime regime) {
   switch (regime) {
     case AddNormRegime::kWarp32: return with_host_body<add_norm_in_registers<kOp, T, WarpPerRow, 32>, kOp, T>();
     case AddNormRegime::kBlock8: return with_host_body<add_norm_in_registers<kOp, T, BlocksPerRow<16>, 8>, kOp, T>();
-    case AddNormRegime::kBlock16: return with_host_body<add_norm_in_registers<kOp, T, BlocksPerRow<16>, 16>, kOp, T>();
+    case AddNormRegime::kBlock16: return wide<kOp, T, 16>();
     case AddNormRegime::kBlock32:
-      if constexpr (sizeof(T) == 2) {
-        return with_host_body<add_norm_in_registers<kOp, T, BlocksPerRow<16>, 32>, kOp, T>();
-      }
+      if constexpr (sizeof(T) == 2) return wide<kOp, T, 32>();
       break;
     case AddNormRegime::kElements8:
       return with_host_body<add_norm_in_registers<kOp, T, BlocksPerRow<16>, 8, 1>, kOp, T>();

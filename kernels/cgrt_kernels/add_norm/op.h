@@ -31,13 +31,15 @@ struct AddNormArgs {
 
 // How the threads share a row.
 enum class AddNormRegime : std::uint8_t {
-  kWarp32,  // a warp per row; each thread keeps that many floats in registers
-  kBlock8,  // a block per row, or a cluster of blocks
-  kBlock16,
-  kBlock32,    // 16-bit types only
+  kWarp32,     // a warp per row; each thread keeps that many floats in registers
+  kBlock8,     // a block per row, or a cluster of blocks
+  kBlock16,    // of up to kMostWideThreads threads
+  kBlock32,    // the same, 16-bit types only
   kElements8,  // the same element by element: any length and alignment
   kAny,        // a block per row that reads the sum again, element by element
 };
+
+inline constexpr std::uint32_t kMostWideThreads = 1024;
 
 // out, sum, in, residual, weight, bias, epsilon, rows, columns, rows ahead as in rows/op.h
 using AddNormKernel = Kernel<void*, void*, const void*, const void*, const void*, const void*, float, std::uint32_t,

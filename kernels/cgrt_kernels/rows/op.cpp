@@ -31,31 +31,31 @@ std::uint32_t least_stream_blocks(const RowsDesc& desc) {
   return std::bit_ceil(ceil_divide(desc.columns * size_of(desc.type), kMostShare));
 }
 
-// How many do: smaller blocks wait less for each other, until what they exchange costs more.
-std::uint32_t stream_blocks(const RowsDesc& desc) {
+// How many do, and how many rows each block has on its way: smaller blocks wait less for each other, until what they
+// exchange costs more, and rows that are fetched too early push each other out of the L2 cache.
+struct StreamDepth {
+  std::uint32_t blocks, stages;
+};
+StreamDepth stream_depth(const RowsDesc& desc) {
   const std::uint32_t least = least_stream_blocks(desc);
-  const bool is_half = size_of(desc.type) == 2;
-  if (least == 1) return 1;
-  if (desc.op == RowOp::kRmsNorm) {
-    const std::uint64_t share = std::uint64_t{is_half ? 32u : 16u} * 1024;  // bytes
-    return std::clamp(static_cast<std::uint32_t>(std::bit_floor(desc.columns * size_of(desc.type) / share)), least,
-                      kMostBlocks);
-  }
-  return is_half ? least : std::max(least, 4u);
+  const bool is_half = size_of(desc.type) == 2, is_rms = desc.op == RowOp::kRmsNorm;
+  const std::uint32_t stages = is_half == is_rms ? kMostStages : 2;
+  if (least == 1 || (!is_half && !is_rms)) return {least == 1 ? 1 : std::max(least, 4u), stages};
+  const std::uint64_t share = std::uint64_t{is_half ? 32u : 16u} * 1024;  // bytes of a block
+  const auto blocks = static_cast<std::uint32_t>(std::bit_floor(desc.columns * size_of(desc.type) / share));
+  return {std::clamp(blocks, least, kMostBlocks), stages};
 }
 
 // Blocks that stay, each with its share of a row and of the rows after it in shared memory.
 absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc) {
   const std::uint32_t landing = machine.shared_per_block - kOtherShared;
-  const std::uint32_t blocks = stream_blocks(desc);
+  const auto [blocks, stages] = stream_depth(desc);
   const std::uint32_t packs = ceil_divide(desc.columns * size_of(desc.type) / 16, blocks), share = packs * 16;
   Shape shape;
   shape.regime = RowRegime::kStream;
   LaunchConfig& config = shape.config;
   config.block = ceil_divide(ceil_divide(packs, kStreamPacks), kWarp) * kWarp;
   config.attributes.cluster = blocks;
-  // More of them than are needed only push each other out of the L2 cache.
-  const std::uint32_t stages = desc.op == RowOp::kRmsNorm && desc.type == DType::kFloat32 ? 2 : kMostStages;
   config.shared_bytes = std::min(landing / share, stages) * share;
   const RowsKernel kernel = rows_kernel(desc.op, desc.type, shape.regime);
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));

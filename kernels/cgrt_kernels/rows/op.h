@@ -66,7 +66,8 @@ using RowsKernel =
 
 // The streamed regime: rows that may be on their way at once, warps of a block, packs of a row that a
 // thread has.
-inline constexpr int kMostStages = 4, kStreamWarps = 16, kStreamPacks = 8;
+inline constexpr std::uint32_t kMostStages = 4;
+inline constexpr int kStreamWarps = 16, kStreamPacks = 8;
 
 // The device code of an operation (op.cu).
 RowsKernel rows_kernel(RowOp op, DType type, RowRegime regime);
