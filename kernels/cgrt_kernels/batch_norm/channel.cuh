@@ -131,10 +131,13 @@ struct Footprint {
   std::uint32_t begin, columns;  // the first column, and how many there are
 };
 
+// An entry begins where the banks of a warp's packs end in the one before it: threads that read an element each of
+// neighbouring columns do not meet in a bank.
+template <int kLanes>
 struct PartsInShared {
   float* memory;
   __device__ float* of(std::uint32_t entry, std::uint32_t thread) const {
-    return memory + entry * 3 * blockDim.x + thread;
+    return memory + entry * (3 * blockDim.x + 32 / kLanes) + thread;
   }
   __device__ void put(std::uint32_t entry, const Part& part) const {
     float* const to = of(entry, threadIdx.x);
@@ -149,7 +152,8 @@ struct PartsInShared {
 // `rows` of the thread went into `sums`; `column` is its first.
 template <int kLanes, bool kBackward>
 __device__ __forceinline__ void put_parts(const LaneSums<kLanes, kBackward>& sums, std::uint32_t rows,
-                                          std::uint32_t column, std::uint32_t plane, const PartsInShared& parts) {
+                                          std::uint32_t column, std::uint32_t plane,
+                                          const PartsInShared<kLanes>& parts) {
   const float count = static_cast<float>(rows), share = rows != 0 ? 1.0f / count : 0.0f;
   if (plane >= kLanes) {
     const std::uint32_t end = (column / plane + 1) * plane;
@@ -177,7 +181,7 @@ __device__ __forceinline__ void put_parts(const LaneSums<kLanes, kBackward>& sum
 // use(channel - the first one, part) once for each channel of the footprint, when all threads have put
 // their parts. The order of the additions depends on the footprint only.
 template <int kLanes, bool kBackward, class Use>
-__device__ __forceinline__ void reduce_channels(const PartsInShared& parts, const Footprint& at, Use use) {
+__device__ __forceinline__ void reduce_channels(const PartsInShared<kLanes>& parts, const Footprint& at, Use use) {
   const std::uint32_t first = at.begin / at.plane, channels = (at.begin + at.columns - 1) / at.plane - first + 1;
   std::uint32_t group = 32;  // threads for a channel
   while (group > 1 && channels * group > blockDim.x) group /= 2;
@@ -189,19 +193,22 @@ __device__ __forceinline__ void reduce_channels(const PartsInShared& parts, cons
       const std::uint32_t channel_begin = (first + channel) * at.plane;
       const std::uint32_t begin = max(channel_begin, at.begin) - at.begin;
       const std::uint32_t end = min(channel_begin + at.plane - at.begin, at.columns);
-      const std::uint32_t first_pack = begin / kLanes, packs = (end - 1) / kLanes + 1 - first_pack;
-      const auto entry = [&](std::uint32_t pack) -> std::uint32_t {
-        if (at.plane < kLanes) return begin % kLanes;
-        return at.begin + pack * kLanes >= channel_begin ? 0 : 1;
-      };
-      merged.reference = parts.get(entry(first_pack), first_pack).a;
-      for (std::uint32_t i = member; i < packs * at.height; i += group) {
-        const std::uint32_t pack = first_pack + i % packs, thread = i / packs * at.packs + pack;
-        if (at.plane >= kLanes) {
-          merged.add(parts.get(entry(pack), thread));
-        } else {  // whole channels within a pack, or across two
-          for (std::uint32_t column = max(begin, pack * kLanes); column < min(end, (pack + 1) * kLanes); ++column) {
-            merged.add(parts.get(column % kLanes, thread));
+      const std::uint32_t first_pack = begin / kLanes;
+      if (at.plane >= kLanes) {
+        const std::uint32_t packs = (end - 1) / kLanes + 1 - first_pack;
+        const auto entry = [&](std::uint32_t pack) -> std::uint32_t {
+          return at.begin + pack * kLanes >= channel_begin ? 0 : 1;
+        };
+        merged.reference = parts.get(entry(first_pack), first_pack).a;
+        for (std::uint32_t i = member; i < packs * at.height; i += group) {
+          const std::uint32_t pack = first_pack + i % packs;
+          merged.add(parts.get(entry(pack), i / packs * at.packs + pack));
+        }
+      } else {  // whole channels within a pack, or across two
+        merged.reference = parts.get(begin % kLanes, first_pack).a;
+        for (std::uint32_t row = member; row < at.height; row += group) {
+          for (std::uint32_t column = begin; column < end; ++column) {
+            merged.add(parts.get(column % kLanes, row * at.packs + column / kLanes));
           }
         }
       }

@@ -38,8 +38,8 @@ std::uint32_t resident_channels(const BatchNormPlan& plan) {
   return some <= kBatchNormMostChannels && some * plane <= kMostCount ? static_cast<std::uint32_t>(some) : 0;
 }
 
-// The smallest cluster whose blocks hold the tile, with as many of them on a multiprocessor as possible:
-// some load while others store.
+// The smallest cluster whose blocks hold the tile, two of them on a multiprocessor if possible: one loads while the
+// other stores. Three, and thus smaller ones, are slower on an H200.
 bool share_tile(const Machine& machine, BatchNormPlan& plan) {
   BatchNormTask& task = plan.task;
   const std::uint32_t channels = resident_channels(plan), lanes = lanes_of(plan);
@@ -47,8 +47,11 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
   task.tile_packs = channels * task.plane / lanes;
   task.tiles = task.columns / (channels * task.plane);
   const std::uint32_t arrays = plan.desc.op == BatchNormOp::kBackward ? 2 : 1;
-  const auto try_blocks = [&](std::uint32_t blocks, std::uint32_t threads, std::uint32_t most_bytes) {
-    if (channels > 1 && task.tile_packs > threads) return false;  // a thread keeps to its columns
+  // A thread keeps to its columns, unless all of them are of one channel.
+  const bool is_wide = channels > 1 && task.tile_packs > kBatchNormThreads;
+  const std::uint32_t threads = is_wide ? kBatchNormMostThreads : kBatchNormThreads;
+  if (channels > 1 && task.tile_packs > threads) return false;
+  const auto try_blocks = [&](std::uint32_t blocks, std::uint32_t most_bytes) {
     const std::uint32_t rows = ceil_divide(task.rows, blocks);
     if (std::uint64_t{rows} * task.tile_packs * 16 * arrays > most_bytes) return false;
     const ResidentLayout layout = resident_layout(rows, task.tile_packs, task.plane, lanes, threads, arrays);
@@ -61,17 +64,16 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
         {batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kResident, plan.access), config});
     return true;
   };
-  for (const std::uint32_t per_sm : {3u, 2u, 1u}) {
+  for (const std::uint32_t per_sm : {2u, 1u}) {
     const std::uint32_t most_bytes = std::min(machine.shared_per_sm / per_sm, machine.shared_per_block) - kOtherShared;
-    const std::uint32_t threads = per_sm == 3 ? kBatchNormThreads : kBatchNormMostThreads;
     const std::uint32_t most_blocks = machine.has_clusters ? kMostBlocks : 1;
     for (std::uint32_t blocks = 1; blocks <= most_blocks; blocks *= 2) {
-      if (!try_blocks(blocks, threads, most_bytes)) continue;
+      if (!try_blocks(blocks, most_bytes)) continue;
       // Few channels leave multiprocessors idle.
       while (blocks < most_blocks && task.tiles * blocks < machine.sms && task.split_rows > 8 &&
              plan.steps[0].config.shared_bytes > 8 * 1024) {
         blocks *= 2;
-        try_blocks(blocks, threads, most_bytes);
+        try_blocks(blocks, most_bytes);
       }
       return true;
     }
@@ -93,28 +95,26 @@ absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) 
   return clusters > 0;
 }
 
-// Tiles of columns, and of rows: so many that the last turn of the blocks is nearly as full as the others.
-absl::Status plan_tiles(const Machine& machine, BatchNormPlan& plan) {
+// Tiles of columns, and of rows: so many that the last turn of the blocks is nearly as full as the others. `kernel` is
+// the first.
+absl::Status plan_tiles(const Machine& machine, KernelRef kernel, std::uint32_t shared_bytes, BatchNormPlan& plan) {
   BatchNormTask& task = plan.task;
   const std::uint32_t lanes = lanes_of(plan), packs = task.columns / lanes;
   const std::uint32_t widest = task.plane == 1 ? kTileOfChannels : kTileOfPlanes;
   task.tiles = ceil_divide(packs, widest);
   task.tile_packs = ceil_divide(packs, task.tiles);
   const std::uint32_t height = kBatchNormThreads / task.tile_packs;
-  const BatchNormKernel kernel = batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kApply, plan.access);
-  CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, 0));
+  CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, shared_bytes));
   const std::uint64_t turn = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
   const std::uint64_t most = std::min(std::max(kMostTurns * turn / task.tiles, std::uint64_t{1}),
                                       std::max(std::uint64_t{task.rows} / (height * kLeastRows), std::uint64_t{1}));
-  std::uint64_t best = 1;
+  task.splits = 1;
   double best_share = 0;
   for (std::uint64_t splits = 1; splits <= most; ++splits) {
     const std::uint64_t blocks = splits * task.tiles;
     const double share = static_cast<double>(blocks) / static_cast<double>((blocks + turn - 1) / turn * turn);
-    if (share > best_share + 0.01) best = splits, best_share = share;
+    if (share > best_share + 0.01) task.splits = static_cast<std::uint32_t>(splits), best_share = share;
   }
-  task.split_rows = ceil_divide(ceil_divide(task.rows, best), height) * height;
-  task.splits = ceil_divide(task.rows, task.split_rows);
   if (std::uint64_t{task.tiles} * task.splits > kMostCount) {
     return refuse(to_string(plan.desc.op), absl::StrCat(task.columns, " columns are too many for one grid."));
   }
@@ -125,23 +125,25 @@ absl::Status plan_tiles(const Machine& machine, BatchNormPlan& plan) {
 }
 
 absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
-  CGRT_RETURN_IF_ERROR(plan_tiles(machine, plan));
   const BatchNormTask& task = plan.task;
   const auto kernel = [&](BatchNormStep step) {
     return batch_norm_kernel(plan.desc.op, plan.desc.type, step, plan.access);
   };
-  const LaunchConfig blocks{.grid = task.tiles * task.splits, .block = kBatchNormThreads};
+  const auto blocks = [&] { return LaunchConfig{.grid = task.tiles * task.splits, .block = kBatchNormThreads}; };
   if (plan.desc.op == BatchNormOp::kInfer) {
-    plan.steps.push_back({kernel(BatchNormStep::kApply), blocks});
+    CGRT_RETURN_IF_ERROR(plan_tiles(machine, kernel(BatchNormStep::kApply), 0, plan));
+    plan.steps.push_back({kernel(BatchNormStep::kApply), blocks()});
     return absl::OkStatus();
   }
-  LaunchConfig statistics = blocks;
-  statistics.shared_bytes = partials_of_thread(task.plane, lanes_of(plan)) * kBatchNormThreads * kPartialBytes;
+  const std::uint32_t shared_bytes = bytes_of_partials(task.plane, lanes_of(plan), kBatchNormThreads);
+  CGRT_RETURN_IF_ERROR(plan_tiles(machine, kernel(BatchNormStep::kStatistics), shared_bytes, plan));
+  LaunchConfig statistics = blocks();
+  statistics.shared_bytes = shared_bytes;
   const std::uint32_t finishing = std::clamp(std::bit_ceil(task.slots / 4), 32u, kBatchNormThreads);
   const LaunchConfig finish{.grid = static_cast<std::uint32_t>(plan.desc.channels), .block = finishing};
   plan.steps.push_back({kernel(BatchNormStep::kStatistics), statistics});
   plan.steps.push_back({kernel(BatchNormStep::kFinish), finish});
-  plan.steps.push_back({kernel(BatchNormStep::kApply), blocks});
+  plan.steps.push_back({kernel(BatchNormStep::kApply), blocks()});
   plan.coefficients_begin = plan.desc.channels * task.slots * kSlotBytes;
   plan.workspace_bytes = plan.coefficients_begin + plan.desc.channels * kSlotBytes;
   return absl::OkStatus();

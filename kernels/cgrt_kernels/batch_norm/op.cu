@@ -12,12 +12,13 @@ namespace {
 
 extern __shared__ __align__(16) unsigned char batch_norm_shared[];
 
-// A block's columns and rows, and what of them its threads have.
+// A block's columns, and what its threads have of them: rows that lie as far apart as those which all blocks cover
+// at once, so that they walk through memory together.
 template <int kLanes>
 struct Share {
   std::uint32_t tile, split;
   std::uint32_t tile_begin, tile_columns;  // columns
-  std::uint32_t height;                    // rows that the threads cover at once
+  std::uint32_t height;                    // rows that the threads of a block cover at once
   std::uint32_t column;                    // the thread's first
   std::uint64_t first, step;               // packs: the thread's first one, and from row to row
   std::uint32_t rows;                      // of the thread
@@ -30,11 +31,10 @@ struct Share {
     tile_begin = tile * task.tile_packs * kLanes, tile_columns = in_tile * kLanes;
     height = blockDim.x / task.tile_packs;
     column = min(pack, packs - 1) * kLanes;
-    const std::uint32_t row = split * task.split_rows + threadIdx.x / task.tile_packs;
-    const std::uint32_t end = min(task.rows, (split + 1) * task.split_rows);
-    const bool has_rows = pack < packs && threadIdx.x < height * task.tile_packs && row < end;
-    rows = has_rows ? (end - row - 1) / height + 1 : 0;
-    first = std::uint64_t{row} * packs + pack, step = std::uint64_t{height} * packs;
+    const std::uint32_t row = split * height + threadIdx.x / task.tile_packs, next = task.splits * height;
+    const bool has_rows = pack < packs && threadIdx.x < height * task.tile_packs && row < task.rows;
+    rows = has_rows ? (task.rows - row - 1) / next + 1 : 0;
+    first = std::uint64_t{row} * packs + pack, step = std::uint64_t{next} * packs;
   }
 };
 
@@ -45,14 +45,15 @@ constexpr int kUnroll = (kLanes == 1 ? 8 : 4) / (kBackward ? 2 : 1);
 
 // Channels that no cluster holds: a channel of 256 planes of 112 x 112 halves is 6.4 MB, and clusters for
 // 16 of them at once would read more than the second-level cache has. So all is read twice, the second
-// time from its end: the last 30 to 60 MB are still in the cache. Each block leaves what it knows of its channels in
-// their slots: tile by tile, split by split.
+// time from its end. The last three times that a thread has kOnWay packs on their way are 25 MB on an H200, which the
+// cache still has then, as it drops first what came before. Each block leaves what it knows of its channels in their
+// slots: tile by tile, split by split.
 template <class T, int kLanes, bool kBackward>
 __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(BatchNormTask task) {
   using Pack = LanesOf<T, kLanes>;
   constexpr int kOnWay = kUnroll<kLanes, kBackward>;
   const Share<kLanes> share(task, blockIdx.x);
-  const PartsInShared parts{reinterpret_cast<float*>(batch_norm_shared)};
+  const PartsInShared<kLanes> parts{reinterpret_cast<float*>(batch_norm_shared)};
   wait_for_predecessors();
 
   LaneSums<kLanes, kBackward> sums;
@@ -66,17 +67,21 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
     if (share.rows != 0) unpack(x[at], sums.shift);
   }
   std::uint32_t left = share.rows;
-  for (; left >= kOnWay; left -= kOnWay) {
-    Pack values[kOnWay], gradients[kBackward ? kOnWay : 1];
+  const auto add_all_but = [&](std::uint32_t last, auto load) {
+    for (; left >= last + kOnWay; left -= kOnWay) {
+      Pack values[kOnWay], gradients[kBackward ? kOnWay : 1];
 #pragma unroll
-    for (int i = 0; i < kOnWay; ++i) {
-      values[i] = x[at];
-      if constexpr (kBackward) gradients[i] = gradient[at];
-      at += share.step;
+      for (int i = 0; i < kOnWay; ++i) {
+        values[i] = load(x + at);
+        if constexpr (kBackward) gradients[i] = load(gradient + at);
+        at += share.step;
+      }
+#pragma unroll
+      for (int i = 0; i < kOnWay; ++i) sums.add(values[i], gradients[kBackward ? i : 0]);
     }
-#pragma unroll
-    for (int i = 0; i < kOnWay; ++i) sums.add(values[i], gradients[kBackward ? i : 0]);
-  }
+  };
+  add_all_but(3 * kOnWay, load_last<Pack>);
+  add_all_but(0, [](const Pack* from) { return *from; });
   for (; left > 0; --left) {
     const Pack value = x[at];
     sums.add(value, kBackward ? gradient[at] : value);
@@ -160,8 +165,8 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_apply(BatchNormT
     Pack values[kOnWay], gradients[kBackward ? kOnWay : 1];
 #pragma unroll
     for (int i = 0; i < kOnWay; ++i) {
-      values[i] = load_last(x), x -= share.step;
-      if constexpr (kBackward) gradients[i] = load_last(gradient), gradient -= share.step;
+      values[i] = *x, x -= share.step;
+      if constexpr (kBackward) gradients[i] = *gradient, gradient -= share.step;
     }
 #pragma unroll
     for (int i = 0; i < kOnWay; ++i) {
@@ -169,7 +174,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_apply(BatchNormT
     }
   }
   for (; left > 0; --left) {
-    const Pack value = load_last(x), other = kBackward ? load_last(gradient) : value;
+    const Pack value = *x, other = kBackward ? *gradient : value;
     store_last(out, apply.apply(value, other));
     x -= share.step, gradient -= share.step, out -= share.step;
   }
@@ -228,8 +233,8 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
   const std::uint32_t per_thread = layout.packs_per_thread;
   auto* const x_packs = reinterpret_cast<uint4*>(batch_norm_shared) + threadIdx.x;
   uint4* const gradient_packs = x_packs + per_thread * layout.active;
-  const PartsInShared parts{reinterpret_cast<float*>(reinterpret_cast<uint4*>(batch_norm_shared) +
-                                                     (kBackward ? 2 : 1) * per_thread * layout.active)};
+  const PartsInShared<kLanes> parts{reinterpret_cast<float*>(reinterpret_cast<uint4*>(batch_norm_shared) +
+                                                             (kBackward ? 2 : 1) * per_thread * layout.active)};
   const std::uint32_t channels = width * kLanes / task.plane;
   const Footprint footprint = channels > 1 ? Footprint{width, threads / width, task.plane, 0, width * kLanes}
                                            : Footprint{threads, 1, threads * kLanes, 0, threads * kLanes};

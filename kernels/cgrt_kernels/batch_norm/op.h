@@ -62,8 +62,9 @@ struct BatchNormTask {
 
   float epsilon = 0, momentum = 0;
   std::uint32_t rows = 0, columns = 0, plane = 1;
-  std::uint32_t tile_packs = 0, tiles = 0;   // of a row: a block has a tile of columns
-  std::uint32_t split_rows = 0, splits = 0;  // and some of its rows
+  std::uint32_t tile_packs = 0, tiles = 0;  // of a row: a block has a tile of columns
+  std::uint32_t splits = 0;                 // and one of so many parts of its rows
+  std::uint32_t split_rows = 0;             // kResident: of a part
   std::uint32_t slots = 0;
 };
 
@@ -81,7 +82,7 @@ enum class BatchNormStep : std::uint8_t {
 enum class BatchNormAccess : std::uint8_t { kPacked, kElement };
 BatchNormKernel batch_norm_kernel(BatchNormOp op, DType type, BatchNormStep step, BatchNormAccess access);
 
-// Threads of a block; a resident one may have the second number.
+// Threads of a block; a resident one has the second number if the rows of its channels are too wide for the first.
 inline constexpr std::uint32_t kBatchNormThreads = 256, kBatchNormMostThreads = 384;
 inline constexpr std::uint32_t kBatchNormMostChannels = 64;  // of a resident tile
 
@@ -89,7 +90,11 @@ inline constexpr std::uint32_t kBatchNormMostChannels = 64;  // of a resident ti
 __host__ __device__ constexpr std::uint32_t partials_of_thread(std::uint32_t plane, std::uint32_t lanes) {
   return plane % lanes == 0 ? 1 : plane >= lanes ? 2 : lanes;
 }
-inline constexpr std::uint32_t kPartialBytes = 12;
+// Of all threads of a block: three floats each, and a gap behind each entry (see PartsInShared).
+__host__ __device__ constexpr std::uint32_t bytes_of_partials(std::uint32_t plane, std::uint32_t lanes,
+                                                              std::uint32_t threads) {
+  return partials_of_thread(plane, lanes) * (3 * threads + 32 / lanes) * 4;
+}
 
 // The shared memory of a resident block: its packs of each array, then partial sums. A tile of one
 // channel is shared out pack by pack; of several, so that a thread keeps to its columns.
@@ -104,8 +109,7 @@ __host__ __device__ constexpr ResidentLayout resident_layout(std::uint32_t rows,
   ResidentLayout layout;
   layout.active = tile_packs * lanes == plane ? threads : threads / tile_packs * tile_packs;
   layout.packs_per_thread = (rows * tile_packs + layout.active - 1) / layout.active;
-  layout.bytes = arrays * layout.packs_per_thread * layout.active * 16 +
-                 partials_of_thread(plane, lanes) * threads * kPartialBytes;
+  layout.bytes = arrays * layout.packs_per_thread * layout.active * 16 + bytes_of_partials(plane, lanes, threads);
   return layout;
 }
 
