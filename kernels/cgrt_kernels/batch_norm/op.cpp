@@ -158,6 +158,16 @@ absl::Status check_plan(const BatchNormPlan& plan, BatchNormOp op) {
   return refuse(to_string(op), absl::StrCat("the plan is for ", to_string(plan.desc.op), "."));
 }
 
+// What training and inference have in common.
+template <class Args>
+absl::Status check_forward(const BatchNormPlan& plan, BatchNormOp op, const Args& args) {
+  CGRT_RETURN_IF_ERROR(check_plan(plan, op));
+  CGRT_RETURN_IF_ERROR(check_pointer(to_string(op), "y", args.y, element_alignment(plan)));
+  CGRT_RETURN_IF_ERROR(check_pointer(to_string(op), "x", args.x, element_alignment(plan)));
+  CGRT_RETURN_IF_ERROR(check_array(to_string(op), "weight", args.weight, DType::kFloat32, Need::kOptional));
+  return check_array(to_string(op), "bias", args.bias, DType::kFloat32, Need::kOptional);
+}
+
 absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchNormTask task, void* workspace) {
   if (plan.workspace_bytes != 0) {
     task.partials = workspace;
@@ -219,12 +229,8 @@ std::uint64_t BatchNormPlan::topology_id() const {
 }
 
 absl::Status launch_batch_norm_train(LaunchTarget target, const BatchNormPlan& plan, const BatchNormTrainArgs& args) {
-  CGRT_RETURN_IF_ERROR(check_plan(plan, BatchNormOp::kTrain));
-  const char* const name = to_string(plan.desc.op);
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "y", args.y, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "x", args.x, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_array(name, "weight", args.weight, DType::kFloat32, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_array(name, "bias", args.bias, DType::kFloat32, Need::kOptional));
+  const char* const name = to_string(BatchNormOp::kTrain);
+  CGRT_RETURN_IF_ERROR(check_forward(plan, BatchNormOp::kTrain, args));
   CGRT_RETURN_IF_ERROR(check_array(name, "save_mean", args.save_mean, DType::kFloat32));
   CGRT_RETURN_IF_ERROR(check_array(name, "save_invstd", args.save_invstd, DType::kFloat32));
   const Need running =
@@ -240,12 +246,8 @@ absl::Status launch_batch_norm_train(LaunchTarget target, const BatchNormPlan& p
 }
 
 absl::Status launch_batch_norm_infer(LaunchTarget target, const BatchNormPlan& plan, const BatchNormInferArgs& args) {
-  CGRT_RETURN_IF_ERROR(check_plan(plan, BatchNormOp::kInfer));
-  const char* const name = to_string(plan.desc.op);
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "y", args.y, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "x", args.x, element_alignment(plan)));
-  CGRT_RETURN_IF_ERROR(check_array(name, "weight", args.weight, DType::kFloat32, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_array(name, "bias", args.bias, DType::kFloat32, Need::kOptional));
+  const char* const name = to_string(BatchNormOp::kInfer);
+  CGRT_RETURN_IF_ERROR(check_forward(plan, BatchNormOp::kInfer, args));
   CGRT_RETURN_IF_ERROR(check_array(name, "running_mean", args.running_mean, DType::kFloat32));
   CGRT_RETURN_IF_ERROR(check_array(name, "running_variance", args.running_variance, DType::kFloat32));
   BatchNormTask task = plan.task;
