@@ -228,18 +228,38 @@ __device__ __forceinline__ float first_element(const BatchNormTask& task, std::u
   return to_float(static_cast<const T*>(task.in)[std::uint64_t{channel} * task.plane]);
 }
 
+// What the coefficients of a channel, and what is saved of it, depend on beside its sums.
+template <bool kBackward>
+struct ChannelParameters {
+  float weight = 1, bias = 0;
+  float running_mean = 0, running_variance = 0;
+  float mean = 0, invstd = 0;
+
+  __device__ __forceinline__ ChannelParameters(const BatchNormTask& task, std::uint32_t channel) {
+    if (task.weight != nullptr) weight = task.weight[channel];
+    if constexpr (kBackward) {
+      mean = task.mean[channel], invstd = task.spread[channel];
+    } else {
+      if (task.bias != nullptr) bias = task.bias[channel];
+      if (task.running_mean != nullptr) {
+        running_mean = task.running_mean[channel], running_variance = task.running_variance[channel];
+      }
+    }
+  }
+};
+
 // What is saved, and the coefficients of a channel of which `all` is the whole and `first` the first element. One
 // caller writes.
 template <bool kBackward>
-__device__ __forceinline__ Coefficients finish_channel(const BatchNormTask& task, std::uint32_t channel, float first,
+__device__ __forceinline__ Coefficients finish_channel(const BatchNormTask& task, std::uint32_t channel,
+                                                       const ChannelParameters<kBackward>& of, float first,
                                                        const Part& all, bool writes) {
-  const float weight = task.weight != nullptr ? task.weight[channel] : 1;
   const float count = static_cast<float>(std::uint64_t{task.rows} * task.plane);
   if constexpr (kBackward) {
-    const float invstd = task.spread[channel], scale = weight * invstd;
-    if (writes && task.weight_gradient != nullptr) task.weight_gradient[channel] = all.b * invstd;
+    const float scale = of.weight * of.invstd;
+    if (writes && task.weight_gradient != nullptr) task.weight_gradient[channel] = all.b * of.invstd;
     if (writes && task.bias_gradient != nullptr) task.bias_gradient[channel] = all.a;
-    return {task.mean[channel], -scale * invstd * (invstd * (all.b / count)), -scale * (all.a / count), scale};
+    return {of.mean, -scale * of.invstd * (of.invstd * (all.b / count)), -scale * (all.a / count), scale};
   } else {
     const float mean_of_all = first + all.a;
     const float variance = all.b / count, invstd = 1 / sqrtf(variance + task.epsilon);
@@ -247,12 +267,12 @@ __device__ __forceinline__ Coefficients finish_channel(const BatchNormTask& task
       task.save_mean[channel] = mean_of_all;
       task.save_invstd[channel] = invstd;
       if (task.running_mean != nullptr) {
-        float &mean = task.running_mean[channel], &running = task.running_variance[channel];
-        mean += task.momentum * (mean_of_all - mean);
-        running += task.momentum * (all.b / (count - 1) - running);
+        task.running_mean[channel] = of.running_mean + task.momentum * (mean_of_all - of.running_mean);
+        task.running_variance[channel] =
+            of.running_variance + task.momentum * (all.b / (count - 1) - of.running_variance);
       }
     }
-    return {mean_of_all, invstd * weight, task.bias != nullptr ? task.bias[channel] : 0, 0};
+    return {mean_of_all, invstd * of.weight, of.bias, 0};
   }
 }
 

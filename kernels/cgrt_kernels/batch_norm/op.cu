@@ -112,9 +112,11 @@ __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormTas
   let_dependents_start();
   wait_for_predecessors();
 
+  // All that comes from memory is on its way at once.
+  const ChannelParameters<kBackward> parameters(task, channel);
+  const float first = kBackward ? 0 : first_element<T>(task, channel);
   Merged<kBackward> merged;
   merged.reference = slots[0].x;
-  const float first = kBackward ? 0 : first_element<T>(task, channel);
   const std::uint32_t count = tiles * task.splits;
 #pragma unroll 4
   for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -132,7 +134,7 @@ __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormTas
     merged.a += of_warps[warp].a, merged.b += of_warps[warp].b, merged.count += of_warps[warp].count;
   }
   static_cast<Coefficients*>(task.coefficients)[channel] =
-      finish_channel<kBackward>(task, channel, first, merged.part(), true);
+      finish_channel(task, channel, parameters, first, merged.part(), true);
 }
 
 // Blocks begin with the columns and rows that were read last.
@@ -316,8 +318,10 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
     for (std::uint32_t block = 0; block < blocks.count(); ++block) {
       merged.add(blocks.of(of_channels[threadIdx.x], block));
     }
-    coefficients[threadIdx.x] = finish_channel<kBackward>(task, first_channel + threadIdx.x, firsts[threadIdx.x],
-                                                          merged.part(), blocks.rank() == 0);
+    const std::uint32_t channel = first_channel + threadIdx.x;
+    const ChannelParameters<kBackward> parameters(task, channel);
+    coefficients[threadIdx.x] =
+        finish_channel(task, channel, parameters, firsts[threadIdx.x], merged.part(), blocks.rank() == 0);
   }
   __syncthreads();
   blocks.arrive();
