@@ -10,9 +10,7 @@ namespace {
 
 // Each group of threads takes a row, read once: kFloats of the sum are in the registers of each thread.
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
-__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4
-                                                       : kSize == 1   ? 1
-                                                                      : 1024 / Group::kMostThreads)
+__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : 1024 / Group::kMostThreads)
     add_norm_in_registers(void* out, void* sum, const void* in, const void* residual, const void* weight,
                           const void* bias, float epsilon, std::uint32_t rows, std::uint32_t columns,
                           std::uint32_t ahead) {

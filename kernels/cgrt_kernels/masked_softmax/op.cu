@@ -51,7 +51,8 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : 2)
   const MaskedRow<T> masked(task, row);
   const auto* const in = reinterpret_cast<const Pack*>(static_cast<const T*>(task.in) + masked.first);
   auto* const out = reinterpret_cast<Pack*>(static_cast<T*>(task.out) + masked.first);
-  const auto sees = [&](int p) { return place.of(p) * kSize < masked.seen; };
+  const auto column_of = [&](int p) { return static_cast<std::uint32_t>(place.of(p)) * kSize; };
+  const auto sees = [&](int p) { return column_of(p) < masked.seen; };
 
   Pack packs[kPacks], masks[kPacks] = {};
 #pragma unroll
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : 2)
     unpack(masks[p], mask);
 #pragma unroll
     for (int i = 0; i < kSize; ++i) {
-      const bool is_seen = place.of(p) * kSize + static_cast<std::uint32_t>(i) < masked.seen;
+      const bool is_seen = column_of(p) + static_cast<std::uint32_t>(i) < masked.seen;
       values[p][i] = is_seen ? values[p][i] * task.scale + mask[i] : -INFINITY;
       most = fmaxf(most, values[p][i]);
     }

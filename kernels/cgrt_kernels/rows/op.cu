@@ -8,24 +8,15 @@
 namespace cgrt::kernels {
 namespace {
 
-// Two blocks of 512 threads for a multiprocessor, if 64 registers are enough for a thread. Single
-// elements take more of them on other architectures; the packed halves of layer_norm only 40.
+// Two blocks of 512 threads for a multiprocessor, with 64 registers for a thread; the packed halves of layer_norm
+// need only 40.
 template <RowOp kOp, class Group, int kFloats, int kSize>
-constexpr int least_blocks() {
-#if __CUDA_ARCH__ == 900
-  constexpr bool kElementsFit = kIsSoftmax<kOp>;
-#else
-  constexpr bool kElementsFit = false;
-#endif
-  if (Group::kIsWarp) return 4;
-  if (kOp == RowOp::kLayerNorm && kFloats == 32 && kSize == 8) return 3;
-  return kSize > 1 || kElementsFit ? 2 : 1;
-}
+constexpr int kLeastBlocks = Group::kIsWarp ? 4 : (kOp == RowOp::kLayerNorm && kFloats == 32 && kSize == 8 ? 3 : 2);
 
 // Each group of threads takes a row, read once: kFloats of it are in the registers of each
 // thread. 16-bit weights are asked for together with the row where that was shorter.
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
-__global__ void __launch_bounds__(Group::kMostThreads, (least_blocks<kOp, Group, kFloats, kSize>()))
+__global__ void __launch_bounds__(Group::kMostThreads, (kLeastBlocks<kOp, Group, kFloats, kSize>))
     rows_in_registers(void* out, const void* in, const void* weight, const void* bias, float epsilon,
                       std::uint32_t rows, std::uint32_t columns, std::uint32_t ahead) {
   using Part = RowPart<T, kFloats / kSize, kSize, Group::kLanes>;

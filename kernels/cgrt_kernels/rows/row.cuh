@@ -174,16 +174,14 @@ struct BlocksPerRow {
 };
 
 // Which packs of a row, or of a block's share of it, a thread has. Those of kLanes threads lie together, so
-// that one address and fixed distances from it serve all.
+// that one address and fixed distances from it serve all: sums of 32 bits, which may wrap, would not.
 template <int kPacks, int kLanes = 32>
 struct Place {
   std::uint32_t first, count;
   __device__ __forceinline__ Place(std::uint32_t thread, std::uint32_t count)
       : first(thread / kLanes * kLanes * kPacks + thread % kLanes), count(count) {}
-  __device__ __forceinline__ std::uint32_t of(int pack) const {
-    return first + kLanes * static_cast<std::uint32_t>(pack);
-  }
-  __device__ __forceinline__ bool has(int pack) const { return of(pack) < count; }
+  __device__ __forceinline__ std::uint64_t of(int pack) const { return std::uint64_t{first} + kLanes * pack; }
+  __device__ __forceinline__ bool has(int pack) const { return static_cast<std::uint32_t>(of(pack)) < count; }
   __device__ __forceinline__ std::uint32_t of_warp() const {
     const std::uint32_t begin = first - threadIdx.x % 32;
     return begin < count ? min(count - begin, 32u * kPacks) : 0;
