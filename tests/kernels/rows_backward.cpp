@@ -67,7 +67,7 @@ absl::Status check(const RowsBackwardDesc& desc, Variant variant) {
     args.dy = args.dx;
   } else {
     CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(dy.size(), shift));
-    CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(dy, shift));
+    CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(dy, 3 * shift));
   }
   if (is_weighted) {
     CGRT_ASSIGN_OR_RETURN(args.weight, trial.input(weight));

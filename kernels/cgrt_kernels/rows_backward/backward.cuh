@@ -62,13 +62,33 @@ struct BackwardFacts {
   float mean, scale, sum, product;
 };
 
-// visit(pack, elements of x, elements of dy) of the packs that there are.
-template <class Part, class Visit>
+// Elements of a row that stay in shared memory, from the first of this thread on: looks like a RowPart.
+template <class T, int kPacks>
+struct SharedElements {
+  using Pack = T;
+  using Where = Place<kPacks>;
+  static constexpr int kPackCount = kPacks, kElements = 1;
+  struct {
+    const T* from;
+    __device__ __forceinline__ T operator[](int pack) const { return from[32 * pack]; }
+  } packs;
+  __device__ __forceinline__ void stay_packed() {}
+};
+
+// Behind a condition each single element would be loaded after the one before it has come. In registers they are
+// zeros where there is nothing, so that the first to look at them needs none.
+template <class Part>
+constexpr bool kLooksAtAll = Part::kElements == 1;
+template <class T, int kPacks>
+constexpr bool kLooksAtAll<SharedElements<T, kPacks>> = false;
+
+// visit(pack, elements of x, elements of dy) of the packs that there are, or of all.
+template <bool kAll = false, class Part, class Visit>
 __device__ __forceinline__ void visit_packs(const Part& x, const Part& dy, const typename Part::Where& place,
                                             Visit visit) {
 #pragma unroll
   for (int p = 0; p < Part::kPackCount; ++p) {
-    if (!place.has(p)) continue;
+    if (!kAll && !place.has(p)) continue;
     float a[Part::kElements], b[Part::kElements];
     unpack(x.packs[p], a);
     unpack(dy.packs[p], b);
@@ -83,7 +103,7 @@ __device__ __forceinline__ BackwardFacts reduce_backward(const Group& group, Par
   constexpr int kSize = Part::kElements;
   if constexpr (kIsSoftmax<kOp>) {
     float sum = 0;
-    visit_packs(x, dy, place, [&](int, const float(&y)[kSize], const float(&g)[kSize]) {
+    visit_packs<kLooksAtAll<Part>>(x, dy, place, [&](int, const float(&y)[kSize], const float(&g)[kSize]) {
 #pragma unroll
       for (int i = 0; i < kSize; ++i) sum += kOp == RowOp::kSoftmax ? g[i] * y[i] : g[i];
     });
@@ -92,7 +112,11 @@ __device__ __forceinline__ BackwardFacts reduce_backward(const Group& group, Par
     const float all = static_cast<float>(columns);
     float mean = 0, elements = all;
     if constexpr (kOp == RowOp::kLayerNorm) {
-      const float sum = x.sum(place, [](float value) { return value; });
+      float sum = 0;
+      visit_packs<kLooksAtAll<Part>>(x, dy, place, [&](int, const float(&values)[kSize], const float(&)[kSize]) {
+#pragma unroll
+        for (const float value : values) sum += value;
+      });
       if constexpr (!Group::kIsWarp) elements = static_cast<float>(place.of_warp() * kSize);
       mean = __fdividef(reduce_lanes<Group::kLanes>(sum), fmaxf(elements, 1.0f));
       x.stay_packed();

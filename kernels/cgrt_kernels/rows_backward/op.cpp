@@ -27,22 +27,27 @@ Shape any_shape(const Machine& machine, const RowsBackwardDesc& desc) {
            .block = std::min(kMostThreads, ceil_divide(desc.columns, kWarp) * kWarp)}};
 }
 
-Shape element_shape(const Machine& machine, const RowsBackwardDesc& desc) {
-  if (!is_summed(desc) && desc.columns <= 16 * 4) {
-    return share_among_warps(desc.rows, RowBackwardRegime::kElementLanes4, 4);
-  }
-  if (!is_summed(desc) && desc.columns <= 16 * kWarp) {
-    return share_among_warps(desc.rows, RowBackwardRegime::kElementWarp16);
-  }
-  const auto regime = is_summed(desc) ? RowBackwardRegime::kSummedElements8 : RowBackwardRegime::kElements8;
-  Shape shape;
-  const bool fits = share_among_blocks(machine, desc.rows, desc.columns, regime, 8, kMostThreads, shape);
-  return fits ? shape : any_shape(machine, desc);
-}
-
 // Bytes of shared memory of a thread whose share of a row is `elements`.
 std::uint32_t summed_bytes(const RowsBackwardDesc& desc, std::uint32_t elements) {
   return kSummedStages * 2 * elements * static_cast<std::uint32_t>(size_of(desc.type));
+}
+
+Shape summed_shape(const Machine& machine, const RowsBackwardDesc& desc, RowBackwardRegime regime) {
+  const std::uint32_t fitting = (machine.shared_per_block - kOtherShared) / summed_bytes(desc, 16);
+  const std::uint32_t most = std::min(kMostThreads, fitting / kWarp * kWarp);
+  Shape shape;
+  const bool fits = share_among_blocks(machine, desc.rows, desc.columns, regime, 16, most, shape);
+  return fits ? shape : any_shape(machine, desc);
+}
+
+Shape element_shape(const Machine& machine, const RowsBackwardDesc& desc) {
+  if (is_summed(desc)) return summed_shape(machine, desc, RowBackwardRegime::kSummedElements16);
+  if (desc.columns <= 16 * 4) return share_among_warps(desc.rows, RowBackwardRegime::kElementLanes4, 4);
+  if (desc.columns <= 16 * kWarp) return share_among_warps(desc.rows, RowBackwardRegime::kElementWarp16);
+  Shape shape;
+  const bool fits =
+      share_among_blocks(machine, desc.rows, desc.columns, RowBackwardRegime::kElements16, 16, kMostThreads, shape);
+  return fits ? shape : any_shape(machine, desc);
 }
 
 // What is expected to be shortest on an H200.
@@ -52,13 +57,9 @@ Shape packed_shape(const Machine& machine, const RowsBackwardDesc& desc) {
     return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread, most, shape);
   };
   if (is_summed(desc)) {
-    // Shares of 8 leave registers for more blocks; of 16 they have less to exchange for each row, and halves
-    // come so fast that it counts.
-    const bool is_short = desc.columns <= (size_of(desc.type) == 2 ? kMostShort / 2 : kMostShort);
-    if (is_short && share(RowBackwardRegime::kSummed8, 8)) return shape;
-    const std::uint32_t fitting = (machine.shared_per_block - kOtherShared) / summed_bytes(desc, 16);
-    const std::uint32_t most = std::min(kMostThreads, fitting / kWarp * kWarp);
-    return share(RowBackwardRegime::kSummed16, 16, most) ? shape : any_shape(machine, desc);
+    // Shares of 8 leave registers for more blocks; of 16 they have less to exchange for each row.
+    if (desc.columns <= kMostShort && share(RowBackwardRegime::kSummed8, 8)) return shape;
+    return summed_shape(machine, desc, RowBackwardRegime::kSummed16);
   }
   if (desc.columns <= 16 * 4) return share_among_warps(desc.rows, RowBackwardRegime::kLanes4, 4);
   if (desc.columns <= 16 * 16) return share_among_warps(desc.rows, RowBackwardRegime::kLanes16, 16);
@@ -83,10 +84,10 @@ absl::StatusOr<RowsBackwardPlan::Launch> make_launch(const Machine& machine, con
   LaunchConfig& config = launch.config;
   launch.groups = config.grid.x;
   if (shape.regime == RowBackwardRegime::kAny) return launch;
-  if (shape.regime != RowBackwardRegime::kSummedElements8) {
-    config.shared_bytes = config.block.x * summed_bytes(desc, shape.regime == RowBackwardRegime::kSummed8 ? 8 : 16);
-    CGRT_RETURN_IF_ERROR(allow_shared_bytes(launch.kernel, machine, config.shared_bytes));
-  }
+  constexpr std::uint32_t kAround = kSummedStages * 2 * 16;  // single elements
+  config.shared_bytes =
+      config.block.x * summed_bytes(desc, shape.regime == RowBackwardRegime::kSummed8 ? 8 : 16) + kAround;
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(launch.kernel, machine, config.shared_bytes));
   const std::uint32_t blocks = config.attributes.cluster.x;
   std::uint32_t at_once = 0;
   if (blocks > 1) {

@@ -8,13 +8,22 @@
 namespace cgrt::kernels {
 namespace {
 
-// Two blocks of 512 threads for a multiprocessor, if 64 registers are enough for a thread.
-template <RowOp kOp, class T, int kFloats>
-constexpr int kLeastBlocks = kFloats * sizeof(T) >= (kOp == RowOp::kLayerNorm ? 64 : 65) ? 1 : 2;
+// Two blocks of 512 threads for a multiprocessor, if 64 registers are enough for a thread. Single elements take
+// more of them on other architectures.
+#if __CUDA_ARCH__ == 900
+constexpr bool kElementsFit = true;
+#else
+constexpr bool kElementsFit = false;
+#endif
+template <RowOp kOp, class T, int kFloats, int kSize>
+constexpr int kLeastBlocks = (kSize == 1 ? kElementsFit && (kOp != RowOp::kRmsNorm || sizeof(T) == 2)
+                                         : kFloats * sizeof(T) < (kOp == RowOp::kLayerNorm ? 64 : 65))
+                                 ? 2
+                                 : 1;
 
 // Each group of threads takes a row, read once: kFloats of dy and of saved are in the registers of each thread.
 template <RowOp kOp, class T, class Group, int kFloats, int kSize = kPackSize<T>>
-__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, T, kFloats>)
+__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLeastBlocks<kOp, T, kFloats, kSize>)
     backward_in_registers(void* dx, const void* dy, const void* saved, const void* weight, float*, std::uint32_t,
                           float epsilon, std::uint32_t rows, std::uint32_t columns) {
   using Part = RowPart<T, kFloats / kSize, kSize, Group::kLanes>;
@@ -35,67 +44,101 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : kLea
   write_gradient<kOp>(facts, x, g, weights, static_cast<Pack*>(dx) + first, place, [](int, int, float, float) {});
 }
 
-// Shares of 8 are for short rows.
-template <int kFloats, int kSize>
-constexpr bool kIsShort = kFloats == 8 && kSize > 1;
+// `count` elements to shared memory, 16 bytes at a time with what is around them, but nothing from outside of
+// `first` to `last`. They come to lie behind `to` as far as `from` is behind a multiple of 16 bytes.
+template <class T>
+__device__ __forceinline__ void copy_window(unsigned char* to, const T* from, std::uint32_t count, const T* first,
+                                            const T* last) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(from) / 16 * 16;
+  const auto end = reinterpret_cast<std::uintptr_t>(from + count);
+  for (std::uint32_t i = threadIdx.x * 16; begin + i < end; i += blockDim.x * 16) {
+    const T* const piece = reinterpret_cast<const T*>(begin + i);
+    if (piece >= first && piece + kPackSize<T> <= last) {
+      copy_asynchronously(to + i, piece);
+      continue;
+    }
+    for (int e = 0; e < kPackSize<T>; ++e) {
+      if (piece + e >= first && piece + e < last) reinterpret_cast<T*>(to + i)[e] = piece[e];
+    }
+  }
+}
 
-// A block, or a cluster of blocks, takes a row at a time and keeps the sums of its columns in registers.
-// Each thread's share of the next rows is on its way into shared memory meanwhile, where only that thread
-// reads it. Single elements come straight from memory.
+// Shares of 8 are for short rows. Single elements: with 96 registers two blocks of 320 threads fit.
+template <int kFloats, int kSize>
+constexpr int kSummedThreads = kFloats == 8 ? kMostShort / 8 : (kSize == 1 ? 640 : 512);
+
+// A block, or a cluster of blocks, takes a row at a time and keeps the sums of its columns in registers. The next
+// rows are on their way into shared memory meanwhile: packs where only the thread that asked for them reads them,
+// single elements as they lie in memory, to stay there.
 template <RowOp kOp, class T, int kFloats, int kSize = kPackSize<T>>
-__global__ void __launch_bounds__((kIsShort<kFloats, kSize>) ? kMostShort / 8 : 512, (kIsShort<kFloats, kSize>) ? 6 : 1)
+__global__ void __launch_bounds__(kSummedThreads<kFloats, kSize>)
     backward_summed(void* dx, const void* dy, const void* saved, const void* weight, float* partials,
                     std::uint32_t groups, float epsilon, std::uint32_t rows, std::uint32_t columns) {
-  using Part = RowPart<T, kFloats / kSize, kSize>;
-  using Pack = typename Part::Pack;
-  constexpr int kPacks = Part::kPackCount;
-  constexpr bool kIsStaged = kSize > 1;
+  using Held = RowPart<T, kFloats / kSize, kSize>;
+  using Pack = typename Held::Pack;
+  constexpr int kPacks = Held::kPackCount;
+  constexpr bool kIsPacked = kSize > 1;
+  using Part = std::conditional_t<kIsPacked, Held, SharedElements<T, kPacks>>;
   extern __shared__ __align__(16) unsigned char shared[];
   BlocksPerRow<16> group;
   const typename Part::Where place(group.thread(), columns / kSize);
+  const std::uint32_t share = blockDim.x * kFloats, begin = min(group.block() * share, columns);
   const auto slot = [&](std::uint32_t stage, int array, int pack) {
     return reinterpret_cast<Pack*>(shared) + ((stage * 2 + array) * kPacks + pack) * blockDim.x + threadIdx.x;
   };
+  const auto window = [&](std::uint32_t stage, int array) {
+    return shared + (stage * 2 + array) * (share * sizeof(T) + 16);
+  };
+  const auto row_of = [&](const void* array, std::uint64_t row) {
+    return static_cast<const Pack*>(array) + row * place.count;
+  };
   const auto fetch = [&](std::uint32_t stage, std::uint64_t row) {
     if (row < rows) {
-      const Pack* const x = static_cast<const Pack*>(saved) + row * place.count;
-      const Pack* const g = static_cast<const Pack*>(dy) + row * place.count;
+      const Pack *const x = row_of(saved, row), *const g = row_of(dy, row);
+      if constexpr (kIsPacked) {
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        if (!place.has(p)) continue;
-        copy_asynchronously(slot(stage, 0, p), x + place.of(p));
-        copy_asynchronously(slot(stage, 1, p), g + place.of(p));
+        for (int p = 0; p < kPacks; ++p) {
+          if (!place.has(p)) continue;
+          copy_asynchronously(slot(stage, 0, p), x + place.of(p));
+          copy_asynchronously(slot(stage, 1, p), g + place.of(p));
+        }
+      } else {
+        const std::uint32_t count = min(share, columns - begin);
+        copy_window(window(stage, 0), x + begin, count, row_of(saved, 0), row_of(saved, rows));
+        copy_window(window(stage, 1), g + begin, count, row_of(dy, 0), row_of(dy, rows));
       }
     }
     end_copy_group();
   };
-  const auto take = [&](Part& part, std::uint32_t stage, int array) {
+  const auto take = [&](Part& part, std::uint32_t stage, int array, const Pack* from) {
+    if constexpr (kIsPacked) {
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p) part.packs[p] = place.has(p) ? *slot(stage, array, p) : Pack{};
+      for (int p = 0; p < kPacks; ++p) part.packs[p] = place.has(p) ? *slot(stage, array, p) : Pack{};
+    } else {
+      const auto misalignment = reinterpret_cast<std::uintptr_t>(from + begin) % 16;
+      part.packs.from = reinterpret_cast<const T*>(window(stage, array) + misalignment) + (place.first - begin);
+    }
   };
 
   wait_for_predecessors();
   let_dependents_start();
   std::uint64_t row = group.row();
-  if constexpr (kIsStaged) {
 #pragma unroll
-    for (int s = 0; s < kSummedStages - 1; ++s) fetch(s, row + std::uint64_t{group.rows()} * s);
-  }
-  RowWeights<Part, true> weights(weight, place);
+  for (int s = 0; s < kSummedStages - 1; ++s) fetch(s, row + std::uint64_t{group.rows()} * s);
+  RowWeights<Held, true> weights(weight, place);
   float of_weight[kPacks][kSize] = {}, of_bias[kPacks][kSize] = {};
   for (std::uint32_t stage = 0; row < rows; row += group.rows(), ++group.turn) {
-    Part x, g;
-    if constexpr (kIsStaged) {
-      const std::uint32_t free = stage == 0 ? kSummedStages - 1 : stage - 1;
-      fetch(free, row + std::uint64_t{group.rows()} * (kSummedStages - 1));
-      wait_for_copies<kSummedStages - 1>();
-      take(x, stage, 0);
-      take(g, stage, 1);
-      stage = stage == kSummedStages - 1 ? 0 : stage + 1;
-    } else {
-      x.load(static_cast<const Pack*>(saved) + row * place.count, place);
-      g.load(static_cast<const Pack*>(dy) + row * place.count, place);
+    if constexpr (!kIsPacked) {
+      wait_for_copies<kSummedStages - 2>();
+      __syncthreads();  // all have what they asked for, and are done with the stage that is free
     }
+    const std::uint32_t free = stage == 0 ? kSummedStages - 1 : stage - 1;
+    fetch(free, row + std::uint64_t{group.rows()} * (kSummedStages - 1));
+    if constexpr (kIsPacked) wait_for_copies<kSummedStages - 1>();
+    Part x, g;
+    take(x, stage, 0, row_of(saved, row));
+    take(g, stage, 1, row_of(dy, row));
+    stage = stage == kSummedStages - 1 ? 0 : stage + 1;
     const BackwardFacts facts = reduce_backward<kOp>(group, x, g, weights, place, epsilon, columns);
     write_gradient<kOp>(facts, x, g, weights, static_cast<Pack*>(dx) + row * place.count, place,
                         [&](int p, int i, float gradient, float normalized) {
@@ -268,15 +311,15 @@ RowsBackwardKernel of_regime(RowBackwardRegime regime) {
       return with_host_body<backward_in_registers<kOp, T, LanesPerRow<4>, 16, 1>, kOp, T>();
     case RowBackwardRegime::kElementWarp16:
       return with_host_body<backward_in_registers<kOp, T, WarpPerRow, 16, 1>, kOp, T>();
-    case RowBackwardRegime::kElements8:
-      return with_host_body<backward_in_registers<kOp, T, BlocksPerRow<16>, 8, 1>, kOp, T>();
+    case RowBackwardRegime::kElements16:
+      return with_host_body<backward_in_registers<kOp, T, BlocksPerRow<16>, 16, 1>, kOp, T>();
     default: break;
   }
   if constexpr (!kIsSoftmax<kOp>) {
     switch (regime) {
       case RowBackwardRegime::kSummed8: return with_host_body<backward_summed<kOp, T, 8>, kOp, T>();
       case RowBackwardRegime::kSummed16: return with_host_body<backward_summed<kOp, T, 16>, kOp, T>();
-      case RowBackwardRegime::kSummedElements8: return with_host_body<backward_summed<kOp, T, 8, 1>, kOp, T>();
+      case RowBackwardRegime::kSummedElements16: return with_host_body<backward_summed<kOp, T, 16, 1>, kOp, T>();
       default: break;
     }
   }

@@ -48,10 +48,10 @@ enum class RowBackwardRegime : std::uint8_t {
   kBlock32,
   kElementLanes4,  // as above, element by element: any length and alignment
   kElementWarp16,
-  kElements8,
+  kElements16,
   kSummed8,  // kSummed: blocks that stay, with the sums of their columns in registers; up to kMostShort
   kSummed16,
-  kSummedElements8,
+  kSummedElements16,
   kAny,  // a block per row that reads it several times, element by element; sums in the workspace
 };
 
@@ -65,7 +65,7 @@ using SumPartialsKernel = Kernel<void*, void*, const float*, std::uint32_t, std:
 // Rows of dy and of saved that a block of the summed regimes has in shared memory, or on their way there.
 inline constexpr int kSummedStages = 3;
 
-inline constexpr std::uint32_t kMostShort = 1024;  // columns of kSummed8
+inline constexpr std::uint32_t kMostShort = 256;  // columns of kSummed8
 
 inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 16;  // of a block of sum_partials
 

@@ -11,8 +11,8 @@
 // that stay sum their rows' part of dweight and dbias in registers, the second kernel adds what they leave in
 // the workspace. Always in the same order: results do not vary between runs. dy and the saved row are read
 // once: up to 131,072 elements in a cluster of 8 blocks, 65,536 with kSummed. Rows whose length is no multiple
-// of 16 bytes, and arrays that are not aligned to 16 bytes, are read element by element: once up to 32,768
-// elements. Longer rows are read several times.
+// of 16 bytes, and arrays that are not aligned to 16 bytes, are worked on element by element: read once up to
+// 65,536 elements. Longer rows are read several times.
 #pragma once
 
 #include <cstddef>
