@@ -38,7 +38,7 @@ __device__ __forceinline__ float factor_of(float most, MaxSum row) {
 
 // Each group of threads takes a row, read once: kFloats of it are in the registers of each thread.
 template <class T, class Group, int kFloats, int kSize = kPackSize<T>>
-__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : 2)
+__global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 6 : 2)
     masked_in_registers(MaskedSoftmaxTask task) {
   constexpr int kPacks = kFloats / kSize;
   using Pack = typename RowPart<T, kPacks, kSize>::Pack;

@@ -126,11 +126,13 @@ struct BlocksPerRow {
   // more than 32 warps, the parts of a block joined first.
   template <class Value, class Join>
   __device__ Value of_row(Value of_warp, Join join) const {
+    if (blocks() == 1) return of_warps(of_warp);
     const std::uint32_t warps = blockDim.x / 32;
-    const bool are_warps = blocks() > 1 && blocks() * warps <= 32;
-    if (!are_warps) of_warp = of_warps(of_warp);
-    if (blocks() == 1) return of_warp;
-    if (!are_warps && threadIdx.x < 32) of_warp = join(of_warp);
+    const bool are_warps = blocks() * warps <= 32;
+    if (!are_warps) {
+      of_warp = of_warps(of_warp);
+      if (threadIdx.x < 32) of_warp = join(of_warp);
+    }
     const std::uint32_t of_block = are_warps ? warps : 1;  // values
     return of_cluster(of_warp, block() * of_block + (are_warps ? threadIdx.x / 32 : 0), blocks() * of_block,
                       are_warps || threadIdx.x < 32);
