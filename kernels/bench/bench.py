@@ -198,8 +198,10 @@ def write_record(options, name, family, driver, rows, failed):
               "device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda,
               "simulated": False} | ({"failed": failed} if failed else {})
     lines = ",\n".join("    " + json.dumps(row) for row in rows)
-    pathlib.Path(options.out, f"kernels-{name}.json").write_text(
-        json.dumps(record, indent=2)[:-2] + ',\n  "rows": [\n' + lines + "\n  ]\n}\n", encoding="utf-8")
+    path = pathlib.Path(options.out, f"kernels-{name}.json")
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(record, indent=2)[:-2] + ',\n  "rows": [\n' + lines + "\n  ]\n}\n", encoding="utf-8")
+    part.replace(path)
 
 
 def main():

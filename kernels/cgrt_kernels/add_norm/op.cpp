@@ -56,13 +56,14 @@ absl::Status launch_add_norm(LaunchTarget target, const AddNormPlan& plan, const
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "weight", args.weight, desc.type, Need::kOptional));
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "bias", args.bias, desc.type, Need::kOptional));
   if (args.out == args.sum) return refuse(name(desc), "out and sum are the same array.");
-  // Rows of clusters leave the L2 cache to the weights.
-  const std::uint32_t ahead = plan.config.attributes.cluster.x == 1 ? rows_ahead(2 * desc.columns * size_of(desc.type))
-                                                                    : static_cast<std::uint32_t>(desc.rows);
   const bool is_aligned = address_bits(args.out, args.sum, args.in, args.residual, args.weight, args.bias) % 16 == 0;
-  return launch(target, is_aligned ? plan.config : plan.any_config, is_aligned ? plan.kernel : plan.any_kernel,
-                args.out, args.sum, args.in, args.residual, args.weight, args.bias, desc.epsilon,
-                static_cast<std::uint32_t>(desc.rows), static_cast<std::uint32_t>(desc.columns), ahead);
+  const LaunchConfig& config = is_aligned ? plan.config : plan.any_config;
+  const auto rows = static_cast<std::uint32_t>(desc.rows);
+  // Rows of clusters leave the L2 cache to the weights.
+  const std::uint32_t ahead =
+      config.attributes.cluster.x > 1 ? rows : rows_ahead(2 * desc.columns * size_of(desc.type));
+  return launch(target, config, is_aligned ? plan.kernel : plan.any_kernel, args.out, args.sum, args.in, args.residual,
+                args.weight, args.bias, desc.epsilon, rows, static_cast<std::uint32_t>(desc.columns), ahead);
 }
 
 }  // namespace cgrt::kernels

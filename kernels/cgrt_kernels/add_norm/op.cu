@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 4 : 1024
   using Pack = typename Part::Pack;
   Group group;
   const typename Part::Where place(group.thread(), columns / kSize);
-  prefetch_weights(group, weight, bias, columns * sizeof(T));
+  prefetch_weights<kOp>(group, weight, bias, columns * sizeof(T));
   wait_for_predecessors();
   let_dependents_start();
   const std::uint32_t row = group.row();

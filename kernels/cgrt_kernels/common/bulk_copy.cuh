@@ -1,5 +1,5 @@
-// What an mbarrier waits for (sm_90 and later): bulk copies from global to shared memory, and words from
-// other blocks of the cluster.
+// Bulk copies from global to shared memory, and values from other blocks of the cluster, which mbarriers wait for
+// (sm_90 and later); bulk prefetches.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,7 @@ class BulkBarrier {
     std::uint32_t there, barrier;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(place)), "r"(block));
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(shared_address(this)), "r"(block));
+    static_assert(alignof(Value) >= 4 && alignof(Value) <= 16);
     const auto* const words = reinterpret_cast<const std::uint32_t*>(&value);
 #pragma unroll
     for (int i = 0; i < static_cast<int>(sizeof(Value) / 4); i += alignof(Value) / 4) {

@@ -18,8 +18,8 @@ __device__ __forceinline__ std::uint32_t tag_of(std::uint64_t ticket) {
   return static_cast<std::uint32_t>(ticket >> 32) + 1;
 }
 
-// A published value: each 4 bytes in a word with the launch's tag, so that a word says itself whether it is of
-// this launch. Nothing else has to be visible with it.
+// A published value: each 4 bytes in a word with a tag, so that a word says itself whether it is there. Nothing else
+// has to be visible with it.
 template <class Value>
 struct Published {
   static constexpr int kWords = sizeof(Value) / 4;
@@ -45,6 +45,10 @@ struct Published {
   }
 };
 
+__device__ __forceinline__ void store_word(std::uint64_t* at, std::uint64_t word) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(word) : "memory");
+}
+
 template <class Value>
 __device__ __forceinline__ void load_published(Published<Value>& value, const Published<Value>* from) {
 #pragma unroll
@@ -58,10 +62,7 @@ __device__ __forceinline__ void publish(Published<Value>* at, Value value, std::
   std::uint32_t parts[Published<Value>::kWords];
   memcpy(parts, &value, sizeof(Value));
 #pragma unroll
-  for (int i = 0; i < Published<Value>::kWords; ++i) {
-    const std::uint64_t word = std::uint64_t{tag} << 32 | parts[i];
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at->words + i), "l"(word) : "memory");
-  }
+  for (int i = 0; i < Published<Value>::kWords; ++i) store_word(at->words + i, std::uint64_t{tag} << 32 | parts[i]);
 }
 
 }  // namespace cgrt::kernels

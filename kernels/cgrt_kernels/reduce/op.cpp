@@ -36,8 +36,8 @@ absl::StatusOr<std::uint64_t> one_wave(const Machine& machine, ReduceKernel kern
 // idle.
 std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t results, std::uint64_t loads,
                        std::uint32_t threads) {
-  // All threads have equally much of an array whose size is a power of 2.
-  const std::uint64_t at_once = results == 1 ? std::bit_floor(wave) : wave / results;
+  // Then all threads have equally much.
+  const std::uint64_t at_once = results == 1 && std::has_single_bit(loads) ? std::bit_floor(wave) : wave / results;
   const std::uint64_t most = std::min<std::uint64_t>(at_once, kMostParts);
   std::uint64_t parts = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight);
   if (parts <= 1 || most <= 1) return 1;

@@ -258,7 +258,11 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
     clear();
     for (std::uint32_t p = y; has_columns && p < parts; p += deep) {
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) states[j] = R::merge(states[j], partials[p * columns + column + j]);
+      for (int j = 0; j < kWidth; ++j) {
+        State* const partial = partials + p * columns + column + j;
+        states[j] = R::merge(states[j], *partial);
+        memset(partial, 0, sizeof(State));  // as rows and arrays want to find theirs
+      }
     }
     reduce_deep();
   }
@@ -296,7 +300,7 @@ template <ReduceOp kOp, DType kType, class T>
 ReduceKernel of_regime(ReduceRegime regime) {
   static_assert(sizeof(typename Reduction<kOp, T>::State) == partial_bytes(kOp, kType));
   constexpr auto rows_on_host = reduce_on_host<kOp, T, false>, columns_on_host = reduce_on_host<kOp, T, true>;
-  constexpr KernelResources kResources{.registers = 40, .max_threads = kReduceThreads};
+  constexpr KernelResources kResources{.registers = 64, .max_threads = kReduceThreads};
   if constexpr (kOp != ReduceOp::kDot) {
     switch (regime) {
       case ReduceRegime::kLanes: return make_kernel<reduce_lanes<kOp, T>, rows_on_host, kResources>();

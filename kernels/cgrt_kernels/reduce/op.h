@@ -56,7 +56,7 @@ struct ReduceDesc {
 // Device addresses of contiguous arrays: out of as many results as there are (1, rows or columns), in
 // and, for dot only, other of rows * columns elements. `workspace`: plan.workspace_bytes that
 // initialize_reduce has seen once, aligned to 256 bytes; one for each reduction that may run at the
-// same time. Not read when those are 0.
+// same time, as two that share one may wait for ever. Not read when those are 0.
 struct ReduceArgs {
   void* out = nullptr;
   const void* in = nullptr;

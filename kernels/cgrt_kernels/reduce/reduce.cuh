@@ -223,7 +223,7 @@ __device__ __forceinline__ bool is_last_to_arrive(std::uint32_t* counter, std::u
   if (threadIdx.x == 0) {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
     is_last = arrive(counter, parts) == parts - 1;
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    if (is_last) asm volatile("fence.acq_rel.gpu;" ::: "memory");
   }
   __syncthreads();
   return is_last;
@@ -239,7 +239,7 @@ __device__ __forceinline__ State take_part(Published<State>* part) {
   do load_published(published, part);
   while (!published.is_there(kPartTag));
 #pragma unroll
-  for (std::uint64_t& word : part->words) word = 0;
+  for (std::uint64_t& word : part->words) store_word(&word, 0);
   return published.value();
 }
 

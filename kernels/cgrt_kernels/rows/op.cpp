@@ -96,7 +96,8 @@ absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc)
     const std::uint32_t most = desc.columns < 128 * kMostThreads ? kMostThreads : kMostThreads / 2;
     if (share(RowRegime::kBlock64, 64, shape, most)) return shape;
   }
-  return share(RowRegime::kBlock32, 32, shape) ? shape : any_shape(desc);
+  if (share(RowRegime::kBlock32, 32, shape) || (is_half && share(RowRegime::kBlock64, 64, shape))) return shape;
+  return any_shape(desc);
 }
 
 Shape element_shape(const Machine& machine, const RowsDesc& desc) {

@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(Group::kMostThreads, (kLeastBlocks<kOp, Group,
   // Lanes without a row stay with the others of their warp.
   const bool has_row = !Group::kIsWarp || group.row() < rows;
   const typename Part::Where place(group.thread(), has_row ? columns / kSize : 0);
-  prefetch_weights(group, weight, bias, columns * sizeof(T));
+  prefetch_weights<kOp>(group, weight, bias, columns * sizeof(T));
   wait_for_predecessors();
   let_dependents_start();
   const std::uint64_t first = std::uint64_t{group.row()} * place.count;

@@ -248,13 +248,14 @@ struct RowPart {
   }
 };
 
-// Before the first row: the weights, which its blocks would otherwise all wait for after their sums.
-template <class Group>
+// Before the first row: the weights, which its blocks would otherwise all wait for after their sums. Also before
+// predecessors have ended: what they write to them passes through the L2 cache, too.
+template <RowOp kOp, class Group>
 __device__ __forceinline__ void prefetch_weights(const Group& group, const void* weight, const void* bias,
                                                  std::uint32_t bytes) {
   if (group.row() != 0 || group.thread() != 0) return;
-  if (weight != nullptr) prefetch_to_l2(weight, bytes);
-  if (bias != nullptr) prefetch_to_l2(bias, bytes);
+  if (!kIsSoftmax<kOp> && weight != nullptr) prefetch_to_l2(weight, bytes);
+  if (kOp == RowOp::kLayerNorm && bias != nullptr) prefetch_to_l2(bias, bytes);
 }
 
 // What lies `ahead` rows behind that which this block begins with, so that its block finds it in the L2 cache: more

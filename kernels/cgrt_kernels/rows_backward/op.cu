@@ -63,7 +63,8 @@ __device__ __forceinline__ void copy_window(unsigned char* to, const T* from, st
   }
 }
 
-// Shares of 8 are for short rows. Single elements: with 96 registers two blocks of 320 threads fit.
+// Shares of 8 are for short rows. Single elements: so many that 96 registers are left for each, and two blocks of 320
+// threads fit.
 template <int kFloats, int kSize>
 constexpr int kSummedThreads = kFloats == 8 ? kMostShort / 8 : (kSize == 1 ? 640 : 512);
 
@@ -289,9 +290,10 @@ void sum_on_host(HostGrid grid, void* dweight, void* dbias, const float* partial
   }
 }
 
-template <auto kKernel, RowOp kOp, class T>
+template <auto kKernel, RowOp kOp, class T, int kMostThreads = 512>
 RowsBackwardKernel with_host_body() {
-  return make_kernel<kKernel, backward_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = 512}>();
+  return make_kernel<kKernel, backward_on_host<kOp, T>,
+                     KernelResources{.registers = 64, .max_threads = kMostThreads}>();
 }
 
 template <RowOp kOp, class T>
@@ -317,7 +319,7 @@ RowsBackwardKernel of_regime(RowBackwardRegime regime) {
   }
   if constexpr (!kIsSoftmax<kOp>) {
     switch (regime) {
-      case RowBackwardRegime::kSummed8: return with_host_body<backward_summed<kOp, T, 8>, kOp, T>();
+      case RowBackwardRegime::kSummed8: return with_host_body<backward_summed<kOp, T, 8>, kOp, T, kMostShort / 8>();
       case RowBackwardRegime::kSummed16: return with_host_body<backward_summed<kOp, T, 16>, kOp, T>();
       case RowBackwardRegime::kSummedElements16: return with_host_body<backward_summed<kOp, T, 16, 1>, kOp, T>();
       default: break;

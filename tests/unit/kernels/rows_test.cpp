@@ -50,7 +50,7 @@ TEST_CASE("a plan takes the regime of its rows", "[kernels]") {
   CHECK(plan(1000, 4096).config.grid == Dim3(1000));                      // a block each
   CHECK(plan(1, 4096).config.block.x > plan(1000, 4096).config.block.x);  // alone on the device: more threads
   CHECK(plan(1000, 32768).config.attributes.cluster == Dim3(1));
-  CHECK(plan(1000, 131072).config.attributes.cluster == Dim3(8));       // 64 elements a thread
+  CHECK(plan(1000, 131072).config.attributes.cluster == Dim3(8));       // blocks of 256 threads
   CHECK(plan(1000, 65536, RowOp::kLayerNorm).config.shared_bytes > 0);  // rows ahead, on their way
   CHECK(plan(1000, 65536, RowOp::kLayerNorm).config.grid.x < 1000);     // in blocks that stay
   CHECK(plan(7, 111).kernel == plan(7, 111).any_kernel);
