@@ -62,7 +62,7 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, threads));
   shape.parts = parts_of(machine, wave, rows, packs, threads);
   shape.config = {.grid = Dim3(static_cast<std::uint32_t>(rows), shape.parts), .block = threads};
-  if (shape.parts > 1) shape.shares = rows;
+  if (shape.parts > 1) shape.shares = rows, shape.slots = rows * shape.parts;
   return shape;
 }
 
@@ -76,7 +76,7 @@ absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDes
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, kMostThreads));
   shape.parts = parts_of(machine, wave, tiles, desc.rows * shape.lanes, kMostThreads);
   shape.config = {.grid = Dim3(static_cast<std::uint32_t>(tiles), shape.parts), .block = kMostThreads};
-  if (shape.parts > 1) shape.shares = tiles;
+  if (shape.parts > 1) shape.shares = tiles, shape.slots = tiles * shape.lanes * width * shape.parts;
   return shape;
 }
 
@@ -87,10 +87,8 @@ std::size_t counter_bytes(const ReduceShape& a, const ReduceShape& b) {
 }
 
 std::size_t partials_bytes(const ReduceDesc& desc, const ReduceShape& shape) {
-  if (shape.shares == 0) return 0;
-  const std::size_t bytes = partial_bytes(desc.op, desc.type);
-  if (desc.over == ReduceOver::kColumn) return desc.columns * shape.parts * bytes;
-  return shape.shares * shape.parts * bytes * 2;  // published with a tag for each 4 bytes
+  const std::size_t bytes = shape.slots * partial_bytes(desc.op, desc.type);
+  return desc.over == ReduceOver::kColumn ? bytes : 2 * bytes;  // published with a tag for each 4 bytes
 }
 
 absl::Status check(const ReduceDesc& desc) {

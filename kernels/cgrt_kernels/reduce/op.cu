@@ -249,19 +249,28 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
   }
   reduce_deep();
   if (parts > 1) {
-    State* const partials = static_cast<State*>(workspace);
-    if (y == 0 && has_columns) {
+    // Those of neighbouring threads beside each other.
+    const auto partial = [&](std::uint32_t of_part, int j) -> State& {
+      const std::uint64_t line = (std::uint64_t{of_part} * gridDim.x + tile) * kWidth + static_cast<std::uint32_t>(j);
+      return static_cast<State*>(workspace)[line * lanes + threadIdx.x % lanes];
+    };
+    if (y == 0) {
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) partials[part * columns + column + j] = states[j];
+      for (int j = 0; j < kWidth; ++j) partial(part, j) = states[j];
     }
     if (!is_last_to_arrive(&counters[tile], parts)) return;
     clear();
-    for (std::uint32_t p = y; has_columns && p < parts; p += deep) {
+    for (std::uint32_t p = y; p < parts; p += deep) {
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) states[j] = R::merge(states[j], partial(p, j));
+    }
+    // As rows and arrays want to find theirs. Not between the loads, which would wait for each other then.
+    for (std::uint32_t p = y; p < parts; p += deep) {
 #pragma unroll
       for (int j = 0; j < kWidth; ++j) {
-        State* const partial = partials + p * columns + column + j;
-        states[j] = R::merge(states[j], *partial);
-        memset(partial, 0, sizeof(State));  // as rows and arrays want to find theirs
+        auto* const words = reinterpret_cast<std::uint32_t*>(&partial(p, j));
+#pragma unroll
+        for (std::size_t i = 0; i < sizeof(State) / 4; ++i) words[i] = 0;
       }
     }
     reduce_deep();

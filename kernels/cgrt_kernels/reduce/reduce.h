@@ -32,6 +32,7 @@ struct ReduceShape {
   std::uint32_t lanes = 0;   // threads of a block beside each other in a row
   std::uint32_t parts = 1;   // blocks that share a result, or the results of some columns
   std::uint64_t shares = 0;  // that are shared so: each has a counter
+  std::uint64_t slots = 0;   // for partial results
 };
 
 struct ReducePlan {
