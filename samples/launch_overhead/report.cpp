@@ -93,12 +93,6 @@ absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points
                      "runtime/cgrt/graph",
                      "runtime/cgrt/launch",
                      "runtime/cgrt/stream",
-                     "kernels/cgrt_kernels/common/dtype.h",
-                     "kernels/cgrt_kernels/common/plan.cpp",
-                     "kernels/cgrt_kernels/common/plan.h",
-                     "kernels/cgrt_kernels/common/programmatic.cuh",
-                     "kernels/cgrt_kernels/common/topology.cpp",
-                     "kernels/cgrt_kernels/common/topology.h",
                      "kernels/cgrt_kernels/elementwise",
                      "samples/launch_overhead/chain.cpp",
                      "samples/launch_overhead/measure.cpp"};

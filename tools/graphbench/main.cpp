@@ -71,24 +71,12 @@ absl::StatusOr<Results> run(const Options& options, const std::string& command) 
   results.record.command = command;
   results.record.commit = options.commit;
   // Files and not tools/graphbench: the records lie in there.
-  results.record.measures = {"runtime/cgrt/base",
-                             "runtime/cgrt/device",
-                             "runtime/cgrt/driver",
-                             "runtime/cgrt/exec",
-                             "runtime/cgrt/graph",
-                             "runtime/cgrt/launch",
-                             "runtime/cgrt/stream",
-                             "kernels/cgrt_kernels/common/dtype.h",
-                             "kernels/cgrt_kernels/common/plan.cpp",
-                             "kernels/cgrt_kernels/common/plan.h",
-                             "kernels/cgrt_kernels/common/programmatic.cuh",
-                             "kernels/cgrt_kernels/common/topology.cpp",
-                             "kernels/cgrt_kernels/common/topology.h",
-                             "kernels/cgrt_kernels/elementwise",
-                             "tools/graphbench/cases.cpp",
-                             "tools/graphbench/measure.cpp",
-                             "tools/graphbench/own.cpp",
-                             "tools/graphbench/raw.cpp",
+  results.record.measures = {"runtime/cgrt/base",          "runtime/cgrt/device",
+                             "runtime/cgrt/driver",        "runtime/cgrt/exec",
+                             "runtime/cgrt/graph",         "runtime/cgrt/launch",
+                             "runtime/cgrt/stream",        "kernels/cgrt_kernels/elementwise",
+                             "tools/graphbench/cases.cpp", "tools/graphbench/measure.cpp",
+                             "tools/graphbench/own.cpp",   "tools/graphbench/raw.cpp",
                              "tools/graphbench/setup.cpp"};
   CGRT_RETURN_IF_ERROR(describe_machine(results.record));
   CGRT_ASSIGN_OR_RETURN(const Setup setup, Setup::create());

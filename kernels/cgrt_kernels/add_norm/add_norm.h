@@ -7,9 +7,9 @@
 //                                         .residual = stream_of_residuals, .weight = gamma}));
 //
 // A plan is a value and depends on the device and the descriptor only. No workspace, no allocation; results
-// do not vary between runs. Both arrays are read once. Rows whose length is no multiple of 16 bytes, and
-// arrays that are not aligned to 16 bytes, are read element by element. The sum stays in registers up to
-// 131,072 columns (262,144 of 16-bit types; 32,768 element by element); of longer rows it is read again.
+// do not vary between runs. Both arrays are read once, up to 131,072 columns (262,144 of 16-bit types). Rows
+// whose length is no multiple of 16 bytes, and arrays that are not aligned to 16 bytes, are read element by
+// element. Of longer rows the sum is read again.
 #pragma once
 
 #include "absl/status/status.h"

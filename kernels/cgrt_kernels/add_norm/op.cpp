@@ -18,7 +18,7 @@ Shape element_shape(const Machine& machine, const AddNormDesc& desc) {
   return {AddNormRegime::kAny, {.grid = static_cast<std::uint32_t>(desc.rows), .block = kMostThreads}};
 }
 
-// What is shortest on an H200, where it was measured.
+// What is expected to be shortest on an H200.
 Shape packed_shape(const Machine& machine, const AddNormDesc& desc) {
   Shape shape;
   const auto share = [&](AddNormRegime regime, std::uint32_t per_thread, std::uint32_t most) {

@@ -7,10 +7,8 @@
 //
 // As PyTorch does with 16-bit tensors: parameters, statistics and sums are float32, whatever the type
 // of x. Results do not vary between runs. Where all elements of some channels fit into the shared
-// memory of a block or of a cluster of up to 8, one kernel reads x (and its gradient) once, but for
-// 16-bit types with planes of one element or with channels last, and tensors that cannot be read 16
-// bytes at a time. Otherwise three kernels read it twice, the second time from its end, where it may
-// still be in the cache.
+// memory of a block or of a cluster of up to 8, one kernel reads x (and its gradient) once. Otherwise
+// three kernels read it twice, the second time from its end, where it may still be in the cache.
 //
 // A plan is a value and depends on the device and the descriptor only; a launch is plan.steps.size()
 // kernels, ordered programmatically. Nothing is allocated; a workspace needs no initial values, and

@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint32_t kMostBlocks = 8;  // of a cluster, everywhere
 constexpr std::size_t kSlotBytes = 16;    // and a channel's coefficients
 
-// Packs of a tile's row (shorter ones need more slots, longer ones more threads), the rows that a thread
-// should have at least, and the most turns of the whole device.
+// To be measured: packs of a tile's row (shorter ones need more slots, longer ones more threads), the
+// rows that a thread should have at least, and the most turns of the whole device.
 constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kLeastRows = 16, kMostTurns = 4;
 // Bytes of a row that a resident tile should have at least: memory is read in sectors of 32 and fetched
 // by twos.

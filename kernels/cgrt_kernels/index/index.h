@@ -8,7 +8,7 @@
 //
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
 // depends on the device and the descriptor only, never on the indices; it is one kernel, or several
-// when it sorts: more than a few with SumOrder::kFixed, and where sorting is faster than atomics. Nothing is allocated,
+// when it sorts: with SumOrder::kFixed, and where sorting is faster than atomics. Nothing is allocated,
 // nothing waits, and a workspace (only for sorting) needs no preparation; launches that may run at the
 // same time need one each. Atomics round 16-bit sums at each step.
 #pragma once

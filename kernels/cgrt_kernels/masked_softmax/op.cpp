@@ -21,7 +21,7 @@ Shape element_shape(const Machine& machine, const MaskedSoftmaxDesc& desc) {
   return {MaskedSoftmaxRegime::kAny, {.grid = static_cast<std::uint32_t>(all_rows(desc)), .block = kMostThreads}};
 }
 
-// What is shortest on an H200, where it was measured.
+// What is expected to be shortest on an H200.
 Shape packed_shape(const Machine& machine, const MaskedSoftmaxDesc& desc) {
   Shape shape;
   if (desc.columns <= 32 * kWarp) {

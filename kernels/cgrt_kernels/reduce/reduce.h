@@ -10,8 +10,7 @@
 // A plan is a value and depends on the device and the descriptor only. One kernel, no allocation.
 // Where several blocks share a result each leaves its part in a place of its own, and one of them
 // adds the parts up in their order: results do not vary between runs. The workspace is zero again
-// when it ends, so it is initialized once and not once per launch, and serves other reductions that need
-// no more of it, one at a time.
+// when it ends, so it is initialized once and not once per launch, and other plans may follow on it.
 #pragma once
 
 #include <cstddef>

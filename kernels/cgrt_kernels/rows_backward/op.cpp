@@ -50,7 +50,7 @@ Shape element_shape(const Machine& machine, const RowsBackwardDesc& desc) {
   return fits ? shape : any_shape(machine, desc);
 }
 
-// What is shortest on an H200, where it was measured.
+// What is expected to be shortest on an H200.
 Shape packed_shape(const Machine& machine, const RowsBackwardDesc& desc) {
   Shape shape;
   const auto share = [&](RowBackwardRegime regime, std::uint32_t per_thread, std::uint32_t most = kMostThreads) {

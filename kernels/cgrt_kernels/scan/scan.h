@@ -40,7 +40,7 @@ struct ScanPlan {
   std::uint64_t topology_id() const { return topology_of_kernels({aligned.config.attributes}); }
 };
 
-// kInvalidArgument for sizes of 0, for 2^31 or more rows or tiles, and for more than 2^48 columns.
+// kInvalidArgument for sizes of 0 and for more than 2^31 - 1 blocks' worth of elements.
 absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc);
 
 // Zeroes the workspace. Nothing when the plan needs none.

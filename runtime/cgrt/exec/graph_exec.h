@@ -109,11 +109,10 @@ class GraphExec {
   absl::StatusOr<NodeState> enabled(const NodeRef& node) const;
 
   // Takes over the parameters of all nodes of `other`, which must have the same topology and the same
-  // launch attributes: CUDA would keep the old attributes without a word, so a kernel with another cluster
-  // size, for one, is refused (kAttributesChanged). What a library launched within kernels::launch_library
-  // is compared, too. (Attributes of launches by <<<>>> that were captured may not be known; then they are
-  // not compared.) A refusal is a report, not an error, and leaves the executable as it was. `other` may be
-  // destroyed: the driver hands what it keeps (Graph::keep) to the executable.
+  // launch attributes: CUDA would keep the old attributes without a word. (Attributes of launches that
+  // this library did not make, captured with <<<>>>, are not known and not compared.) A refusal is a
+  // report, not an error, and leaves the executable as it was. `other` may be destroyed: the
+  // driver hands what it keeps (Graph::keep) to the executable.
   absl::StatusOr<UpdateReport> update(const Graph& other);
 
   CUgraphExec get() const;
