@@ -6,6 +6,7 @@
 // that each finds its input in memory and not in the cache, unless it is less than 1 MB; with --chain
 // 400 kernels work on one set in place, each waits for the one before it programmatically, and the
 // answer is the time that one more kernel costs.
+// Exits with 0; 1 on a failure; 2 when the case is wrong; 77 when there is no device.
 #include <algorithm>
 #include <cstdio>
 #include <random>
@@ -104,6 +105,7 @@ absl::Status measure(const Case& test, int samples) {
   CGRT_ASSIGN_OR_RETURN(Event begin, Event::create(kDevice, EventTiming::kEnabled));
   CGRT_ASSIGN_OR_RETURN(Event end, Event::create(kDevice, EventTiming::kEnabled));
   CGRT_ASSIGN_OR_RETURN(const Work work, make_work(test));
+  if (work.bytes == 0) return absl::InvalidArgumentError("there is nothing to measure: the sizes make 0 bytes.");
   std::vector<Launch> sets;
   const std::size_t count = test.is_chain ? 1 : std::min<std::size_t>(kWorkingSet / work.bytes + 1, 64);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -135,6 +137,8 @@ absl::Status measure(const Case& test, int samples) {
   return absl::OkStatus();
 }
 
+constexpr std::uint64_t kMaxSize = std::uint64_t{1} << 40;  // times the bytes of an element no overflow
+
 absl::Status parse(const std::string& type, const std::vector<std::string>& sizes, Case& test) {
   bool is_known = false;
   for (const DType one :
@@ -144,8 +148,13 @@ absl::Status parse(const std::string& type, const std::vector<std::string>& size
   if (!is_known) return absl::InvalidArgumentError(absl::StrCat("there is no type \"", type, "\"."));
   for (const std::string& size : sizes) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(size, absl::MaxSplits('=', 1));
-    if (!absl::SimpleAtoi(parts.second, &test.sizes[parts.first])) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", size, "\" is not NAME=SIZE."));
+    std::uint64_t value = 0;
+    if (parts.first.empty() || !absl::SimpleAtoi(parts.second, &value) || value > kMaxSize) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", size, "\" is not NAME=SIZE, with a size up to ", kMaxSize, "."));
+    }
+    if (!test.sizes.emplace(parts.first, value).second) {
+      return absl::InvalidArgumentError(absl::StrCat(parts.first, " is given twice."));
     }
   }
   return absl::OkStatus();
@@ -164,11 +173,16 @@ int main(int argc, char** argv) {
   app.add_option("type", type, "float32, float16, bfloat16, float64, int32 or int64")->required();
   app.add_option("sizes", sizes, "For example rows=8192 columns=4096");
   app.add_option("--samples", samples)->check(CLI::Range(1, 10000))->capture_default_str();
-  app.add_flag("--chain", test.is_chain, "In place, each launch programmatically after the one before");
-  CLI11_PARSE(app, argc, argv);
+  app.add_flag("--chain", test.is_chain, "In place, each launch programmatically after the one before")
+      ->disable_flag_override();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;  // 0 for --help
+  }
   absl::Status status = cgrt::bench::parse(type, sizes, test);
   if (status.ok()) status = cgrt::bench::measure(test, samples);
   if (status.ok()) return 0;
   std::fprintf(stderr, "kernelbench: %s\n", std::string(status.message()).c_str());
-  return 2;
+  return absl::IsInvalidArgument(status) ? 2 : absl::IsUnavailable(status) ? 77 : 1;
 }

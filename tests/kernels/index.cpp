@@ -2,6 +2,7 @@
 // with few, many and far too many equal indices.
 #include "cgrt_kernels/index/index.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <random>
@@ -63,18 +64,22 @@ struct Setup {
   int launches = 1;
 };
 
-// The order of atomics is not known: they sum up few small integers, so that each order gives the same bits.
+// The order of atomics is not known: they sum up multiples of 1 / 128, most of them positive, so that each order gives
+// the same bits in float, and other ones where a 16-bit type rounds in between.
 bool is_exact(IndexRoute route) { return route == IndexRoute::kAtomic || route == IndexRoute::kScatter; }
 
 Bytes elements(DType type, std::uint64_t count, bool is_exact, std::uint32_t seed) {
   if (!is_exact) return random_elements(type, count, 0, 1, seed);
   std::mt19937 engine(seed);
   std::vector<double> values(count);
-  for (double& value : values) {
-    const auto random = engine() % 32;
-    value = random == 0 ? 1 : random == 1 ? -1 : 0;
-  }
+  for (double& value : values) value = (static_cast<double>(engine() % 256) - 64) / 128;
   return to_elements(type, values);
+}
+
+double rounded(DType type, double value) {
+  unsigned char bytes[8];
+  write_element(type, bytes, value);
+  return read_element(type, bytes);
 }
 
 absl::Status check(const IndexDesc& desc, const Setup& setup) {
@@ -119,14 +124,20 @@ absl::Status check(const IndexDesc& desc, const Setup& setup) {
     return found_bytes == expected ? absl::OkStatus() : absl::InternalError("not the rows of the matrix");
   }
   const std::vector<double> summands = to_doubles(desc.type, named), found = to_doubles(desc.type, found_bytes);
-  std::vector<double> expected = to_doubles(desc.type, matrix), sizes(expected.size()), terms(expected.size());
+  std::vector<double> expected = to_doubles(desc.type, matrix), sizes(expected.size()), terms(expected.size()),
+                      sums(expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) sizes[i] = std::abs(expected[i]);
   visit_indexed(
       desc.op, desc.rows, desc.columns, desc.count, [&](std::uint64_t i) { return indices[i]; },
       [&](std::uint64_t to, std::uint64_t from) {
-        const double summand = setup.launches * static_cast<double>(setup.alpha) * summands[from];
-        expected[to] += summand, sizes[to] += std::abs(summand), ++terms[to];
+        const double summand = static_cast<double>(setup.alpha) * summands[from];
+        sums[to] += summand, sizes[to] += setup.launches * std::abs(summand), ++terms[to];
       });
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    for (int launch = 0; launch < setup.launches; ++launch) {
+      expected[i] = exact ? rounded(desc.type, expected[i] + sums[i]) : expected[i] + sums[i];
+    }
+  }
   // Rounded to the type once for each launch; the errors of a float sum grow with the root of its length.
   const double rounding = desc.type == DType::kFloat32 ? 0 : desc.type == DType::kFloat16 ? 1.0 / 2048 : 1.0 / 256;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -137,6 +148,68 @@ absl::Status check(const IndexDesc& desc, const Setup& setup) {
                                             expected[i], ", found ", found[i], " (", terms[i], " summands)"));
   }
   return absl::OkStatus();
+}
+
+// So many equal summands that each next one is less than half of what a 16-bit type can add: 0.0098 of 32. All sums of
+// them are exact in float.
+absl::Status check_many(const IndexDesc& desc, std::size_t shift) {
+  constexpr double kSummand = 5.0 / 512;
+  const std::uint64_t index_count = desc.op == IndexOp::kScatterAdd ? desc.count * desc.columns : desc.count;
+  std::vector<double> indices(index_count), terms(desc.rows * desc.columns);
+  for (std::uint64_t i = 0; i < index_count; ++i) {
+    const std::uint64_t line = desc.op == IndexOp::kScatterAdd ? i / desc.columns : i;
+    indices[i] = static_cast<double>(line % desc.rows);
+  }
+  for (std::uint64_t i = 0; i < desc.count; ++i) {
+    for (std::uint64_t j = 0; j < desc.columns; ++j) ++terms[i % desc.rows * desc.columns + j];
+  }
+  CGRT_ASSIGN_OR_RETURN(const IndexPlan plan, kernels::plan_index(kDevice, desc));
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  IndexArgs args;
+  const std::size_t bytes = shift * size_of(desc.type);
+  CGRT_ASSIGN_OR_RETURN(args.out, trial.output(to_elements(desc.type, std::vector<double>(terms.size(), 0.0)), bytes));
+  CGRT_ASSIGN_OR_RETURN(
+      args.in, trial.input(to_elements(desc.type, std::vector<double>(desc.count * desc.columns, kSummand)), bytes));
+  CGRT_ASSIGN_OR_RETURN(args.index, trial.input(to_elements(desc.index_type, indices)));
+  std::optional<DeviceBuffer> workspace;
+  if (plan.workspace_bytes != 0) {
+    CGRT_ASSIGN_OR_RETURN(workspace, DeviceBuffer::create(kDevice, plan.workspace_bytes));
+    args.workspace = workspace->data(), args.workspace_bytes = workspace->size_bytes();
+  }
+  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_index(target, plan, args); }));
+  const std::vector<double> found = to_doubles(desc.type, trial.found(args.out));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double expected = rounded(desc.type, terms[i] * kSummand);
+    if (found[i] == expected) continue;
+    return absl::InternalError(absl::StrCat("row ", i / desc.columns, " column ", i % desc.columns, ": expected ",
+                                            expected, ", found ", found[i], " (", terms[i], " summands)"));
+  }
+  return absl::OkStatus();
+}
+
+// On each route of each operation: below and above where it sorts, few rows and many, aligned and not.
+void check_many(Report& report) {
+  struct Case {
+    IndexOp op;
+    std::uint64_t rows, columns, count;
+  };
+  for (const Case& one :
+       {Case{IndexOp::kAdd, 1, 1, 60000}, Case{IndexOp::kAdd, 17, 1, 4097}, Case{IndexOp::kAdd, 17, 3, 4097},
+        Case{IndexOp::kAdd, 17, 8, 4097}, Case{IndexOp::kAdd, 1, 64, 60000}, Case{IndexOp::kAdd, 1, 64, 66000},
+        Case{IndexOp::kAdd, 1, 8, 32}, Case{IndexOp::kAdd, 1 << 16, 32, 1 << 17}, Case{IndexOp::kAdd, 1 << 20, 2, 100},
+        Case{IndexOp::kScatterAdd, 1, 1, 60000}, Case{IndexOp::kScatterAdd, 17, 8, 4097},
+        Case{IndexOp::kScatterAdd, 3, 5, 20000}, Case{IndexOp::kScatterAdd, 1 << 20, 2, 100}}) {
+    if (report.is_simulated() && std::max(one.rows, one.count) * one.columns > 1 << 20) continue;
+    for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+      for (const SumOrder order : {SumOrder::kAny, SumOrder::kFixed}) {
+        for (const std::size_t shift : {0, 1}) {
+          report.check(absl::StrCat(to_string(one.op), " ", to_string(type), " many: ", one.count, " onto ", one.rows,
+                                    "x", one.columns, order == SumOrder::kFixed ? " fixed" : "", " shifted by ", shift),
+                       check_many({one.op, type, DType::kInt64, one.rows, one.columns, one.count, order}, shift));
+        }
+      }
+    }
+  }
 }
 
 void try_one(Report& report, const IndexDesc& desc, const Setup& setup) {
@@ -236,6 +309,11 @@ void check_index(Report& report) {
       }
     }
   }
+  // 16-bit types into so many rows that they are sorted.
+  for (const IndexOp op : {IndexOp::kAdd, IndexOp::kScatterAdd}) {
+    try_one(report, {op, DType::kFloat16, DType::kInt32, 1 << 15, 33, 100}, {.skew = Skew::kZipf, .launches = 2});
+  }
+  check_many(report);
   check_refusals(report);
   if (report.is_simulated()) return;
 

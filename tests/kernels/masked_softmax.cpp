@@ -1,6 +1,7 @@
 // Softmax of scaled and masked rows: every kind of mask, each regime from both sides of its ends.
 #include "cgrt_kernels/masked_softmax/masked_softmax.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -140,6 +141,43 @@ absl::Status check_extremes(std::uint64_t columns, double value) {
   return absl::OkStatus();
 }
 
+// The first matrix sees a NaN or an infinity, the second has one where it does not look, by length or by order: what
+// is not seen is 0, in each regime.
+absl::Status check_unseen(std::uint64_t matrices, std::uint64_t columns, double bad) {
+  constexpr std::uint64_t kRows = 2;
+  const std::uint64_t seen = columns - columns / 3;
+  std::vector<double> x(matrices * kRows * columns, 0.5);
+  for (std::uint64_t row = 0; row < matrices * kRows; ++row) {
+    const bool sees_it = row / kRows % 2 == 0;
+    x[row * columns + (sees_it ? seen / 2 : seen)] = bad;
+  }
+  std::vector<double> lengths(matrices, static_cast<double>(seen));
+  CGRT_ASSIGN_OR_RETURN(const MaskedSoftmaxPlan plan,
+                        kernels::plan_masked_softmax(kDevice, {.matrices = matrices,
+                                                               .rows = kRows,
+                                                               .columns = columns,
+                                                               .causal = CausalMask::kLowerRight,
+                                                               .mask_matrices = matrices}));
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  MaskedSoftmaxArgs args;
+  CGRT_ASSIGN_OR_RETURN(args.in, trial.input(to_elements(DType::kFloat32, x)));
+  CGRT_ASSIGN_OR_RETURN(args.out, trial.output(x.size() * 4));
+  CGRT_ASSIGN_OR_RETURN(void* const device_lengths, trial.input(to_elements(DType::kInt32, lengths)));
+  args.lengths = static_cast<const std::int32_t*>(device_lengths);
+  CGRT_RETURN_IF_ERROR(
+      trial.run([&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); }));
+  const std::vector<double> found = to_doubles(DType::kFloat32, trial.found(args.out));
+  for (std::uint64_t at = 0; at < found.size(); ++at) {
+    const std::uint64_t row = at / columns, column = at % columns;
+    const std::uint64_t last = std::min(seen, row % kRows + 1 + columns - kRows);
+    const bool is_right = column >= last         ? found[at] == 0
+                          : row / kRows % 2 == 0 ? std::isnan(found[at])
+                                                 : is_close(DType::kFloat32, 1 / static_cast<double>(last), found[at]);
+    if (!is_right) return absl::InternalError(absl::StrCat("row ", row, " column ", column, ": found ", found[at]));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status refuses(const absl::Status& status, const char* sentence) {
   if (absl::IsInvalidArgument(status) && absl::StrContains(std::string(status.message()), sentence)) {
     return absl::OkStatus();
@@ -201,6 +239,16 @@ void check_masked_softmax(Report& report) {
     for (const double value : {-1000.0, -100.0, 0.0, 3e38}) {
       report.check(absl::StrCat("masked_softmax of ", columns, " where one is ", value),
                    check_extremes(columns, value));
+    }
+  }
+  // A warp, a block, a cluster, element by element, and longer than registers.
+  for (const std::uint64_t columns : {8, 200, 1000, 33, 2000, 4097, 40000, 70001}) {
+    for (const std::uint64_t matrices : {2, 100}) {
+      if (matrices * columns > (report.is_simulated() ? 1u << 17 : 1u << 20)) continue;
+      for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+        report.check(absl::StrCat("masked_softmax of ", matrices, "x2x", columns, " where one is ", bad),
+                     check_unseen(matrices, columns, bad));
+      }
     }
   }
   report.check("refusals", check_refusals());

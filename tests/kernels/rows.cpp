@@ -103,6 +103,29 @@ absl::Status check_nan(RowOp op, std::uint64_t columns) {
   return absl::InternalError(absl::StrCat("column ", number - found.begin(), " is ", *number));
 }
 
+// A maximum so large that the logarithm of a row's sum is less than its rounding, and many equal to it.
+absl::Status check_large(RowOp op, DType type, std::uint64_t rows, std::uint64_t columns) {
+  const double largest = type == DType::kFloat16 ? 60000 : 1e30, next = largest * (1 - 1.0 / 128);
+  std::vector<double> values(rows * columns);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % columns % 3 == 0 ? next : largest;
+  const Bytes x = to_elements(type, values);
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  CGRT_ASSIGN_OR_RETURN(void* in, trial.input(x));
+  CGRT_ASSIGN_OR_RETURN(void* out, trial.output(x.size()));
+  CGRT_ASSIGN_OR_RETURN(const RowsPlan plan, kernels::plan_rows(kDevice, {op, type, rows, columns}));
+  CGRT_RETURN_IF_ERROR(
+      trial.run([&](LaunchTarget target) { return kernels::launch_rows(target, plan, {.out = out, .in = in}); }));
+  std::vector<double> expected = to_doubles(type, x, 0, columns);
+  kernels::row_reference(op, expected, nullptr, nullptr, 0);
+  const std::vector<double> found = to_doubles(type, trial.found(out));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (is_close(op, type, expected[i % columns], found[i])) continue;
+    return absl::InternalError(absl::StrCat("row ", i / columns, " column ", i % columns, ": expected ",
+                                            expected[i % columns], ", found ", found[i]));
+  }
+  return absl::OkStatus();
+}
+
 struct Matrix {
   std::uint64_t rows, columns;
 };
@@ -119,6 +142,22 @@ void check_rows(Report& report) {
   for (const RowOp op : {RowOp::kSoftmax, RowOp::kLogSoftmax}) {
     for (const std::uint64_t columns : {40, 1024, 4096, 4097, 131072, 300001}) {
       report.check(absl::StrCat(to_string(op), " of ", columns, " with a NaN"), check_nan(op, columns));
+    }
+    // Lanes, a warp, blocks, clusters, single elements, blocks that stay, and longer than registers.
+    for (const auto& [rows, columns] : {Matrix{9, 40},
+                                        {9, 64},
+                                        {9, 1000},
+                                        {2, 4096},
+                                        {300, 4096},
+                                        {3, 4097},
+                                        {2, 131072},
+                                        {140, 131072},
+                                        {1, 300001}}) {
+      if (report.is_simulated() && rows * columns > 1 << 19) continue;
+      for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+        report.check(absl::StrCat(to_string(op), " ", to_string(type), " of ", rows, "x", columns, " large values"),
+                     check_large(op, type, rows, columns));
+      }
     }
   }
   for (const RowOp op : {RowOp::kSoftmax, RowOp::kLogSoftmax, RowOp::kLayerNorm, RowOp::kRmsNorm}) {

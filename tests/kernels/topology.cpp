@@ -216,7 +216,7 @@ absl::Status check_updates(const Planned& from, const std::vector<Planned>& all)
     if (!is_same && from.nodes == Nodes::kOfLibrary && to.nodes == Nodes::kOfLibrary) continue;
     CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
     CGRT_ASSIGN_OR_RETURN(const Graph other, graph_of(to));
-    CGRT_ASSIGN_OR_RETURN(const UpdateReport report, exec.update(other));
+    CGRT_ASSIGN_OR_RETURN(const UpdateReport report, exec.try_update(other));
     if ((report.rung == UpdateRung::kWholeGraph) == is_same) continue;
     return absl::InternalError(absl::StrCat(is_same ? "cannot become " : "has another topology_id than, but becomes ",
                                             to.name, ": ", report.text));

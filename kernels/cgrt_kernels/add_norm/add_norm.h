@@ -2,14 +2,14 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(AddNormPlan plan,
 //                         plan_add_norm(DeviceRef(0), {RowOp::kRmsNorm, DType::kFloat16, tokens, hidden}));
-//   CGRT_RETURN_IF_ERROR(launch_add_norm(stream.ref(), plan,
-//                                        {.out = y, .sum = stream_of_residuals, .in = x,
-//                                         .residual = stream_of_residuals, .weight = gamma}));
+//   CGRT_RETURN_IF_ERROR(launch_add_norm(stream.ref(), plan, {.out = y, .sum = residual, .in = x,   // in place
+//                                                             .residual = residual, .weight = gamma}));
 //
 // A plan is a value and depends on the device and the descriptor only. No workspace, no allocation; results
-// do not vary between runs. Both arrays are read once, up to 131,072 columns (262,144 of 16-bit types). Rows
-// whose length is no multiple of 16 bytes, and arrays that are not aligned to 16 bytes, are read element by
-// element. Of longer rows the sum is read again.
+// do not vary between runs. Both arrays are read once. Rows whose length is no multiple of 16 bytes, and
+// arrays that are not aligned to 16 bytes, are read element by element. The sum stays in registers up to
+// 131,072 columns (262,144 of 16-bit types; 32,768 element by element), or an eighth of that where the device
+// or the code has no clusters; of longer rows it is read again.
 #pragma once
 
 #include "absl/status/status.h"

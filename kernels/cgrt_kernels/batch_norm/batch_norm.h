@@ -1,18 +1,23 @@
 // Batch normalization of NCHW and NHWC tensors: plan once, launch into any target.
 //
-//   CGRT_ASSIGN_OR_RETURN(BatchNormPlan plan, plan_batch_norm(DeviceRef(0), {.type = DType::kFloat16, .batch = 256,
-//                                                                            .channels = 64, .plane = 112 * 112}));
+//   CGRT_ASSIGN_OR_RETURN(BatchNormPlan plan, plan_batch_norm(DeviceRef(0), {.type = DType::kFloat16, .batch = batch,
+//                                                                .channels = channels, .plane = height * width}));
+//   // At least a byte: some plans need no workspace, and there is no buffer of 0 bytes.
+//   const std::size_t bytes = std::max<std::size_t>(plan.workspace_bytes, 1);
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), bytes));
 //   CGRT_RETURN_IF_ERROR(launch_batch_norm_train(stream.ref(), plan, {.y = y, .x = x, .save_mean = mean,
-//       .save_invstd = invstd, .workspace = workspace, .workspace_bytes = plan.workspace_bytes}));
+//       .save_invstd = invstd, .workspace = workspace.data(), .workspace_bytes = workspace.size_bytes()}));
 //
 // As PyTorch does with 16-bit tensors: parameters, statistics and sums are float32, whatever the type
 // of x. Results do not vary between runs. Where all elements of some channels fit into the shared
-// memory of a block or of a cluster of up to 8, one kernel reads x (and its gradient) once. Otherwise
-// three kernels read it twice, the second time from its end, where it may still be in the cache.
+// memory of a block or of a cluster of up to 8, one kernel reads x (and its gradient) once, but for
+// 16-bit types with planes of one element or with channels last, and tensors that cannot be read 16
+// bytes at a time. Otherwise three kernels read it twice, the second time from its end, where it may
+// still be in the cache.
 //
 // A plan is a value and depends on the device and the descriptor only; a launch is plan.steps.size()
-// kernels, ordered programmatically. Nothing is allocated; a workspace needs no initial values, and
-// serves one launch at a time.
+// kernels, ordered programmatically where their code was compiled for 9.0 or later. Nothing is allocated;
+// a workspace needs no initial values, and serves one launch at a time.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +41,9 @@ struct BatchNormPlan {
   BatchNormTask task;  // without addresses
   std::vector<Step> steps;
   BatchNormAccess access = BatchNormAccess::kPacked;
-  std::size_t workspace_bytes = 0;     // 0: none is needed
-  std::size_t coefficients_begin = 0;  // in the workspace
+  EdgeKind edges = EdgeKind::kProgrammatic;  // between the steps; full where their code was compiled for 8.0
+  std::size_t workspace_bytes = 0;           // 0: none is needed
+  std::size_t coefficients_begin = 0;        // in the workspace
 
   std::uint64_t topology_id() const;  // see common/topology.h
 };

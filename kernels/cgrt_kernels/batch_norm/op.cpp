@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint32_t kMostBlocks = 8;  // of a cluster, everywhere
 constexpr std::size_t kSlotBytes = 16;    // and a channel's coefficients
 
-// To be measured: packs of a tile's row (shorter ones need more slots, longer ones more threads), the
-// rows that a thread should have at least, and the most turns of the whole device.
+// Packs of a tile's row (shorter ones need more slots, longer ones more threads), the rows that a thread
+// should have at least, and the most turns of the whole device.
 constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kLeastRows = 16, kMostTurns = 4;
 // Bytes of a row that a resident tile should have at least: memory is read in sectors of 32 and fetched
 // by twos.
@@ -85,14 +85,15 @@ absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) 
   if (plan.access != BatchNormAccess::kPacked) return false;
   // Short rows of halves keep too many threads busy with too little: slower than reading twice on an H200.
   if (plan.task.plane == 1 && lanes_of(plan) == 8) return false;
-  if (!share_tile(machine, plan)) return false;
-  const auto& [kernel, config] = plan.steps[0];
-  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
-  if (config.attributes.cluster.x == 1) return true;
-  CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
-                                                                config.block, config.shared_bytes));
-  if (clusters == 0) std::vector<BatchNormPlan::Step>().swap(plan.steps);
-  return clusters > 0;
+  for (const Machine& some : {machine, without_clusters(machine)}) {
+    if (!share_tile(some, plan)) break;
+    const auto& [kernel, config] = plan.steps[0];
+    CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, some, config.shared_bytes));
+    CGRT_ASSIGN_OR_RETURN(const bool has_room, has_room_for_cluster(some, kernel, config));
+    if (has_room) return true;
+    plan.steps.clear();
+  }
+  return false;
 }
 
 // Tiles of columns, and of rows: so many that the last turn of the blocks is nearly as full as the others. `kernel` is
@@ -175,7 +176,7 @@ absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchN
   }
   for (const auto& [kernel, config] : plan.steps) {
     CGRT_RETURN_IF_ERROR(launch(target, config, kernel, task));
-    target = target.programmatic();
+    if (plan.edges == EdgeKind::kProgrammatic) target = target.programmatic();
   }
   return absl::OkStatus();
 }
@@ -204,8 +205,11 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
     return refuse(to_string(desc.op),
                   absl::StrCat("the alignment (", desc.alignment, ") is not a power of two from ", size, "."));
   }
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
+  CGRT_ASSIGN_OR_RETURN(
+      const Machine machine,
+      machine_of(context, batch_norm_kernel(desc.op, desc.type, BatchNormStep::kApply, BatchNormAccess::kPacked)));
   BatchNormPlan plan{.desc = desc, .task = {}, .steps = {}};
+  if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
   BatchNormTask& task = plan.task;
   task.epsilon = desc.epsilon, task.momentum = desc.momentum;
   const bool has_planes = desc.order == ChannelOrder::kNchw;
@@ -225,7 +229,7 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
 std::uint64_t BatchNormPlan::topology_id() const {
   std::vector<LaunchAttributes> kernels;
   for (const Step& step : steps) kernels.push_back(step.config.attributes);
-  return topology_of_kernels(kernels, EdgeKind::kProgrammatic);
+  return topology_of_kernels(kernels, edges);
 }
 
 absl::Status launch_batch_norm_train(LaunchTarget target, const BatchNormPlan& plan, const BatchNormTrainArgs& args) {

@@ -7,15 +7,12 @@
 #include "cgrt/device/context.h"
 #include "cgrt/graph/capture.h"
 #include "cgrt/graph/cursor.h"
-#include "cgrt/stream/capture_watch.h"
 
 namespace cgrt::kernels {
 
 absl::Status launch_library(LaunchTarget target, absl::FunctionRef<absl::Status(CUstream)> call) {
   CGRT_ASSIGN_OR_RETURN(const CUcontext context, target.context());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
-  // Its kernels may have clusters: a capture looks for them at its end, or an update would lose them.
-  internal::CaptureWatch::note_attributes();
   if (target.sink() == nullptr) return call(target.stream().get());
   auto* const cursor = dynamic_cast<Cursor*>(target.sink());
   if (cursor == nullptr) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
 #include "cgrt/launch/occupancy.h"
 
 namespace cgrt::kernels {
@@ -14,15 +15,39 @@ absl::StatusOr<Machine> machine_of(ContextRef context) {
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   CGRT_ASSIGN_OR_RETURN(const int per_sm, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
   CGRT_ASSIGN_OR_RETURN(const int per_block, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-  CGRT_ASSIGN_OR_RETURN(const int has_clusters, device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
-  CGRT_ASSIGN_OR_RETURN(const int major, device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
-  CGRT_ASSIGN_OR_RETURN(const int minor, device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
-  return Machine{context,
-                 device,
-                 static_cast<std::uint32_t>(sms),
-                 static_cast<std::uint32_t>(per_sm),
-                 static_cast<std::uint32_t>(per_block),
-                 has_clusters != 0 && major * 10 + minor >= CGRT_CLUSTERS_FROM};
+  return Machine{.context = context,
+                 .device = device,
+                 .sms = static_cast<std::uint32_t>(sms),
+                 .shared_per_sm = static_cast<std::uint32_t>(per_sm),
+                 .shared_per_block = static_cast<std::uint32_t>(per_block)};
+}
+
+absl::StatusOr<Machine> machine_of(ContextRef context, KernelRef kernel) {
+  CGRT_ASSIGN_OR_RETURN(Machine machine, machine_of(context));
+  CGRT_ASSIGN_OR_RETURN(const CUdevice device, machine.device.get());
+  CGRT_ASSIGN_OR_RETURN(const int has_clusters, machine.device.attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH));
+  CUkernel handle = nullptr;
+  // That of the virtual architecture, as in __CUDA_ARCH__. The binary version is the device's own, whatever the code
+  // was translated from.
+  int version = 0;
+  CUresult result = driver::resolve(*kernel.identity(), &handle);
+  if (result == CUDA_SUCCESS) {
+    result = driver::api().KernelGetAttribute(&version, CU_FUNC_ATTRIBUTE_PTX_VERSION, handle, device);
+  }
+  if (result != CUDA_SUCCESS) {
+    return driver::annotate(driver::to_status(result, "cuKernelGetAttribute"),
+                            absl::StrCat("Kernel \"", kernel.name(), "\""));
+  }
+  machine.has_programmatic_edges = version >= 90;
+  machine.has_clusters = version >= 90 && has_clusters != 0;
+  return machine;
+}
+
+absl::StatusOr<bool> has_room_for_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config) {
+  if (config.attributes.cluster.count() == 1) return true;
+  CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
+                                                                config.block, config.shared_bytes));
+  return clusters > 0;
 }
 
 absl::Status allow_shared_bytes(KernelRef kernel, const Machine& machine, std::uint32_t bytes) {

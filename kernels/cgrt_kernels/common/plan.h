@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/device/device.h"
 #include "cgrt/launch/kernel.h"
+#include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/dtype.h"
 
 namespace cgrt::kernels {
@@ -22,9 +24,32 @@ struct Machine {
   ContextRef context;
   DeviceRef device;
   std::uint32_t sms, shared_per_sm, shared_per_block;  // bytes of shared memory
-  bool has_clusters;                                   // the device, and the code that it runs
+  // Whether the code that the device runs was compiled for 9.0 or later: with clusters, and with kernels that
+  // themselves wait for their predecessors. Code for 8.0 that a newer device translates has neither.
+  bool has_clusters = false, has_programmatic_edges = false;
 };
 absl::StatusOr<Machine> machine_of(ContextRef context);
+// For families with clusters: asks the code of `kernel`, one of those that are planned.
+absl::StatusOr<Machine> machine_of(ContextRef context, KernelRef kernel);
+
+inline Machine without_clusters(Machine machine) {
+  machine.has_clusters = false;
+  return machine;
+}
+
+// Whether at least one cluster of the launch fits the device: a slice of one may have too few multiprocessors side by
+// side. True where there are no clusters.
+absl::StatusOr<bool> has_room_for_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config);
+
+// What choose(machine) says, with a kernel and its config; where none of its clusters fits, what it says without.
+template <class Choose>
+auto choose_with_room(const Machine& machine, Choose choose) -> decltype(choose(machine)) {
+  auto chosen = choose(machine);
+  if (!chosen.ok()) return chosen;
+  const absl::StatusOr<bool> has_room = has_room_for_cluster(machine, chosen->kernel, chosen->config);
+  if (!has_room.ok()) return has_room.status();
+  return *has_room ? std::move(chosen) : choose(without_clusters(machine));
+}
 
 // Allows launches of `kernel` so much dynamic shared memory, and never less than before: the limit is the kernel's,
 // which other plans may have, too.

@@ -1,4 +1,7 @@
-// How blocks of one launch tell each other values: in words that say themselves whether they are there.
+// How blocks of one launch tell each other values: in words that carry a tag as soon as they are there.
+//
+// A block waits only for blocks that have begun, which a counter or the order of tickets tells it: others may never
+// find a multiprocessor while this one waits, be it for a block like it of another launch.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,13 @@
 // Which plans may take each other's place in an executable: those of one topology.
 //
-//   CGRT_ASSIGN_OR_RETURN(RowsPlan more, plan_rows(device, {op, type, more_rows, columns}));
-//   if (more.topology_id() == plan.topology_id()) exec.update(graph);   // built with `more`, else as exec's was
-//   else exec = instantiate(graph);
+//   const RowsDesc desc{RowOp::kSoftmax, DType::kFloat32, 2 * rows, columns};
+//   CGRT_ASSIGN_OR_RETURN(RowsPlan more, plan_rows(DeviceRef(0), desc));
+//   // `exec` was made of a graph with a launch of `plan`; `graph` is as that was, but has one of `more`.
+//   if (more.topology_id() == plan.topology_id()) {
+//     CGRT_RETURN_IF_ERROR(exec.update(graph).status());
+//   } else {
+//     CGRT_ASSIGN_OR_RETURN(exec, instantiate(graph));
+//   }
 //
 // A plan's topology_id() stands for the nodes that its launch puts into a graph: how many, of which kinds, with
 // which edges between them and which launch attributes (clusters, for one). That is what GraphExec::update cannot

@@ -1,8 +1,9 @@
 // CUB's scan, radix sort, select and histogram: plan once, launch into any target (CMake: cgrt::cub).
 //
 //   CGRT_ASSIGN_OR_RETURN(RadixSortPlan plan, plan_radix_sort(DeviceRef(0), {.count = n, .end_bit = 20}));
-//   // a workspace of plan.workspace_bytes
-//   CGRT_RETURN_IF_ERROR(launch_radix_sort(stream.ref(), plan, {.keys_out = y, .keys_in = x, .workspace = w}));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   CGRT_RETURN_IF_ERROR(launch_radix_sort(stream.ref(), plan,
+//                                          {.keys_out = y, .keys_in = x, .workspace = workspace.data()}));
 //
 // A plan is a value and depends on the device and the descriptor only; CUB says how large its workspace
 // is. A launch is one operation of a few kernels and memsets: in a graph that is built through a cursor,

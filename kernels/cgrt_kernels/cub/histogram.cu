@@ -1,15 +1,27 @@
+#include <thrust/iterator/transform_iterator.h>
+
 #include <cub/device/device_histogram.cuh>
 
-#include "cgrt_kernels/cub/op.h"
+#include "cgrt_kernels/cub/bin.h"
 
 namespace cgrt::kernels {
 namespace {
 
+// CUB finds bins of floats in float, where the quotient of the last ones below `upper` is the number of bins, and
+// those of integers by differences that may overflow. So it is given the numbers of the bins, as floats, which are
+// exact up to 2^24: then its scale is 1.
+template <class T>
+struct NumberOfBin {
+  BinOf<T> bin_of;
+  __host__ __device__ float operator()(T number) const { return static_cast<float>(bin_of(number)); }
+};
+
 template <class T>
 cudaError_t histogram(const HistogramDesc& desc, const HistogramArgs& args, std::size_t& bytes, cudaStream_t stream) {
-  return cub::DeviceHistogram::HistogramEven(args.workspace, bytes, static_cast<const T*>(args.in), args.counts,
-                                             desc.bins + 1, static_cast<T>(desc.lower), static_cast<T>(desc.upper),
-                                             static_cast<std::int64_t>(desc.count), stream);
+  const auto numbers = thrust::make_transform_iterator(static_cast<const T*>(args.in), NumberOfBin<T>{BinOf<T>(desc)});
+  return cub::DeviceHistogram::HistogramEven(args.workspace, bytes, numbers, args.counts, desc.bins + 1, 0.0f,
+                                             static_cast<float>(desc.bins), static_cast<std::int64_t>(desc.count),
+                                             stream);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -45,6 +46,28 @@ absl::Status launch_cub(LaunchTarget target, const CubPlan<Desc>& plan, const Ar
     std::size_t bytes = plan.workspace_bytes;
     return to_status(call_cub(plan.desc, args, bytes, stream), call);
   });
+}
+
+// An int32 may be up to 2^31, which no element is.
+absl::Status check_range(const HistogramDesc& desc) {
+  const bool is_integer = desc.type == DType::kInt32;
+  const double most = is_integer ? 0x1p31 : static_cast<double>(std::numeric_limits<float>::max());
+  const std::string range = absl::StrCat("the range from ", desc.lower, " to ", desc.upper);
+  if (!(desc.lower < desc.upper) || !(std::abs(desc.lower) <= most) || !(std::abs(desc.upper) <= most)) {
+    return refuse("histogram", absl::StrCat(range, " is empty or not one of ", to_string(desc.type), "."));
+  }
+  const auto as_element = [&](double bound) {
+    return is_integer ? std::trunc(bound) : static_cast<double>(static_cast<float>(bound));
+  };
+  const double lower = as_element(desc.lower), upper = as_element(desc.upper);
+  if (lower == upper) {
+    return refuse("histogram", absl::StrCat(range, " is empty: both are ", lower, " as ", to_string(desc.type), "."));
+  }
+  if (is_integer && upper - lower < desc.bins) {
+    return refuse("histogram", absl::StrCat(range, " has ", upper - lower, " integers for ", desc.bins,
+                                            " bins; a bin of int32 must have one at least."));
+  }
+  return absl::OkStatus();
 }
 
 template <class T>
@@ -147,12 +170,7 @@ absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const Histogram
     return refuse("histogram",
                   absl::StrCat("there are ", desc.bins, " bins; there must be from 1 to ", kMostBins, "."));
   }
-  const double most = desc.type == DType::kInt32 ? std::numeric_limits<std::int32_t>::max()
-                                                 : static_cast<double>(std::numeric_limits<float>::max());
-  if (!(desc.lower < desc.upper) || !(std::abs(desc.lower) <= most) || !(std::abs(desc.upper) <= most)) {
-    return refuse("histogram", absl::StrCat("the range from ", desc.lower, " to ", desc.upper,
-                                            " is empty or not one of ", to_string(desc.type), "."));
-  }
+  CGRT_RETURN_IF_ERROR(check_range(desc));
   return make_plan(context, desc, HistogramArgs{}, "cub::DeviceHistogram");
 }
 

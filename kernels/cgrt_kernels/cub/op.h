@@ -70,12 +70,13 @@ struct SelectArgs {
 };
 
 // Bin i counts the elements from lower + i * width to below lower + (i + 1) * width, where width is
-// (upper - lower) / bins. Others count nowhere.
+// (upper - lower) / bins: bin.h says to the last bit which they are. Those outside of [lower, upper) and NaN count
+// nowhere. A bin of int32 is at least 1 wide.
 struct HistogramDesc {
   DType type = DType::kInt32;  // or float32
   std::uint64_t count = 0;
   std::int32_t bins = 0;
-  double lower = 0, upper = 0;  // rounded to the type
+  double lower = 0, upper = 0;  // float32: rounded to it; int32: without their fractions, up to 2^31
 };
 struct HistogramArgs {
   std::int32_t* counts = nullptr;  // of bins

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "cgrt_kernels/cub/bin.h"
 #include "cgrt_kernels/cub/op.h"
 #include "cgrt_kernels/scan/op_reference.h"
 
@@ -67,14 +68,11 @@ inline void select_reference(const SelectDesc& desc, const SelectArgs& args) {
 
 template <class T>
 void histogram_reference(const HistogramDesc& desc, const HistogramArgs& args) {
-  const double lower = static_cast<double>(static_cast<T>(desc.lower)),
-               upper = static_cast<double>(static_cast<T>(desc.upper));
+  const BinOf<T> bin_of(desc);
   std::fill_n(args.counts, desc.bins, 0);
   for (std::uint64_t i = 0; i < desc.count; ++i) {
-    const double value = static_cast<double>(static_cast<const T*>(args.in)[i]);
-    if (value < lower || value >= upper) continue;
-    const auto bin = static_cast<std::int32_t>((value - lower) * desc.bins / (upper - lower));
-    ++args.counts[std::min(bin, desc.bins - 1)];
+    const std::int32_t bin = bin_of(static_cast<const T*>(args.in)[i]);
+    if (bin != kNoBin) ++args.counts[bin];
   }
 }
 inline void histogram_reference(const HistogramDesc& desc, const HistogramArgs& args) {

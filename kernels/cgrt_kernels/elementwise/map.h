@@ -1,10 +1,9 @@
 // A function of your own over arrays, element by element: plan once, launch into any target. The
 // kernel is instantiated in a .cu file, where map.cuh shows how.
 //
-//   MapKernel<Clamp, __half, __half> clamp_kernel();   // in that file
-//
-//   CGRT_ASSIGN_OR_RETURN(auto plan, plan_map(DeviceRef(0), clamp_kernel(), count));
-//   CGRT_RETURN_IF_ERROR(launch_map(stream.ref(), plan, Clamp{0, 1}, out, in));
+//   const MapKernel<Clamp, __half, __half> kernel = clamp_kernel();   // which is in that file
+//   CGRT_ASSIGN_OR_RETURN(auto plan, plan_map(DeviceRef(0), kernel, n));
+//   CGRT_RETURN_IF_ERROR(launch_map(stream.ref(), plan, Clamp{0, 1}, out, in));   // const __half* to __half*
 //
 // A plan is a value and depends on the device, the types and the count only. Launching is asynchronous,
 // needs no workspace and allocates nothing; the functor is copied before it returns.

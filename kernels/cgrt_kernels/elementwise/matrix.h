@@ -2,7 +2,7 @@
 // its own other half (gated activations): plan once, launch into any target.
 //
 //   CGRT_ASSIGN_OR_RETURN(MatrixPlan plan,
-//                         plan_matrix(DeviceRef(0), {MatrixOp::kSiluAndMul, DType::kFloat16, tokens, 14336}));
+//                         plan_matrix(DeviceRef(0), {MatrixOp::kSiluAndMul, DType::kFloat16, tokens, hidden}));
 //   CGRT_RETURN_IF_ERROR(launch_matrix(stream.ref(), plan, {.out = y, .a = x}));
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no

@@ -2,15 +2,18 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(IndexPlan plan, plan_index(DeviceRef(0), {.op = IndexOp::kAdd, .rows = nodes,
 //       .columns = 128, .count = edges}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   // At least a byte: some plans need no workspace, and there is no buffer of 0 bytes.
+//   const std::size_t bytes = std::max<std::size_t>(plan.workspace_bytes, 1);
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), bytes));
 //   CGRT_RETURN_IF_ERROR(launch_index(stream.ref(), plan, {.out = sums, .in = messages, .index = targets,
 //       .workspace = workspace.data(), .workspace_bytes = workspace.size_bytes()}));
 //
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
 // depends on the device and the descriptor only, never on the indices; it is one kernel, or several
-// when it sorts: with SumOrder::kFixed, and where sorting is faster than atomics. Nothing is allocated,
-// nothing waits, and a workspace (only for sorting) needs no preparation; launches that may run at the
-// same time need one each. Atomics round 16-bit sums at each step.
+// when it sorts: more than a few with SumOrder::kFixed, and where sorting is faster than atomics. Sums
+// are float and rounded once, whatever the route: three kernels for 16-bit types by atomics. Nothing is
+// allocated, nothing waits, and a workspace (for sorting, and for sums of 16-bit types) needs no
+// preparation; launches that may run at the same time need one each.
 #pragma once
 
 #include <cstdint>
@@ -45,17 +48,25 @@ struct IndexPlan {
     std::uint64_t pairs[2], counts, totals, counters, owners, partials;  // offsets into the workspace
   };
 
+  // Of an index_add or scatter_add of 16-bit types by atomics, whose workspace these are.
+  struct FloatSums {
+    std::uint64_t count;  // one for each element of `out`
+    LaunchConfig clear, add_packed, add_any;
+  };
+
   IndexDesc desc;
   IndexRoute route;
   std::uint64_t workspace_bytes = 0;
   Choice by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; not for IndexRoute::kSorted
   std::optional<Sorted> sorted;
+  std::optional<FloatSums> sums;
 
   std::uint64_t topology_id() const;  // see common/topology.h
 };
 
 // kInvalidArgument for sizes of 0, types other than those named, 2^31 or more rows, indices or elements
-// of the rows they name, and scatter_add with SumOrder::kFixed into 2^32 or more elements.
+// of the rows they name, and scatter_add into more than 2^32 elements with SumOrder::kFixed, of 16-bit
+// types into more than 2^38.
 absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for null pointers, for pointers that are not aligned

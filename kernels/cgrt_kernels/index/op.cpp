@@ -18,12 +18,24 @@ constexpr std::uint64_t kSortFromElements = std::uint64_t{4} << 20;
 // has this many warps' worth of them.
 constexpr std::uint64_t kShortestChunk = 32, kLongestChunk = 128, kChunkWarpsOfSm = 48;
 
+// Floats for the sums of 16-bit types: where they are few, or not so many more than indices that sorting these takes
+// less time than to set and read them all.
+constexpr std::uint64_t kFewSums = std::uint64_t{1} << 20, kMostSumsOfIndex = 8;
+constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 32, kMostSums = std::uint64_t{1} << 38;
+
+bool has_few_sums(const IndexDesc& desc) {
+  const std::uint64_t indices = desc.op == IndexOp::kScatterAdd ? desc.count * desc.columns : desc.count;
+  return desc.rows <= std::max(kFewSums, kMostSumsOfIndex * indices) / desc.columns;
+}
+
 bool needs_sort(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return false;
-  const bool is_few = desc.op == IndexOp::kAdd && desc.count <= kMostFew;
-  if (desc.order == SumOrder::kFixed) return !is_few;
-  return desc.op == IndexOp::kAdd && !is_few && desc.columns >= kSortFromColumns &&
-         desc.count * desc.columns >= kSortFromElements;
+  const bool is_add = desc.op == IndexOp::kAdd;
+  if (is_add && desc.count <= kMostFew) return false;
+  if (desc.order == SumOrder::kFixed) return true;
+  if (is_add && desc.columns >= kSortFromColumns && desc.count * desc.columns >= kSortFromElements) return true;
+  const bool has_keys = is_add || desc.rows <= kMostKeys / desc.columns;
+  return size_of(desc.type) == 2 && !has_few_sums(desc) && has_keys;
 }
 
 IndexRoute route_of(const IndexDesc& desc) {
@@ -147,6 +159,26 @@ absl::Status launch_sorted(LaunchTarget target, const IndexPlan::Sorted& plan, c
   return absl::OkStatus();
 }
 
+IndexPlan::FloatSums make_sums(const IndexDesc& desc) {
+  const std::uint64_t count = desc.rows * desc.columns;
+  const auto config = [&](std::uint64_t per_thread) {
+    return LaunchConfig{.grid = ceil_divide(count, kIndexBlock * per_thread), .block = kIndexBlock};
+  };
+  return {count, config(4), config(16 / size_of(desc.type)), config(1)};
+}
+
+// Atomics add to floats; a plain sum, which alpha multiplies when it is added.
+absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const IndexPlan::Choice& choice,
+                         const IndexArgs& args) {
+  const IndexPlan::FloatSums& of = *plan.sums;
+  const bool is_packed = address_bits(args.out) % 16 == 0;
+  auto* const sums = static_cast<float*>(args.workspace);
+  CGRT_RETURN_IF_ERROR(launch(target, of.clear, clear_sums_kernel(), sums, of.count));
+  CGRT_RETURN_IF_ERROR(launch(target, choice.config, choice.kernel, sums, args.in, args.index, 1.0f, choice.shape));
+  return launch(target, is_packed ? of.add_packed : of.add_any, add_sums_kernel(plan.desc.type, is_packed), args.out,
+                sums, args.alpha, of.count);
+}
+
 absl::Status check_sizes(const IndexDesc& desc) {
   const bool fits = desc.rows - 1 < kMostCount && desc.columns - 1 < kMostCount && desc.count - 1 < kMostCount;
   if (!fits || desc.count > kMostCount / desc.columns) {
@@ -154,10 +186,13 @@ absl::Status check_sizes(const IndexDesc& desc) {
                                                    " columns; each must be from 1 to ", kMostCount,
                                                    ", and so must indices times columns."));
   }
-  constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 32;
   if (desc.op == IndexOp::kScatterAdd && desc.order == SumOrder::kFixed && desc.rows > kMostKeys / desc.columns) {
     return absl::InvalidArgumentError(absl::StrCat("scatter_add in a fixed order: ", desc.rows, " rows of ",
                                                    desc.columns, " columns are more than ", kMostKeys, " elements."));
+  }
+  if (desc.op == IndexOp::kScatterAdd && size_of(desc.type) == 2 && desc.rows > kMostSums / desc.columns) {
+    return refuse(to_string(desc.op), absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are more than ",
+                                                   kMostSums, " elements of ", to_string(desc.type), "."));
   }
   return absl::OkStatus();
 }
@@ -179,15 +214,19 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
       route,
       0,
       {choose(desc, unsorted, 16), choose(desc, unsorted, 8), choose(desc, unsorted, 4), choose(desc, unsorted, 2)},
+      std::nullopt,
       std::nullopt};
   if (route == IndexRoute::kSorted) {
     plan.sorted = make_sorted(desc, machine.sms, plan.workspace_bytes);
+  } else if (size_of(desc.type) == 2 && (route == IndexRoute::kAtomic || route == IndexRoute::kScatter)) {
+    plan.sums = make_sums(desc);
+    plan.workspace_bytes = ceil_divide<std::uint64_t>(plan.sums->count, 4) * 16;
   }
   return plan;
 }
 
 std::uint64_t IndexPlan::topology_id() const {
-  const std::size_t kernels = sorted.has_value() ? 3 * sorted->passes + 2 : 1;
+  const std::size_t kernels = sorted.has_value() ? 3 * sorted->passes + 2 : sums.has_value() ? 3 : 1;
   return topology_of_kernels(std::vector<LaunchAttributes>(kernels));
 }
 
@@ -197,13 +236,15 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
   CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name, "index", args.index, desc.index_type));
-  const std::uintptr_t bits = address_bits(args.out, args.in);
-  if (!plan.sorted.has_value()) {
-    const IndexPlan::Choice& choice = plan.by_alignment[bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3];
-    return launch(target, choice.config, choice.kernel, args.out, args.in, args.index, args.alpha, choice.shape);
+  // Atomics on floats in the workspace do not mind where the result is.
+  const std::uintptr_t bits = plan.sums.has_value() ? address_bits(args.in) : address_bits(args.out, args.in);
+  if (plan.workspace_bytes != 0) {
+    CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes, args.workspace_bytes));
   }
-  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes, args.workspace_bytes));
-  return launch_sorted(target, *plan.sorted, args, bits % 16 == 0);
+  if (plan.sorted.has_value()) return launch_sorted(target, *plan.sorted, args, bits % 16 == 0);
+  const IndexPlan::Choice& choice = plan.by_alignment[bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3];
+  if (plan.sums.has_value()) return launch_sums(target, plan, choice, args);
+  return launch(target, choice.config, choice.kernel, args.out, args.in, args.index, args.alpha, choice.shape);
 }
 
 }  // namespace cgrt::kernels

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 #include "cgrt_kernels/common/programmatic.cuh"
@@ -17,75 +16,24 @@ __host__ __device__ __forceinline__ std::uint32_t row_at(const void* index, std:
   return row >= 0 && row < shape.rows ? static_cast<std::uint32_t>(row) : ~0u;
 }
 
-// The array is from `begin` to `end`. Single 16-bit numbers have no instruction of their own: they go
-// with a neighbour, to which -0 is added, unless that lies outside.
-__device__ __forceinline__ void add_atomically(float* to, float value, const float*, const float*) {
-  atomicAdd(to, value);
-}
-template <class Pair>
-__device__ __forceinline__ void add_pair(Pair* to, Pair pair) {
-#if __CUDA_ARCH__ >= 900
-  const std::uint32_t bits = *reinterpret_cast<const std::uint32_t*>(&pair);
-  const auto address = __cvta_generic_to_global(to);
-  if constexpr (std::is_same_v<Pair, __half2>) {
-    asm volatile("red.relaxed.gpu.global.add.noftz.f16x2 [%0], %1;" ::"l"(address), "r"(bits) : "memory");
+// One instruction for 16 bytes since sm_90.
+template <int kCount>
+__device__ __forceinline__ void add_atomically(float* to, const float (&values)[kCount]) {
+  if constexpr (kCount == 1) {
+    atomicAdd(to, values[0]);
   } else {
-    asm volatile("red.relaxed.gpu.global.add.noftz.bf16x2 [%0], %1;" ::"l"(address), "r"(bits) : "memory");
-  }
-#else
-  atomicAdd(to, pair);
-#endif
-}
-template <class Pair, class T>
-__device__ __forceinline__ void add_in_pair(T* to, T value, const T* begin, const T* end) {
-  const T nothing = from_float<T>(-0.0f);
-  const bool is_second = reinterpret_cast<std::uintptr_t>(to) % sizeof(Pair) != 0;
-  if (is_second ? to == begin : to + 1 == end) {
-    atomicAdd(to, value);
-  } else if (is_second) {
-    add_pair(reinterpret_cast<Pair*>(to - 1), Pair(nothing, value));
-  } else {
-    add_pair(reinterpret_cast<Pair*>(to), Pair(value, nothing));
-  }
-}
-__device__ __forceinline__ void add_atomically(__half* to, __half value, const __half* begin, const __half* end) {
-  add_in_pair<__half2>(to, value, begin, end);
-}
-__device__ __forceinline__ void add_atomically(__nv_bfloat16* to, __nv_bfloat16 value, const __nv_bfloat16* begin,
-                                               const __nv_bfloat16* end) {
-  add_in_pair<__nv_bfloat162>(to, value, begin, end);
-}
-
-// 16 bytes: one instruction since sm_90.
-__device__ __forceinline__ void add_atomically(float4* to, const float4& pack, const float4*, const float4*) {
+#pragma unroll
+    for (int k = 0; k < kCount; k += 4) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
-               "f"(pack.x), "f"(pack.y), "f"(pack.z), "f"(pack.w)
-               : "memory");
+      asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to + k)),
+                   "f"(values[k]), "f"(values[k + 1]), "f"(values[k + 2]), "f"(values[k + 3])
+                   : "memory");
 #else
-  auto* const each = reinterpret_cast<float*>(to);
-  atomicAdd(each, pack.x), atomicAdd(each + 1, pack.y), atomicAdd(each + 2, pack.z), atomicAdd(each + 3, pack.w);
+#pragma unroll
+      for (int i = k; i < k + 4; ++i) atomicAdd(to + i, values[i]);
 #endif
-}
-template <class Pair>
-__device__ __forceinline__ void add_atomically(Pairs<Pair>* to, const Pairs<Pair>& pack, const Pairs<Pair>*,
-                                               const Pairs<Pair>*) {
-#if __CUDA_ARCH__ >= 900
-  const auto address = __cvta_generic_to_global(to);
-  if constexpr (std::is_same_v<Pair, __half2>) {
-    asm volatile("red.relaxed.gpu.global.add.noftz.v4.f16x2 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(pack.words.x),
-                 "r"(pack.words.y), "r"(pack.words.z), "r"(pack.words.w)
-                 : "memory");
-  } else {
-    asm volatile("red.relaxed.gpu.global.add.noftz.v4.bf16x2 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(pack.words.x),
-                 "r"(pack.words.y), "r"(pack.words.z), "r"(pack.words.w)
-                 : "memory");
+    }
   }
-#else
-  auto* const each = reinterpret_cast<Pair*>(to);
-  const unsigned words[4] = {pack.words.x, pack.words.y, pack.words.z, pack.words.w};
-  for (int i = 0; i < 4; ++i) atomicAdd(&each[i], reinterpret_cast<const Pair&>(words[i]));
-#endif
 }
 
 // An item is a pack of the result. The indices of all that a thread has come first, then their packs.
@@ -166,14 +114,15 @@ __global__ void __launch_bounds__(kIndexBlock)
   }
 }
 
-// An item is a pack, or with kIsScatter an element that has an index of its own.
+// An item is a pack, or with kIsScatter an element that has an index of its own. Always adds to floats: what is added
+// to 16-bit numbers one by one is rounded each time, and lost where they are large. So theirs are in the workspace.
 template <class T, bool kIsPacked, bool kIsScatter>
 __global__ void __launch_bounds__(kIndexBlock)
     add_atomic(void* out, const void* in, const void* index, float alpha, IndexShape shape) {
   using Pack = PackIf<T, kIsPacked>;
   constexpr int kCount = kCountIf<T, kIsPacked>;
   const std::uint32_t first = blockIdx.x * (kIndexBlock * kIndexItems) + threadIdx.x;
-  auto* const to = static_cast<Pack*>(out);
+  auto* const to = static_cast<float*>(out);
   let_dependents_start();
   wait_for_predecessors();
   std::uint32_t row[kIndexItems];
@@ -193,10 +142,9 @@ __global__ void __launch_bounds__(kIndexBlock)
     unpack(pack[i], values);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) values[k] *= alpha;
-    pack_into(pack[i], values);
     const std::uint32_t column = shape.packs.remainder(first + i * kIndexBlock);
     const std::uint64_t packs = shape.packs.value();
-    add_atomically(to + row[i] * packs + column, pack[i], to, to + shape.rows * packs);
+    add_atomically(to + (row[i] * packs + column) * kCount, values);
   }
 }
 
@@ -211,10 +159,10 @@ void select_on_host(HostGrid, void* out, const void* in, const void* index, floa
   std::copy(picked.begin(), picked.end(), static_cast<Pack*>(out));
 }
 
-template <IndexOp kOp, class T, bool kIsPacked>
+template <IndexOp kOp, class T, bool kIsPacked, class Out>
 void add_on_host(HostGrid, void* out, const void* in, const void* index, float alpha, IndexShape shape) {
   const std::uint64_t columns = shape.packs.value() * std::uint64_t{kIsPacked ? kPackSize<T> : 1};
-  auto* const to = static_cast<T*>(out);
+  auto* const to = static_cast<Out*>(out);
   std::vector<double> sums(shape.rows * columns);
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(to_float(to[i]));
   visit_indexed(
@@ -223,7 +171,7 @@ void add_on_host(HostGrid, void* out, const void* in, const void* index, float a
       [&](std::uint64_t at, std::uint64_t from) {
         sums[at] += static_cast<double>(alpha) * static_cast<double>(to_float(static_cast<const T*>(in)[from]));
       });
-  for (std::size_t i = 0; i < sums.size(); ++i) to[i] = from_float<T>(static_cast<float>(sums[i]));
+  for (std::size_t i = 0; i < sums.size(); ++i) to[i] = from_float<Out>(static_cast<float>(sums[i]));
 }
 
 constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
@@ -236,15 +184,15 @@ IndexKernel select() {
 template <class T, bool kIsPacked>
 IndexKernel add_kernel(IndexRoute route) {
   if (route == IndexRoute::kFew) {
-    return make_kernel<add_few<T, kIsPacked>, add_on_host<IndexOp::kAdd, T, kIsPacked>, kResources>();
+    return make_kernel<add_few<T, kIsPacked>, add_on_host<IndexOp::kAdd, T, kIsPacked, T>, kResources>();
   }
-  return make_kernel<add_atomic<T, kIsPacked, false>, add_on_host<IndexOp::kAdd, T, kIsPacked>, kResources>();
+  return make_kernel<add_atomic<T, kIsPacked, false>, add_on_host<IndexOp::kAdd, T, kIsPacked, float>, kResources>();
 }
 
 template <class T>
 IndexKernel of_type(IndexRoute route, bool is_packed) {
   if (route == IndexRoute::kScatter) {
-    return make_kernel<add_atomic<T, false, true>, add_on_host<IndexOp::kScatterAdd, T, false>, kResources>();
+    return make_kernel<add_atomic<T, false, true>, add_on_host<IndexOp::kScatterAdd, T, false, float>, kResources>();
   }
   return is_packed ? add_kernel<T, true>(route) : add_kernel<T, false>(route);
 }

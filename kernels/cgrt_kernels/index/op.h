@@ -27,10 +27,10 @@ constexpr const char* to_string(IndexOp op) {
   return "unknown";
 }
 
-// In which order what falls on one element is added.
+// In which order what falls on one element is added. Always in float, and rounded to the type once.
 enum class SumOrder : std::uint8_t {
   kAny,    // atomics where they are faster: the last bits differ from run to run
-  kFixed,  // the same bits in every run; in float and rounded once, whatever the type
+  kFixed,  // the same bits in every run
 };
 
 struct IndexDesc {
@@ -54,8 +54,8 @@ struct IndexArgs {
 enum class IndexRoute : std::uint8_t {
   kSelect,
   kFew,      // up to 32 indices: whoever has the first of equal ones adds for all of them
-  kAtomic,   // a pack of the row by one instruction where the device has it
-  kScatter,  // element by element
+  kAtomic,   // a pack of the row by one instruction where the device has it; 16-bit types in the workspace
+  kScatter,  // element by element, likewise
   kSorted,   // indices sorted, then equal ones summed up
 };
 
@@ -70,13 +70,19 @@ struct IndexShape {
 // out, in, index, alpha, shape
 using IndexKernel = Kernel<void*, const void*, const void*, float, IndexShape>;
 
+// Of kAtomic and kScatter of 16-bit types: a float for each element of the result, in the workspace, to which they add.
+using ClearSumsKernel = Kernel<float*, std::uint64_t>;                    // sums, how many
+using AddSumsKernel = Kernel<void*, const float*, float, std::uint64_t>;  // out, sums, alpha, how many
+
 inline constexpr std::uint32_t kIndexBlock = 256;
 inline constexpr std::uint32_t kIndexItems = 2;  // of a thread, on their way at once
 inline constexpr std::uint32_t kSelectItems = 4;
 inline constexpr std::uint32_t kMostFew = 32;
 
-// `pack_bytes`: 16, or the type's size; kSelect: also those between.
+// `pack_bytes`: 16, or the type's size; kSelect: also those between. `out` of kAtomic and kScatter are floats.
 IndexKernel index_kernel(IndexRoute route, DType type, std::uint32_t pack_bytes);
+ClearSumsKernel clear_sums_kernel();
+AddSumsKernel add_sums_kernel(DType type, bool is_packed);
 
 // A pass of a stable radix sort: pairs of key (x) and position (y), those of equal digits in the order
 // in which they were. A block has a tile of them.

@@ -8,8 +8,8 @@
 // A plan is a value and depends on the device and the descriptor only; with or without mask and lengths it
 // is one kernel. No workspace, no allocation; results do not vary between runs. A row is read once, up to
 // 65,536 elements; columns that it does not see are not read at all. Rows whose length is no multiple of 16
-// bytes, and arrays that are not aligned to 16 bytes, are read element by element. Longer rows are read
-// three times.
+// bytes, and arrays that are not aligned to 16 bytes, are read element by element, once up to 32,768. Longer
+// rows are read three times. Where the device or the code has no clusters, an eighth of that is long.
 #pragma once
 
 #include "absl/status/status.h"

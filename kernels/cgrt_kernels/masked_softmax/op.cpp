@@ -21,7 +21,7 @@ Shape element_shape(const Machine& machine, const MaskedSoftmaxDesc& desc) {
   return {MaskedSoftmaxRegime::kAny, {.grid = static_cast<std::uint32_t>(all_rows(desc)), .block = kMostThreads}};
 }
 
-// What is expected to be shortest on an H200.
+// What is shortest on an H200, where it was measured.
 Shape packed_shape(const Machine& machine, const MaskedSoftmaxDesc& desc) {
   Shape shape;
   if (desc.columns <= 32 * kWarp) {
@@ -34,6 +34,16 @@ Shape packed_shape(const Machine& machine, const MaskedSoftmaxDesc& desc) {
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
   if (all_rows(desc) <= machine.sms && share(MaskedSoftmaxRegime::kBlock8, 8)) return shape;
   return share(MaskedSoftmaxRegime::kBlock16, 16) ? shape : element_shape(machine, desc);
+}
+
+using Launch = RowLaunch<MaskedSoftmaxKernel>;
+using ShapeOf = Shape (*)(const Machine& machine, const MaskedSoftmaxDesc& desc);
+
+absl::StatusOr<Launch> plan_launch(const Machine& machine, const MaskedSoftmaxDesc& desc, ShapeOf shape_of) {
+  return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<Launch> {
+    const Shape shape = shape_of(some, desc);
+    return Launch{masked_softmax_kernel(desc.type, shape.regime), shape.config};
+  });
 }
 
 }  // namespace
@@ -54,11 +64,14 @@ absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const 
         kName, absl::StrCat("mask_rows (", desc.mask_rows, ") is neither 1 nor the ", desc.rows, " rows of a matrix."));
   }
   CGRT_RETURN_IF_ERROR(check_float(kName, desc.type));
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
-  const Shape any = element_shape(machine, desc);
-  const Shape shape = desc.columns * size_of(desc.type) % 16 == 0 ? packed_shape(machine, desc) : any;
-  return MaskedSoftmaxPlan{desc, masked_softmax_kernel(desc.type, shape.regime), shape.config,
-                           masked_softmax_kernel(desc.type, any.regime), any.config};
+  CGRT_ASSIGN_OR_RETURN(const Machine machine,
+                        machine_of(context, masked_softmax_kernel(desc.type, MaskedSoftmaxRegime::kBlock16)));
+  CGRT_ASSIGN_OR_RETURN(const Launch any, plan_launch(machine, desc, element_shape));
+  Launch aligned = any;
+  if (desc.columns * size_of(desc.type) % 16 == 0) {
+    CGRT_ASSIGN_OR_RETURN(aligned, plan_launch(machine, desc, packed_shape));
+  }
+  return MaskedSoftmaxPlan{desc, aligned.kernel, aligned.config, any.kernel, any.config};
 }
 
 absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan& plan, const MaskedSoftmaxArgs& args) {

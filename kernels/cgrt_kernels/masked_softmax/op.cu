@@ -36,6 +36,26 @@ __device__ __forceinline__ float factor_of(float most, MaxSum row) {
   return most == -INFINITY || row.sum == 0 ? 0 * row.sum : exp_of(most - row.most) / row.sum;
 }
 
+// Of a row that sees a NaN: all that it sees is one, the rest 0, and no longer a product. Finds its way anew, so that
+// the others keep nothing in registers for it.
+template <class T, int kPacks, int kSize>
+__device__ __forceinline__ void write_nan(const MaskedSoftmaxTask& task, std::uint32_t row, std::uint32_t thread,
+                                          float nan) {
+  using Pack = typename RowPart<T, kPacks, kSize>::Pack;
+  asm volatile("" : "+r"(row), "+r"(thread));
+  const MaskedRow<T> masked(task, row);
+  const Place<kPacks> place(thread, task.columns / kSize);
+  auto* const out = reinterpret_cast<Pack*>(static_cast<T*>(task.out) + masked.first);
+#pragma unroll 1
+  for (int p = 0; p < kPacks; ++p) {
+    if (!place.has(p)) continue;
+    float values[kSize];
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) values[i] = place.of(p) * kSize + i < masked.seen ? nan : 0.0f;
+    pack_into(out[place.of(p)], values);
+  }
+}
+
 // Each group of threads takes a row, read once: kFloats of it are in the registers of each thread.
 template <class T, class Group, int kFloats, int kSize = kPackSize<T>>
 __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 6 : 2)
@@ -84,6 +104,7 @@ __global__ void __launch_bounds__(Group::kMostThreads, Group::kIsWarp ? 6 : 2)
     for (float& value : values[p]) mine.sum += value = exp_of(value - base);
   }
   const float factor = factor_of(most, group.reduce(mine));
+  if (factor != factor) return write_nan<T, kPacks, kSize>(task, group.row(), group.thread(), factor);
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
     if (!place.has(p)) continue;

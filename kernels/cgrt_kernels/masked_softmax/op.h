@@ -13,7 +13,8 @@ namespace cgrt::kernels {
 enum class CausalMask : std::uint8_t { kNone, kLowerRight };
 
 // out = softmax(scale * in + mask) of each row of each matrix, over the columns that the row sees; 0 elsewhere,
-// and everywhere in a row that sees none or only -inf (where PyTorch gives NaN). Computed in float.
+// and everywhere in a row that sees none or only -inf (where PyTorch gives NaN). Where a row sees a NaN or +inf,
+// all that it sees is NaN, and the rest still 0. Computed in float.
 struct MaskedSoftmaxDesc {
   DType type = DType::kFloat32;  // of in, out and the additive mask; or float16, bfloat16
   std::uint64_t matrices = 1, rows = 0, columns = 0;

@@ -31,7 +31,10 @@ inline void masked_softmax_reference(std::vector<double>& values, double scale, 
     value = std::isinf(value) && value < 0 ? 0 : std::exp(value - most);
     sum += value;
   }
-  for (double& value : values) value = sum == 0 ? 0 : value / sum;
+  for (std::int64_t i = 0; i < columns; ++i) {  // a sum that is NaN is only for what is seen
+    double& value = values[static_cast<std::size_t>(i)];
+    value = sum == 0 || i >= seen ? 0 : value / sum;
+  }
 }
 
 }  // namespace cgrt::kernels

@@ -3,14 +3,17 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(ReducePlan plan, plan_reduce(DeviceRef(0), {ReduceOp::kSum, DType::kFloat16,
 //                                                                     ReduceOver::kRow, rows, columns}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
-//   CGRT_RETURN_IF_ERROR(initialize_reduce(stream.ref(), plan, workspace.data()));            // once
+//   // At least a byte: some plans need no workspace, and there is no buffer of 0 bytes.
+//   const std::size_t bytes = std::max<std::size_t>(plan.workspace_bytes, 1);
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), bytes));
+//   CGRT_RETURN_IF_ERROR(initialize_reduce(stream.ref(), plan, workspace.data()));   // once
 //   CGRT_RETURN_IF_ERROR(launch_reduce(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace.data()}));
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no allocation.
 // Where several blocks share a result each leaves its part in a place of its own, and one of them
 // adds the parts up in their order: results do not vary between runs. The workspace is zero again
-// when it ends, so it is initialized once and not once per launch, and other plans may follow on it.
+// when it ends, so it is initialized once and not once per launch, and serves other reductions that need
+// no more of it, one at a time.
 #pragma once
 
 #include <cstddef>

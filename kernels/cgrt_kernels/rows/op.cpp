@@ -63,7 +63,6 @@ absl::StatusOr<Shape> stream_shape(const Machine& machine, const RowsDesc& desc)
   if (blocks > 1) {
     CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
                                                                   config.block, config.shared_bytes));
-    if (clusters == 0) return any_shape(desc);  // a slice of a device
     at_once = static_cast<std::uint32_t>(clusters);
   }
   config.grid = std::min(std::max(at_once, 1u), static_cast<std::uint32_t>(desc.rows)) * blocks;
@@ -100,7 +99,7 @@ absl::StatusOr<Shape> packed_shape(const Machine& machine, const RowsDesc& desc)
   return any_shape(desc);
 }
 
-Shape element_shape(const Machine& machine, const RowsDesc& desc) {
+absl::StatusOr<Shape> element_shape(const Machine& machine, const RowsDesc& desc) {
   if (desc.columns <= 16 * 4) return share_among_warps(desc.rows, RowRegime::kElementLanes4, 4);
   if (desc.columns <= 16 * kWarp) return share_among_warps(desc.rows, RowRegime::kElementWarp16);
   Shape shape;
@@ -109,19 +108,28 @@ Shape element_shape(const Machine& machine, const RowsDesc& desc) {
   return fits ? shape : any_shape(desc);
 }
 
+using ShapeOf = absl::StatusOr<Shape> (*)(const Machine& machine, const RowsDesc& desc);
+
+absl::StatusOr<RowLaunch<RowsKernel>> plan_launch(const Machine& machine, const RowsDesc& desc, ShapeOf shape_of) {
+  return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<RowsKernel>> {
+    CGRT_ASSIGN_OR_RETURN(const Shape shape, shape_of(some, desc));
+    return RowLaunch<RowsKernel>{rows_kernel(desc.op, desc.type, shape.regime), shape.config};
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<RowsPlan> plan_rows(ContextRef context, const RowsDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_matrix(to_string(desc.op), desc.rows, desc.columns));
   CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
-  const Shape any = element_shape(machine, desc);
-  Shape shape = any;
+  CGRT_ASSIGN_OR_RETURN(const Machine machine,
+                        machine_of(context, rows_kernel(desc.op, desc.type, RowRegime::kBlock32)));
+  CGRT_ASSIGN_OR_RETURN(const RowLaunch<RowsKernel> any, plan_launch(machine, desc, element_shape));
+  RowLaunch<RowsKernel> aligned = any;
   if (desc.columns * size_of(desc.type) % 16 == 0) {
-    CGRT_ASSIGN_OR_RETURN(shape, packed_shape(machine, desc));
+    CGRT_ASSIGN_OR_RETURN(aligned, plan_launch(machine, desc, packed_shape));
   }
-  return RowsPlan{desc, rows_kernel(desc.op, desc.type, shape.regime), shape.config,
-                  rows_kernel(desc.op, desc.type, any.regime), any.config};
+  return RowsPlan{desc, aligned.kernel, aligned.config, any.kernel, any.config};
 }
 
 absl::Status launch_rows(LaunchTarget target, const RowsPlan& plan, const RowsArgs& args) {

@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(512) rows_any(void* out, const void* in, const
     MaxSum mine{-INFINITY, 0.0f};
     for (std::uint32_t i = threadIdx.x; i < columns; i += blockDim.x) mine = merge(mine, MaxSum{to_float(x[i]), 1.0f});
     const MaxSum all = group.reduce(mine);
-    shift = kOp == RowOp::kSoftmax ? -finite_or_zero(all.most) : -all.most - logf(all.sum);
-    scale = 1 / all.sum;
+    shift = -(kOp == RowOp::kSoftmax ? finite_or_zero(all.most) : all.most);
+    scale = kOp == RowOp::kSoftmax ? 1 / all.sum : -logf(all.sum);
   } else {
     const float share = 1.0f / static_cast<float>(columns);
     if constexpr (kOp == RowOp::kLayerNorm) {
@@ -132,7 +132,8 @@ __global__ void __launch_bounds__(512) rows_any(void* out, const void* in, const
   for (std::uint32_t i = threadIdx.x; i < columns; i += blockDim.x) {
     float value = to_float(x[i]) + shift;
     if constexpr (kOp == RowOp::kSoftmax) value = exp_of(value);
-    if constexpr (kOp != RowOp::kLogSoftmax) value *= scale;
+    // A large maximum would swallow the logarithm: it comes after the maximum is gone.
+    value = kOp == RowOp::kLogSoftmax ? value + scale : value * scale;
     if (!kIsSoftmax<kOp> && weight != nullptr) value *= to_float(static_cast<const T*>(weight)[i]);
     if (kOp == RowOp::kLayerNorm && bias != nullptr) value += to_float(static_cast<const T*>(bias)[i]);
     y[i] = from_float<T>(value);

@@ -6,9 +6,10 @@
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no
 // allocation; results do not vary between runs. A row is read once and kept in registers: by a warp, by
-// a block, or by a cluster of up to 8 blocks, which is 131,072 elements (fp32) or 262,144. Rows whose
-// length is no multiple of 16 bytes, and arrays that are not aligned to 16 bytes, are read element by
-// element: once up to 65,536 elements. Longer rows are read two or three times.
+// a block, or by a cluster of up to 8 blocks, which is 131,072 elements (fp32) or 262,144; an eighth of
+// that where the device or the code has no clusters. Rows whose length is no multiple of 16 bytes, and
+// arrays that are not aligned to 16 bytes, are read element by element: once up to 65,536 elements, or
+// an eighth. Longer rows are read two or three times.
 #pragma once
 
 #include "absl/status/status.h"

@@ -50,7 +50,7 @@ Shape element_shape(const Machine& machine, const RowsBackwardDesc& desc) {
   return fits ? shape : any_shape(machine, desc);
 }
 
-// What is expected to be shortest on an H200.
+// What is shortest on an H200, where it was measured.
 Shape packed_shape(const Machine& machine, const RowsBackwardDesc& desc) {
   Shape shape;
   const auto share = [&](RowBackwardRegime regime, std::uint32_t per_thread, std::uint32_t most = kMostThreads) {
@@ -93,7 +93,6 @@ absl::StatusOr<RowsBackwardPlan::Launch> make_launch(const Machine& machine, con
   if (blocks > 1) {
     CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(launch.kernel, machine.context, blocks, config.block,
                                                                   config.shared_bytes));
-    if (clusters == 0) return make_launch(machine, desc, any_shape(machine, desc));  // a slice of a device
     at_once = static_cast<std::uint32_t>(clusters);
   } else {
     CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
@@ -105,6 +104,13 @@ absl::StatusOr<RowsBackwardPlan::Launch> make_launch(const Machine& machine, con
   return launch;
 }
 
+using ShapeOf = Shape (*)(const Machine& machine, const RowsBackwardDesc& desc);
+
+absl::StatusOr<RowsBackwardPlan::Launch> plan_launch(const Machine& machine, const RowsBackwardDesc& desc,
+                                                     ShapeOf shape_of) {
+  return choose_with_room(machine, [&](const Machine& some) { return make_launch(some, desc, shape_of(some, desc)); });
+}
+
 }  // namespace
 
 absl::StatusOr<RowsBackwardPlan> plan_rows_backward(ContextRef context, const RowsBackwardDesc& desc) {
@@ -113,11 +119,12 @@ absl::StatusOr<RowsBackwardPlan> plan_rows_backward(ContextRef context, const Ro
   if (is_summed(desc) && !is_norm(desc.op)) {
     return refuse(name(desc), "there are no weights to sum gradients of.");
   }
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
-  CGRT_ASSIGN_OR_RETURN(const RowsBackwardPlan::Launch any, make_launch(machine, desc, element_shape(machine, desc)));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine,
+                        machine_of(context, rows_backward_kernel(desc.op, desc.type, RowBackwardRegime::kBlock32)));
+  CGRT_ASSIGN_OR_RETURN(const RowsBackwardPlan::Launch any, plan_launch(machine, desc, element_shape));
   RowsBackwardPlan plan{desc, any, any, sum_partials_kernel(desc.type), 0};
   if (desc.columns * size_of(desc.type) % 16 == 0) {
-    CGRT_ASSIGN_OR_RETURN(plan.aligned, make_launch(machine, desc, packed_shape(machine, desc)));
+    CGRT_ASSIGN_OR_RETURN(plan.aligned, plan_launch(machine, desc, packed_shape));
   }
   const std::size_t planes = desc.op == RowOp::kLayerNorm ? 2 : 1;
   plan.workspace_bytes = planes * std::max(plan.aligned.groups, any.groups) * desc.columns * sizeof(float);

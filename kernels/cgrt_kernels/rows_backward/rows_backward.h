@@ -3,8 +3,10 @@
 //
 //   const RowsBackwardDesc desc{RowOp::kRmsNorm, DType::kFloat16, tokens, hidden, 1e-5f, WeightGradients::kSummed};
 //   CGRT_ASSIGN_OR_RETURN(RowsBackwardPlan plan, plan_rows_backward(DeviceRef(0), desc));
-//   CGRT_RETURN_IF_ERROR(launch_rows_backward(stream.ref(), plan, {.dx = dx, .dy = dy, .saved = x, .weight = gamma,
-//                                                                  .dweight = dgamma, .workspace = workspace}));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   CGRT_RETURN_IF_ERROR(launch_rows_backward(stream.ref(), plan,
+//                                             {.dx = dx, .dy = dy, .saved = x, .weight = gamma, .dweight = dgamma,
+//                                              .workspace = workspace.data()}));
 //
 // The forward saves nothing extra: mean and deviation of a row come from x, which is in registers anyway.
 // A plan is a value and depends on the device and the descriptor only. One kernel; with kSummed two: blocks
@@ -12,7 +14,8 @@
 // the workspace. Always in the same order: results do not vary between runs. dy and the saved row are read
 // once: up to 131,072 elements in a cluster of 8 blocks, 65,536 with kSummed. Rows whose length is no multiple
 // of 16 bytes, and arrays that are not aligned to 16 bytes, are worked on element by element: read once up to
-// 65,536 elements. Longer rows are read several times.
+// 65,536 elements. Longer rows are read several times. Where the device or the code has no clusters, an eighth
+// of that is long.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,11 @@
 // Prefix sums: plan once, launch into any target.
 //
 //   CGRT_ASSIGN_OR_RETURN(ScanPlan plan, plan_scan(DeviceRef(0), {.type = DType::kFloat16, .columns = n}));
-//   CGRT_RETURN_IF_ERROR(initialize_scan(stream.ref(), plan, workspace));   // once, not per launch
-//   CGRT_RETURN_IF_ERROR(launch_scan(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace}));
+//   // At least a byte: some plans need no workspace, and there is no buffer of 0 bytes.
+//   const std::size_t bytes = std::max<std::size_t>(plan.workspace_bytes, 1);
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), bytes));
+//   CGRT_RETURN_IF_ERROR(initialize_scan(stream.ref(), plan, workspace.data()));   // once, not per launch
+//   CGRT_RETURN_IF_ERROR(launch_scan(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace.data()}));
 //
 // One kernel reads the input once and writes the output once. Sums of floats are added in an order that
 // depends on the plan only, never on which block was faster: equal inputs give equal bits.
@@ -40,7 +43,7 @@ struct ScanPlan {
   std::uint64_t topology_id() const { return topology_of_kernels({aligned.config.attributes}); }
 };
 
-// kInvalidArgument for sizes of 0 and for more than 2^31 - 1 blocks' worth of elements.
+// kInvalidArgument for sizes of 0, for 2^31 or more rows or tiles, and for more than 2^48 columns.
 absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc);
 
 // Zeroes the workspace. Nothing when the plan needs none.

@@ -1,7 +1,7 @@
 // Nearest upsampling of batches of images and its gradient: plan once, launch into any target.
 //
-//   CGRT_ASSIGN_OR_RETURN(UpsamplePlan plan, plan_upsample(DeviceRef(0), {.type = DType::kFloat16, .batch = 16,
-//       .channels = 32, .height = 80, .width = 80, .out_height = 160, .out_width = 160}));
+//   CGRT_ASSIGN_OR_RETURN(UpsamplePlan plan, plan_upsample(DeviceRef(0), {.type = DType::kFloat16, .batch = batch,
+//       .channels = channels, .height = height, .width = width, .out_height = 2 * height, .out_width = 2 * width}));
 //   CGRT_RETURN_IF_ERROR(launch_upsample(stream.ref(), plan, {.out = y, .in = x}));
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no

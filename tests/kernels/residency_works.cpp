@@ -1,0 +1,285 @@
+#include "kernels/residency_works.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/add_norm/add_norm.h"
+#include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/elementwise/elementwise.h"
+#include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/index/index.h"
+#include "cgrt_kernels/masked_softmax/masked_softmax.h"
+#include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/rows/rows.h"
+#include "cgrt_kernels/rows_backward/rows_backward.h"
+#include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/upsample/upsample.h"
+
+namespace cgrt::testing {
+namespace {
+
+using namespace kernels;
+using Make = std::function<absl::StatusOr<Work>(Arena&)>;
+
+Make reduce(ReduceOp op, ReduceOver over, std::uint64_t rows, std::uint64_t columns) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const ReduceDesc desc{op, DType::kFloat32, over, arena.rows(rows), columns};
+    CGRT_ASSIGN_OR_RETURN(const ReducePlan plan, plan_reduce(kDevice, desc));
+    const std::size_t bytes = (over == ReduceOver::kColumn ? columns : over == ReduceOver::kRow ? desc.rows : 1) * 8;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(desc.rows * columns * 4));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
+    const ReduceArgs args{.out = out, .in = in, .other = in, .workspace = workspace};
+    return Work{[=](LaunchTarget target) { return launch_reduce(target, plan, args); }, out, bytes};
+  };
+}
+
+Make scan(DType type, std::uint64_t rows, std::uint64_t columns) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const ScanDesc desc{.type = type, .rows = rows, .columns = arena.rows(columns)};
+    CGRT_ASSIGN_OR_RETURN(const ScanPlan plan, plan_scan(kDevice, desc));
+    const std::size_t bytes = rows * desc.columns * size_of(type);
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
+    return Work{[=](LaunchTarget target) { return launch_scan(target, plan, {out, in, workspace}); }, out, bytes};
+  };
+}
+
+Make rows(RowOp op, std::uint64_t count, std::uint64_t columns) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const RowsDesc desc{op, DType::kFloat32, arena.rows(count), columns};
+    CGRT_ASSIGN_OR_RETURN(const RowsPlan plan, plan_rows(kDevice, desc));
+    const std::size_t bytes = desc.rows * columns * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    return Work{[=](LaunchTarget target) { return launch_rows(target, plan, {.out = out, .in = in, .weight = in}); },
+                out, bytes};
+  };
+}
+
+Make rows_backward(WeightGradients gradients, std::uint64_t count, std::uint64_t columns) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const RowsBackwardDesc desc{RowOp::kLayerNorm, DType::kFloat32, arena.rows(count), columns, 1e-5f, gradients};
+    CGRT_ASSIGN_OR_RETURN(const RowsBackwardPlan plan, plan_rows_backward(kDevice, desc));
+    const std::size_t bytes = desc.rows * columns * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const dweight, arena.output(columns * 4));
+    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
+    const RowsBackwardArgs args{.dx = out, .dy = in, .saved = in, .dweight = dweight, .workspace = workspace};
+    return Work{[=](LaunchTarget target) { return launch_rows_backward(target, plan, args); }, out, bytes};
+  };
+}
+
+Make masked_softmax(std::uint64_t count, std::uint64_t columns) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const MaskedSoftmaxDesc desc{.rows = arena.rows(count), .columns = columns, .causal = CausalMask::kLowerRight};
+    CGRT_ASSIGN_OR_RETURN(const MaskedSoftmaxPlan plan, plan_masked_softmax(kDevice, desc));
+    const std::size_t bytes = desc.rows * columns * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    return Work{[=](LaunchTarget target) { return launch_masked_softmax(target, plan, {.out = out, .in = in}); }, out,
+                bytes};
+  };
+}
+
+Make add_norm(std::uint64_t count, std::uint64_t columns) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const AddNormDesc desc{RowOp::kRmsNorm, DType::kFloat32, arena.rows(count), columns};
+    CGRT_ASSIGN_OR_RETURN(const AddNormPlan plan, plan_add_norm(kDevice, desc));
+    const std::size_t bytes = desc.rows * columns * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const sum, arena.output(bytes));
+    const AddNormArgs args{.out = out, .sum = sum, .in = in, .residual = in};
+    return Work{[=](LaunchTarget target) { return launch_add_norm(target, plan, args); }, out, bytes};
+  };
+}
+
+Make batch_norm(BatchNormOp op, ChannelOrder order, std::uint64_t batch, std::uint64_t channels, std::uint64_t plane) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const BatchNormDesc desc{
+        .op = op, .order = order, .batch = arena.rows(batch) + 1, .channels = channels, .plane = plane};
+    CGRT_ASSIGN_OR_RETURN(const BatchNormPlan plan, plan_batch_norm(kDevice, desc));
+    const std::size_t bytes = desc.batch * channels * plane * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const of_channels, arena.output(2 * channels * 4));
+    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
+    auto* const mean = static_cast<float*>(of_channels);
+    float* const invstd = mean + channels;
+    return Work{[=](LaunchTarget target) {
+                  if (op == BatchNormOp::kInfer) {
+                    return launch_batch_norm_infer(
+                        target, plan, {.y = out, .x = in, .running_mean = mean, .running_variance = invstd});
+                  }
+                  if (op == BatchNormOp::kTrain) {
+                    return launch_batch_norm_train(target, plan,
+                                                   {.y = out,
+                                                    .x = in,
+                                                    .save_mean = mean,
+                                                    .save_invstd = invstd,
+                                                    .workspace = workspace,
+                                                    .workspace_bytes = plan.workspace_bytes});
+                  }
+                  return launch_batch_norm_backward(target, plan,
+                                                    {.x_gradient = out,
+                                                     .x = in,
+                                                     .y_gradient = in,
+                                                     .save_mean = mean,
+                                                     .save_invstd = invstd,
+                                                     .workspace = workspace,
+                                                     .workspace_bytes = plan.workspace_bytes});
+                },
+                out, bytes};
+  };
+}
+
+// What is added is zeros: the result is the same after each launch.
+Make index(IndexOp op, DType type, std::uint64_t of, std::uint64_t columns, std::uint64_t count, SumOrder order) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const IndexDesc desc{op, type, DType::kInt64, arena.rows(of), columns, arena.rows(count), order};
+    CGRT_ASSIGN_OR_RETURN(const IndexPlan plan, plan_index(kDevice, desc));
+    const std::size_t named = desc.count * columns * size_of(type), matrix = desc.rows * columns * size_of(type);
+    const bool is_select = op == IndexOp::kSelect;
+    const std::size_t out_bytes = is_select ? named : matrix;
+    CGRT_ASSIGN_OR_RETURN(void* const in, is_select ? arena.input(matrix) : arena.output(named));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(out_bytes));
+    CGRT_ASSIGN_OR_RETURN(std::int64_t* const indices,
+                          arena.indices(op == IndexOp::kScatterAdd ? desc.count * columns : desc.count, desc.rows));
+    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
+    const IndexArgs args{
+        .out = out, .in = in, .index = indices, .workspace = workspace, .workspace_bytes = plan.workspace_bytes};
+    return Work{[=](LaunchTarget target) { return launch_index(target, plan, args); }, out, out_bytes};
+  };
+}
+
+Make upsample(UpsampleOp op, ImageLayout layout) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const UpsampleDesc desc{.op = op,
+                            .layout = layout,
+                            .batch = arena.rows(64),
+                            .channels = 16,
+                            .height = 40,
+                            .width = 40,
+                            .out_height = 100,
+                            .out_width = 100};
+    CGRT_ASSIGN_OR_RETURN(const UpsamplePlan plan, plan_upsample(kDevice, desc));
+    const std::size_t small = desc.batch * 16 * 40 * 40 * 4, large = desc.batch * 16 * 100 * 100 * 4;
+    const bool is_forward = op == UpsampleOp::kForward;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(is_forward ? small : large));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(is_forward ? large : small));
+    return Work{[=](LaunchTarget target) { return launch_upsample(target, plan, {.out = out, .in = in}); }, out,
+                is_forward ? large : small};
+  };
+}
+
+Make matrix(std::uint64_t count, std::uint64_t columns) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const MatrixDesc desc{MatrixOp::kAddPerColumn, DType::kFloat32, arena.rows(count), columns};
+    CGRT_ASSIGN_OR_RETURN(const MatrixPlan plan, plan_matrix(kDevice, desc));
+    const std::size_t bytes = desc.rows * columns * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    return Work{[=](LaunchTarget target) { return launch_matrix(target, plan, {.out = out, .a = in, .b = in}); }, out,
+                bytes};
+  };
+}
+
+Make elementwise(std::uint64_t count) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const ElementwiseDesc desc{ElementwiseOp::kAdd, arena.rows(count)};
+    CGRT_ASSIGN_OR_RETURN(const ElementwisePlan plan, plan_elementwise(kDevice, desc));
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(desc.count * 4));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(desc.count * 4));
+    return Work{[=](LaunchTarget target) { return launch_elementwise(target, plan, {.out = out, .a = in, .b = in}); },
+                out, desc.count * 4};
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<Arena> Arena::create(std::uint64_t scale) {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
+  return Arena(std::move(stream), scale);
+}
+
+absl::StatusOr<void*> Arena::input(std::size_t bytes) {
+  if (bytes <= input_bytes_) return input_;
+  const Bytes numbers = random_elements(DType::kFloat32, bytes / 4 + 1, 0.5, 3, 1);
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, numbers.size()));
+  CGRT_RETURN_IF_ERROR(copy(stream(), buffer.data(), numbers.data(), numbers.size()));
+  CGRT_RETURN_IF_ERROR(stream().synchronize());
+  input_ = buffer.data(), input_bytes_ = numbers.size();
+  buffers_.push_back(std::move(buffer));  // works that have the one before keep it
+  return input_;
+}
+
+absl::StatusOr<void*> Arena::output(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, bytes));
+  CGRT_RETURN_IF_ERROR(fill8(stream(), buffer.data(), 0, bytes));
+  CGRT_RETURN_IF_ERROR(stream().synchronize());
+  buffers_.push_back(std::move(buffer));
+  return buffers_.back().data();
+}
+
+absl::StatusOr<std::int64_t*> Arena::indices(std::uint64_t count, std::uint64_t below) {
+  std::vector<std::int64_t> values(count);
+  for (std::uint64_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i * 7919 % below);
+  CGRT_ASSIGN_OR_RETURN(void* const device, output(count * 8));
+  CGRT_RETURN_IF_ERROR(copy(stream(), device, values.data(), count * 8));
+  CGRT_RETURN_IF_ERROR(stream().synchronize());
+  return static_cast<std::int64_t*>(device);
+}
+
+// Grids are larger than one multiprocessor has room for, where blocks wait for each other often.
+std::vector<NamedWork> residency_works() {
+  constexpr std::uint64_t kMany = 1 << 22;
+  return {
+      {"sum of an array", reduce(ReduceOp::kSum, ReduceOver::kAll, 1024, 4096)},
+      {"argmax of an array", reduce(ReduceOp::kArgmax, ReduceOver::kAll, 1024, 4096)},
+      {"dot", reduce(ReduceOp::kDot, ReduceOver::kAll, 1024, 4096)},
+      {"sums of few long rows", reduce(ReduceOp::kSum, ReduceOver::kRow, 4, 1 << 20)},
+      {"sums of rows", reduce(ReduceOp::kSum, ReduceOver::kRow, 4096, 1024)},
+      {"sums of columns", reduce(ReduceOp::kSum, ReduceOver::kColumn, 8192, 512)},
+      {"sums of single columns", reduce(ReduceOp::kSum, ReduceOver::kColumn, 8192, 511)},
+      {"scan of few tiles", scan(DType::kFloat32, 1, 1 << 20)},
+      {"scan of many tiles", scan(DType::kFloat32, 1, kMany)},
+      {"scan of many tiles of doubles", scan(DType::kFloat64, 1, kMany / 2)},
+      {"scan of few rows", scan(DType::kFloat16, 3, kMany / 2)},
+      {"softmax", rows(RowOp::kSoftmax, 4096, 1024)},
+      {"softmax of blocks", rows(RowOp::kSoftmax, 1024, 4096)},
+      {"softmax of clusters", rows(RowOp::kSoftmax, 32, 131072)},
+      {"softmax of longer rows", rows(RowOp::kSoftmax, 8, 300001)},
+      {"layer_norm of blocks that stay", rows(RowOp::kLayerNorm, 400, 16384)},
+      {"rms_norm of clusters that stay", rows(RowOp::kRmsNorm, 200, 32768)},
+      {"layer_norm backward", rows_backward(WeightGradients::kNone, 1024, 4096)},
+      {"layer_norm backward with weights", rows_backward(WeightGradients::kSummed, 1024, 4096)},
+      {"layer_norm backward with weights of clusters", rows_backward(WeightGradients::kSummed, 200, 32768)},
+      {"masked_softmax", masked_softmax(2048, 2048)},
+      {"masked_softmax of clusters", masked_softmax(128, 32768)},
+      {"add_norm", add_norm(1024, 4096)},
+      {"add_norm of clusters", add_norm(64, 65536)},
+      {"batch_norm in shared memory", batch_norm(BatchNormOp::kTrain, ChannelOrder::kNchw, 63, 64, 784)},
+      {"batch_norm read twice", batch_norm(BatchNormOp::kTrain, ChannelOrder::kNchw, 63, 5, 12544)},
+      {"batch_norm of channels last", batch_norm(BatchNormOp::kTrain, ChannelOrder::kNhwc, 63, 64, 3136)},
+      {"batch_norm backward", batch_norm(BatchNormOp::kBackward, ChannelOrder::kNchw, 63, 5, 12544)},
+      {"batch_norm inference", batch_norm(BatchNormOp::kInfer, ChannelOrder::kNchw, 63, 64, 784)},
+      {"index_select", index(IndexOp::kSelect, DType::kFloat32, 65536, 64, 65536, SumOrder::kAny)},
+      {"index_add that sorts", index(IndexOp::kAdd, DType::kFloat32, 65536, 64, 70000, SumOrder::kAny)},
+      {"index_add of halves", index(IndexOp::kAdd, DType::kFloat16, 4096, 16, 65536, SumOrder::kAny)},
+      {"index_add of few", index(IndexOp::kAdd, DType::kFloat32, 16, 1 << 16, 32, SumOrder::kAny)},
+      {"scatter_add", index(IndexOp::kScatterAdd, DType::kFloat32, 4096, 64, 16384, SumOrder::kAny)},
+      {"scatter_add in a fixed order", index(IndexOp::kScatterAdd, DType::kFloat32, 4096, 16, 16384, SumOrder::kFixed)},
+      {"upsampling", upsample(UpsampleOp::kForward, ImageLayout::kNchw)},
+      {"upsampling backward", upsample(UpsampleOp::kBackward, ImageLayout::kNchw)},
+      {"upsampling backward of channels last", upsample(UpsampleOp::kBackward, ImageLayout::kNhwc)},
+      {"a bias for each column", matrix(2048, 2048)},
+      {"elementwise add", elementwise(kMany)},
+  };
+}
+
+}  // namespace cgrt::testing

@@ -1,0 +1,194 @@
+// Plans of all families that have clusters, where the code or the device has none.
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/cgrt.h"
+#include "cgrt/simulator/simulator.h"
+#include "cgrt_kernels/add_norm/add_norm.h"
+#include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/masked_softmax/masked_softmax.h"
+#include "cgrt_kernels/rows/rows.h"
+#include "cgrt_kernels/rows_backward/rows_backward.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+
+namespace cgrt::testing {
+namespace {
+
+using namespace kernels;
+
+constexpr DeviceRef kDevice(0);
+
+// What is launched into it, not run.
+class Launches final : public LaunchSink {
+ public:
+  std::vector<LaunchAttributes> attributes;
+  std::vector<EdgeKind> edges;
+
+  absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) override {
+    attributes.push_back(launch.attributes != nullptr ? *launch.attributes : LaunchAttributes{});
+    edges.push_back(edge);
+    return absl::OkStatus();
+  }
+  absl::Status add_copy(const CopyParams&) override { return absl::OkStatus(); }
+  absl::Status add_fill(const FillParams&) override { return absl::OkStatus(); }
+  absl::Status add_host(const HostParams&) override { return absl::OkStatus(); }
+  absl::Status add_event_record(EventRef) override { return absl::OkStatus(); }
+  absl::Status add_event_wait(EventRef) override { return absl::OkStatus(); }
+  absl::Status keep(std::shared_ptr<const void>) override { return absl::OkStatus(); }
+  absl::StatusOr<CUcontext> context() const override { return ContextRef(kDevice).get(); }
+};
+
+struct Planned {
+  std::string name;
+  std::function<absl::Status(LaunchTarget)> launch;
+};
+
+// Shapes that have clusters on an H200, in each family and regime that has some, at both alignments.
+std::vector<Planned> planned() {
+  std::vector<Planned> all;
+  static unsigned char* const memory = reinterpret_cast<unsigned char*>(4096);
+  const auto add = [&](const std::string& name, auto plan, auto launch) {
+    REQUIRE(plan.ok());
+    all.push_back({name, [=, plan = *plan](LaunchTarget target) { return launch(target, plan); }});
+  };
+  for (const std::size_t shift : {0, 4}) {
+    void* const a = memory + shift;
+    void* const b = memory + 4096 + shift;
+    for (const std::uint64_t columns : {32768, 16388}) {
+      for (const std::uint64_t rows : {2, 300}) {
+        const std::string shape = absl::StrCat(" of ", rows, "x", columns, " + ", shift);
+        for (const RowOp op : {RowOp::kSoftmax, RowOp::kRmsNorm}) {
+          add(absl::StrCat(to_string(op), shape), plan_rows(kDevice, {op, DType::kFloat32, rows, columns}),
+              [=](LaunchTarget target, const RowsPlan& plan) {
+                return launch_rows(target, plan, {.out = a, .in = a});
+              });
+        }
+        for (const WeightGradients gradients : {WeightGradients::kNone, WeightGradients::kSummed}) {
+          add(absl::StrCat("rms_norm backward", gradients == WeightGradients::kSummed ? ", summed" : "", shape),
+              plan_rows_backward(kDevice, {RowOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, gradients}),
+              [=](LaunchTarget target, const RowsBackwardPlan& plan) {
+                return launch_rows_backward(target, plan,
+                                            {.dx = a, .dy = a, .saved = a, .dweight = a, .workspace = memory});
+              });
+        }
+        add(absl::StrCat("masked_softmax", shape), plan_masked_softmax(kDevice, {.rows = rows, .columns = columns}),
+            [=](LaunchTarget target, const MaskedSoftmaxPlan& plan) {
+              return launch_masked_softmax(target, plan, {.out = a, .in = a});
+            });
+        add(absl::StrCat("add_rms_norm", shape),
+            plan_add_norm(kDevice, {RowOp::kRmsNorm, DType::kFloat32, rows, columns}),
+            [=](LaunchTarget target, const AddNormPlan& plan) {
+              return launch_add_norm(target, plan, {.out = a, .sum = b, .in = a, .residual = a});
+            });
+      }
+    }
+  }
+  auto* const floats = reinterpret_cast<float*>(memory);
+  for (const BatchNormOp op : {BatchNormOp::kTrain, BatchNormOp::kBackward}) {
+    add(to_string(op), plan_batch_norm(kDevice, {.op = op, .batch = 256, .channels = 512, .plane = 784}),
+        [=](LaunchTarget target, const BatchNormPlan& plan) {
+          if (op == BatchNormOp::kTrain) {
+            return launch_batch_norm_train(target, plan,
+                                           {.y = memory,
+                                            .x = memory,
+                                            .save_mean = floats,
+                                            .save_invstd = floats,
+                                            .workspace = memory,
+                                            .workspace_bytes = plan.workspace_bytes});
+          }
+          return launch_batch_norm_backward(target, plan,
+                                            {.x_gradient = memory,
+                                             .x = memory,
+                                             .y_gradient = memory,
+                                             .save_mean = floats,
+                                             .save_invstd = floats,
+                                             .workspace = memory,
+                                             .workspace_bytes = plan.workspace_bytes});
+        });
+  }
+  return all;
+}
+
+Launches launches_of(const Planned& plan) {
+  Launches found;
+  INFO(plan.name);
+  REQUIRE(plan.launch(LaunchTarget::into(found)) == absl::OkStatus());
+  return found;
+}
+
+std::uint64_t largest_cluster(const Planned& plan) {
+  std::uint64_t largest = 0;
+  for (const LaunchAttributes& attributes : launches_of(plan).attributes) {
+    largest = std::max(largest, attributes.cluster.count());
+  }
+  return largest;
+}
+
+TEST_CASE("long rows and large channels are shared by clusters", "[kernels]") {
+  Simulator simulator;
+
+  for (const Planned& plan : planned()) {
+    INFO(plan.name);
+    CHECK(largest_cluster(plan) > 1);
+  }
+}
+
+TEST_CASE("no family plans clusters for code that was compiled for 8.0, whatever the device", "[kernels]") {
+  Simulator simulator({.ptx_version = 80});
+
+  for (const Planned& plan : planned()) {
+    INFO(plan.name);
+    CHECK(largest_cluster(plan) == 1);
+  }
+}
+
+TEST_CASE("every family plans without clusters where none of its clusters fits", "[kernels]") {
+  for (const int largest : {1, 2, 4}) {
+    Simulator simulator({.largest_cluster = largest});
+
+    for (const Planned& plan : planned()) {
+      INFO(plan.name << ", room for clusters of " << largest);
+      CHECK(largest_cluster(plan) <= static_cast<std::uint64_t>(largest));
+    }
+  }
+}
+
+TEST_CASE("steps of batch normalization overlap only where their code waits for each other", "[kernels]") {
+  const auto second_edge = [] {
+    const BatchNormPlan plan = *plan_batch_norm(kDevice, {.batch = 256, .channels = 8, .plane = 112 * 112});
+    auto* const memory = reinterpret_cast<float*>(4096);
+    const auto launch = [&](LaunchTarget target) {
+      return launch_batch_norm_train(target, plan,
+                                     {.y = memory,
+                                      .x = memory,
+                                      .save_mean = memory,
+                                      .save_invstd = memory,
+                                      .workspace = memory,
+                                      .workspace_bytes = plan.workspace_bytes});
+    };
+    const Launches found = launches_of({"batch_norm", launch});
+    REQUIRE(found.edges.size() == 3);
+    return std::pair(found.edges[1], plan.topology_id());
+  };
+  std::pair<EdgeKind, std::uint64_t> with_code_for_90, with_code_for_80;
+  {
+    Simulator simulator;
+    with_code_for_90 = second_edge();
+  }
+  {
+    Simulator simulator({.ptx_version = 80});
+    with_code_for_80 = second_edge();
+  }
+
+  CHECK(with_code_for_90.first == EdgeKind::kProgrammatic);
+  CHECK(with_code_for_80.first == EdgeKind::kFull);
+  CHECK(with_code_for_90.second != with_code_for_80.second);
+}
+
+}  // namespace
+}  // namespace cgrt::testing

@@ -1,0 +1,62 @@
+#include "cgrt_kernels/index/index.h"
+
+#include "cgrt/cgrt.h"
+#include "cgrt/simulator/simulator.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+
+namespace cgrt::testing {
+namespace {
+
+using kernels::DType;
+using kernels::IndexOp;
+using kernels::IndexPlan;
+using kernels::IndexRoute;
+using kernels::plan_index;
+
+constexpr DeviceRef kDevice(0);
+
+IndexPlan plan(IndexOp op, DType type, std::uint64_t rows, std::uint64_t columns, std::uint64_t count) {
+  return *plan_index(kDevice, {.op = op, .type = type, .rows = rows, .columns = columns, .count = count});
+}
+
+TEST_CASE("16-bit sums that are added to by atomics are floats of the workspace", "[kernels]") {
+  Simulator simulator;
+
+  for (const IndexOp op : {IndexOp::kAdd, IndexOp::kScatterAdd}) {
+    for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
+      for (const std::uint64_t count : {33, 4097, 60000}) {
+        const IndexPlan found = plan(op, type, 17, 8, count);
+
+        CHECK((found.route == IndexRoute::kAtomic || found.route == IndexRoute::kScatter));
+        CHECK(found.sums.has_value());
+        CHECK(found.workspace_bytes >= 17 * 8 * sizeof(float));
+      }
+    }
+  }
+  CHECK(plan(IndexOp::kAdd, DType::kFloat32, 17, 8, 4097).workspace_bytes == 0);  // added to in place
+}
+
+TEST_CASE("16-bit sums of few among many rows are sorted: floats for all rows would be many", "[kernels]") {
+  Simulator simulator;
+
+  CHECK(plan(IndexOp::kAdd, DType::kFloat16, 128256, 4096, 100).route == IndexRoute::kSorted);
+  CHECK(plan(IndexOp::kAdd, DType::kFloat16, 128256, 4096, 100).workspace_bytes < 128256 * 4);
+  CHECK(plan(IndexOp::kScatterAdd, DType::kFloat16, 1 << 20, 16, 100).route == IndexRoute::kSorted);
+  CHECK(plan(IndexOp::kScatterAdd, DType::kFloat16, 1ull << 30, 64, 100).route == IndexRoute::kScatter);  // no keys
+}
+
+TEST_CASE("more 16-bit elements than sums can be are refused", "[kernels]") {
+  Simulator simulator;
+
+  CHECK_THAT(plan_index(kDevice, {.op = IndexOp::kScatterAdd,
+                                  .type = DType::kFloat16,
+                                  .rows = (1ull << 31) - 1,
+                                  .columns = 1024,
+                                  .count = 100})
+                 .status(),
+             StatusIs(absl::StatusCode::kInvalidArgument, "scatter_add: 2147483647 rows of 1024 columns"));
+}
+
+}  // namespace
+}  // namespace cgrt::testing
