@@ -1,5 +1,7 @@
 find_package(Threads REQUIRED)
-find_package(CUDAToolkit 13.0 REQUIRED)
+if(CGRT_CUDA)
+  find_package(CUDAToolkit 13.0 REQUIRED)
+endif()
 find_package(absl REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json 3 REQUIRED)

@@ -1,4 +1,5 @@
-# Language level, warnings and sanitizers, as one interface target: cgrt_options.
+# Language level, warnings, sanitizers and visibility: the interface target cgrt_options, and what libraries of
+# cgrt have beyond it.
 
 # CMake before 3.25.2 does not know that nvcc speaks C++20.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
@@ -12,13 +13,16 @@ foreach(language CXX CUDA)
 endforeach()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Warnings are errors for whoever works on cgrt; -DCMAKE_COMPILE_WARNING_AS_ERROR=OFF for whoever only builds it.
+if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR)
+  set(CMAKE_COMPILE_WARNING_AS_ERROR ${PROJECT_IS_TOP_LEVEL})
+endif()
 
 add_library(cgrt_options INTERFACE)
 target_compile_options(cgrt_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion>
   # -Wpedantic and -Wconversion fire on code that nvcc itself generates.
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra
-    -Werror=all-warnings,default-stream-launch -Xptxas=-warn-spills>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra -Werror=default-stream-launch -Xptxas=-warn-spills>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 sees overlapping copies in std::string at -O3 that are not there (GCC bug 105651).
   target_compile_options(cgrt_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
@@ -31,3 +35,20 @@ endif()
 if(CGRT_STATIC)
   add_link_options(-static-libstdc++ -static-libgcc)
 endif()
+
+# A library of cgrt. Linked statically into a shared object it is that object's own and exports nothing, or two
+# objects with a copy each would use halves of both. BUILD_SHARED_LIBS makes one copy for all of a process.
+function(cgrt_add_library name)
+  add_library(cgrt_${name} ${ARGN})
+  add_library(cgrt::${name} ALIAS cgrt_${name})
+  set_target_properties(cgrt_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(cgrt_${name} PUBLIC cxx_std_20)
+  target_link_libraries(cgrt_${name} PRIVATE $<BUILD_INTERFACE:cgrt_options>)
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(cgrt_${name} PROPERTIES
+      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN")
+  else()
+    set_target_properties(cgrt_${name} PROPERTIES
+      CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endif()
+endfunction()

@@ -5,10 +5,11 @@
 #include <cgrt/simulator/simulator.h>
 #include <cuda.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <optional>
 #include <string>
 
+#include "../common/options.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_format.h"
 #include "count_up.h"
@@ -129,14 +130,14 @@ absl::Status run() {
 
 }  // namespace
 
-int main() {
-  std::optional<cgrt::Simulator> simulator;
-  if (const absl::StatusOr<int> devices = cgrt::device_count(); absl::IsUnavailable(devices.status())) {
-    std::printf("%s\n\nSimulated: what follows are the answers of the simulator, not of a device.\n\n",
-                std::string(devices.status().message()).c_str());
-    std::fflush(stdout);  // it stands before everything, also before what goes to stderr
-    simulator.emplace();
-  }
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Says what cgrt sees on this machine and what graphs can do on each device. Without a GPU those are the "
+      "answers of the simulator.",
+      "device_query");
+  if (const auto exit_code = parse(app, argc, argv)) return *exit_code;
+
+  const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run();
   if (status.ok()) return 0;
   std::fprintf(stderr, "device_query: %s\n", status.ToString().c_str());

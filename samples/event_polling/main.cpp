@@ -5,14 +5,15 @@
 #include <cgrt/cgrt.h>
 #include <cgrt/simulator/simulator.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "../common/options.h"
 #include "churn.h"
 
 namespace {
@@ -134,14 +135,12 @@ absl::Status run(cgrt::DeviceRef device) {
 
 }  // namespace
 
-int main() {
-  std::optional<cgrt::Simulator> simulator;
-  if (const absl::StatusOr<int> devices = cgrt::device_count(); absl::IsUnavailable(devices.status())) {
-    std::printf("No GPU here: running on the simulator; no figure below is a GPU time. (%s)\n",
-                std::string(devices.status().message()).c_str());
-    std::fflush(stdout);  // it stands before everything, also before what goes to stderr
-    simulator.emplace();
-  }
+int main(int argc, char** argv) {
+  CLI::App app("Does host work until an event says that the graph is done. Without a GPU it runs on the simulator.",
+               "event_polling");
+  if (const auto exit_code = parse(app, argc, argv)) return *exit_code;
+
+  const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run(cgrt::DeviceRef(0));
   if (status.ok()) return 0;
   std::fprintf(stderr, "event_polling: %s\n", status.ToString().c_str());

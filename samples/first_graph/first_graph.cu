@@ -7,9 +7,10 @@
 #include <cgrt/simulator/simulator.h>
 
 #include <cstdio>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "../common/options.h"
 
 __global__ void scale(float* out, const float* in, float factor, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -83,14 +84,12 @@ absl::Status run(cgrt::DeviceRef device, const std::string& file) {
 }
 
 int main(int argc, char** argv) {
-  std::optional<cgrt::Simulator> simulator;
-  if (const absl::StatusOr<int> devices = cgrt::device_count(); absl::IsUnavailable(devices.status())) {
-    std::printf("No GPU here: running on the simulator; no figure below is a GPU time. (%s)\n",
-                std::string(devices.status().message()).c_str());
-    std::fflush(stdout);  // it stands before everything, also before what goes to stderr
-    simulator.emplace();
-  }
-  const absl::Status status = run(cgrt::DeviceRef(0), argc > 1 ? argv[1] : "first_graph.cgrt.json");
+  std::string file = "first_graph.cgrt.json";
+  const char* const about = "Runs a kernel eagerly, captured and as a graph built by hand, and writes the graph.";
+  if (const auto exit_code = parse_file("first_graph", about, argc, argv, file)) return *exit_code;
+
+  const auto simulator = cgrt::Simulator::if_no_device();
+  const absl::Status status = run(cgrt::DeviceRef(0), file);
   if (status.ok()) return 0;
   std::fprintf(stderr, "first_graph: %s\n", status.ToString().c_str());
   return 1;

@@ -7,7 +7,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
+
+#include "../common/options.h"
 
 #define CHECK(call)                                                                                   \
   do {                                                                                                \
@@ -40,6 +43,10 @@ void check(cudaStream_t stream, float* y, const char* what) {
 }
 
 int main(int argc, char** argv) {
+  std::string file = "first_graph_raw.dot";
+  const char* const about = "Does what first_graph does with the CUDA runtime alone, and writes the graph as DOT.";
+  if (const auto exit_code = parse_file("first_graph_raw", about, argc, argv, file)) return *exit_code;
+
   int devices = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess || devices == 0) {
     std::printf("skipped: no GPU (%s)\n", cudaGetErrorString(error));
@@ -105,9 +112,8 @@ int main(int argc, char** argv) {
     CHECK(cudaGraphExecDestroy(exec));
   }
 
-  const char* file = argc > 1 ? argv[1] : "first_graph_raw.dot";
-  CHECK(cudaGraphDebugDotPrint(captured, file, cudaGraphDebugDotFlagsVerbose));
-  std::printf("wrote %s\n", file);
+  CHECK(cudaGraphDebugDotPrint(captured, file.c_str(), cudaGraphDebugDotFlagsVerbose));
+  std::printf("wrote %s\n", file.c_str());
 
   CHECK(cudaGraphDestroy(built));
   CHECK(cudaGraphDestroy(captured));

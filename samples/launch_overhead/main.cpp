@@ -6,9 +6,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <optional>
 #include <string>
 
+#include "../common/options.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/device/device.h"
 #include "cgrt/inspect/record.h"
@@ -46,22 +46,16 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Measures chains of kernels, eager against graph mode. Without a GPU it runs on the simulator.",
                "launch_overhead");
-  app.add_flag("--quick", options.quick, "Fewer lengths, sizes and samples");
-  app.add_option("--csv", options.csv, "Write the figures to this file, comma-separated");
-  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1");
-  app.add_option("--graphs", options.graphs, "Write a short chain's graphs, for graphdump, into this folder");
+  app.add_flag("--quick", options.quick, "Fewer lengths, sizes and samples")->disable_flag_override();
+  app.add_option("--csv", options.csv, "Write the figures to this file, comma-separated")->check(file_in_folder());
+  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1")->check(file_in_folder());
+  app.add_option("--graphs", options.graphs, "Write a short chain's graphs, for graphdump, into this folder")
+      ->check(CLI::ExistingDirectory);
   app.add_option("--commit", options.commit, "The commit that is measured, for the record")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  options.command = "launch_overhead";
-  for (int i = 1; i < argc; ++i) options.command += std::string(" ") + argv[i];
+  if (const auto exit_code = parse(app, argc, argv)) return *exit_code;
+  options.command = command_line("launch_overhead", argc, argv);
 
-  std::optional<cgrt::Simulator> simulator;
-  if (const absl::StatusOr<int> devices = cgrt::device_count(); absl::IsUnavailable(devices.status())) {
-    std::printf("No GPU here: running on the simulator; no figure below is a GPU time. (%s)\n",
-                std::string(devices.status().message()).c_str());
-    std::fflush(stdout);  // it stands before everything, also before what goes to stderr
-    simulator.emplace();
-  }
+  const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run(cgrt::DeviceRef(0), options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "launch_overhead: %s\n", status.ToString().c_str());

@@ -5,10 +5,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "../common/options.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/device/device.h"
 #include "cgrt/inspect/record.h"
@@ -19,15 +24,60 @@
 
 namespace {
 
+// Larger ones overflow no number, but memory: 8 GB of weights are enough.
+constexpr std::int64_t kMaxTokens = 1 << 14, kMaxHidden = 1 << 14, kMaxIntermediate = 1 << 16, kMaxSteps = 100'000;
+// On the simulator, where products are loops on the host.
+constexpr std::uint64_t kMaxSimulated = 1 << 26;
+
 struct Options {
-  Workload workload{.tokens = {1, 3, 16, 7, 64, 24, 5, 48}};
+  std::vector<std::int64_t> tokens;                      // empty: the default
+  std::int64_t hidden = 0, intermediate = 0, steps = 0;  // 0: the default
   std::string json, commit = "unknown", command;
 };
 
-absl::Status run(cgrt::DeviceRef device, const Options& options) {
+CLI::Validator multiple_of_8(std::int64_t most) {
+  const auto check = [most](const std::string& text) -> std::string {
+    std::int64_t value = 0;
+    if (absl::SimpleAtoi(text, &value) && value >= 8 && value <= most && value % 8 == 0) return "";
+    return absl::StrCat(text, " is not a multiple of 8 from 8 to ", most);
+  };
+  return CLI::Validator(check, "");
+}
+
+std::optional<int> parse_options(int argc, char** argv, Options& options) {
+  CLI::App app(
+      "Measures a step of an MLP block whose number of tokens changes. Without a GPU it runs on the simulator.",
+      "mlp_step");
+  app.add_option("--tokens", options.tokens,
+                 "Of the steps, in turn; by default 1,3,16,7,64,24,5,48, on the simulator 1,3,16,7,24")
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{1}, kMaxTokens));
+  app.add_option("--hidden", options.hidden, "A multiple of 8; by default 4096, on the simulator 64")
+      ->check(multiple_of_8(kMaxHidden));
+  app.add_option("--intermediate", options.intermediate, "A multiple of 8; by default 14336, on the simulator 128")
+      ->check(multiple_of_8(kMaxIntermediate));
+  app.add_option("--steps", options.steps, "Of a pass; by default 64, on the simulator 5")
+      ->check(CLI::Range(std::int64_t{1}, kMaxSteps));
+  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1")->check(file_in_folder());
+  app.add_option("--commit", options.commit, "The commit that is measured, for the record")->capture_default_str();
+  options.command = command_line("mlp_step", argc, argv);
+  return parse(app, argc, argv);
+}
+
+Workload workload_of(const Options& options, bool is_simulated) {
+  Workload workload{.tokens = {1, 3, 16, 7, 64, 24, 5, 48}};
+  if (is_simulated) workload = {.shape = {.hidden = 64, .intermediate = 128}, .tokens = {1, 3, 16, 7, 24}, .steps = 5};
+  if (!options.tokens.empty()) workload.tokens.assign(options.tokens.begin(), options.tokens.end());
+  if (options.hidden != 0) workload.shape.hidden = static_cast<std::uint64_t>(options.hidden);
+  if (options.intermediate != 0) workload.shape.intermediate = static_cast<std::uint64_t>(options.intermediate);
+  if (options.steps != 0) workload.steps = static_cast<int>(options.steps);
+  workload.shape.most_tokens = *std::max_element(workload.tokens.begin(), workload.tokens.end());
+  return workload;
+}
+
+absl::Status run(cgrt::DeviceRef device, const Workload& workload, const Options& options) {
   CGRT_ASSIGN_OR_RETURN(const double error, check_small(device));
   std::printf("On a small shape the largest difference from the same in double is %.2g.\n", error);
-  const Workload& workload = options.workload;
   std::printf("hidden %d, intermediate %d, bfloat16; passes of %d steps, tokens",
               static_cast<int>(workload.shape.hidden), static_cast<int>(workload.shape.intermediate), workload.steps);
   for (const std::uint64_t tokens : workload.tokens) std::printf(" %d", static_cast<int>(tokens));
@@ -45,35 +95,20 @@ absl::Status run(cgrt::DeviceRef device, const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::optional<cgrt::Simulator> simulator;
-  const absl::StatusOr<int> devices = cgrt::device_count();
-  if (absl::IsUnavailable(devices.status())) simulator.emplace();
-
   Options options;
-  Workload& workload = options.workload;
-  if (simulator.has_value()) {  // where products are sums in a loop on the host
-    workload = {.shape = {.hidden = 64, .intermediate = 128}, .tokens = {1, 3, 16, 7, 24}, .steps = 5};
+  if (const auto exit_code = parse_options(argc, argv, options)) return *exit_code;
+  const auto simulator = cgrt::Simulator::if_no_device();
+  const Workload workload = workload_of(options, simulator != nullptr);
+  const MlpShape& shape = workload.shape;
+  if (simulator != nullptr && shape.hidden * shape.intermediate * shape.most_tokens > kMaxSimulated) {
+    std::fprintf(stderr,
+                 "mlp_step: %llu x %llu x %llu tokens is too large for the simulator, where the product of the "
+                 "three may be up to %llu.\n",
+                 static_cast<unsigned long long>(shape.hidden), static_cast<unsigned long long>(shape.intermediate),
+                 static_cast<unsigned long long>(shape.most_tokens), static_cast<unsigned long long>(kMaxSimulated));
+    return 2;
   }
-  CLI::App app(
-      "Measures a step of an MLP block whose number of tokens changes. Without a GPU it runs on the simulator.",
-      "mlp_step");
-  app.add_option("--tokens", workload.tokens, "Of the steps, in turn: 1,3,16")->delimiter(',')->capture_default_str();
-  app.add_option("--hidden", workload.shape.hidden, "A multiple of 8")->capture_default_str();
-  app.add_option("--intermediate", workload.shape.intermediate, "A multiple of 8")->capture_default_str();
-  app.add_option("--steps", workload.steps, "Of a pass")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1");
-  app.add_option("--commit", options.commit, "The commit that is measured, for the record")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  workload.shape.most_tokens = *std::max_element(workload.tokens.begin(), workload.tokens.end());
-  options.command = "mlp_step";
-  for (int i = 1; i < argc; ++i) options.command += std::string(" ") + argv[i];
-
-  if (simulator.has_value()) {
-    std::printf("No GPU here: running on the simulator; no figure below is a GPU time. (%s)\n",
-                std::string(devices.status().message()).c_str());
-    std::fflush(stdout);  // it stands before everything, also before what goes to stderr
-  }
-  const absl::Status status = run(cgrt::DeviceRef(0), options);
+  const absl::Status status = run(cgrt::DeviceRef(0), workload, options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "mlp_step: %s\n", status.ToString().c_str());
   return 1;

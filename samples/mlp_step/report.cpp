@@ -56,13 +56,13 @@ std::string to_table(const std::vector<WayResult>& results) {
                                       "executables", "updated", "instantiated");
   for (const WayResult& result : results) {
     const bool is_eager = result.way == Way::kEager;
-    absl::StrAppendFormat(&table, kLine, to_string(result.way),
-                          text(median(times_of(result.passes, &PassTimes::host)), 1),
-                          text(median(times_of(result.passes, &PassTimes::step)), 1),
-                          text(median(times_of(result.passes, &PassTimes::back_to_back)), 1),
-                          is_eager ? "-" : text(median(ratios_of(result, &PassTimes::step)), 2),
-                          text(median(result.new_batch), 1), absl::StrCat(result.executables),
-                          absl::StrCat(result.counts.updated), absl::StrCat(result.counts.instantiated));
+    absl::StrAppendFormat(
+        &table, kLine, to_string(result.way), text(median(times_of(result.passes, &PassTimes::host)), 1),
+        text(median(times_of(result.passes, &PassTimes::step)), 1),
+        text(median(times_of(result.passes, &PassTimes::back_to_back)), 1),
+        is_eager ? "-" : text(median(ratios_of(result, &PassTimes::step)), 2),
+        result.new_batch.empty() ? "-" : text(median(result.new_batch), 1), absl::StrCat(result.executables),
+        absl::StrCat(result.counts.updated), absl::StrCat(result.counts.instantiated));
   }
   for (const WayResult& result : results) {
     for (const auto& [refusal, count] : result.counts.refusals) {
@@ -84,8 +84,9 @@ std::string best(const std::vector<WayResult>& results) {
   const auto shortest = [](auto from, auto to, auto time) {
     return to_string(std::min_element(from, to, [&](const auto& a, const auto& b) { return time(a) < time(b); })->way);
   };
-  return absl::StrFormat("Shortest steps: %s. Of graphs, shortest steps of a batch that is new: %s.\n",
-                         shortest(results.begin(), results.end(), step),
+  const std::string steps = absl::StrFormat("Shortest steps: %s.", shortest(results.begin(), results.end(), step));
+  if (results.front().new_batch.empty()) return steps + "\n";
+  return absl::StrFormat("%s Of graphs, shortest steps of a batch that is new: %s.\n", steps,
                          shortest(results.begin() + 1, results.end(), new_batch));
 }
 
@@ -113,7 +114,7 @@ absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workloa
       }
       record.rows.push_back(std::move(row));
     }
-    record.rows.push_back(row_of("new_batch", result, workload, result.new_batch));
+    if (!result.new_batch.empty()) record.rows.push_back(row_of("new_batch", result, workload, result.new_batch));
   }
   return record;
 }

@@ -45,19 +45,17 @@ absl::Status Runner::launch_updated(const MlpPlan& plan) {
     CGRT_ASSIGN_OR_RETURN(cgrt::Graph recorded, record(plan));
     graph = graphs_.emplace(plan.tokens, std::move(recorded)).first;
   }
-  bool is_taken_over = false;
-  if (updated_.has_value()) {
-    CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report, updated_->update(graph->second));
-    is_taken_over = report.rung == cgrt::UpdateRung::kWholeGraph;
-    if (is_taken_over) {
-      ++counts_.updated;
-    } else {
-      ++counts_.refusals[absl::StrCat("from ", updated_tokens_, " to ", plan.tokens, " tokens: ", report.text)];
-    }
-  }
-  if (!is_taken_over) {
+  if (!updated_.has_value()) {
     CGRT_ASSIGN_OR_RETURN(updated_, cgrt::instantiate(graph->second));
     ++counts_.instantiated;
+  } else {
+    CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report, updated_->update_or_instantiate(graph->second));
+    if (report.rung == cgrt::UpdateRung::kWholeGraph) {
+      ++counts_.updated;
+    } else {
+      ++counts_.instantiated;
+      ++counts_.refusals[absl::StrCat("from ", updated_tokens_, " to ", plan.tokens, " tokens: ", report.text)];
+    }
   }
   updated_tokens_ = plan.tokens;
   return updated_->launch(stream_);

@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "../common/options.h"
 #include "absl/strings/str_cat.h"
 #include "report.h"
 #include "smooth.h"
@@ -166,19 +166,12 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Runs a kernel with suggested and with fixed configurations. Without a GPU it runs on the simulator.",
                "occupancy_launch");
-  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1");
+  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1")->check(file_in_folder());
   app.add_option("--commit", options.commit, "The commit that is measured, for the record")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  options.command = "occupancy_launch";
-  for (int i = 1; i < argc; ++i) options.command += std::string(" ") + argv[i];
+  if (const auto exit_code = parse(app, argc, argv)) return *exit_code;
+  options.command = command_line("occupancy_launch", argc, argv);
 
-  std::optional<cgrt::Simulator> simulator;
-  if (const absl::StatusOr<int> devices = cgrt::device_count(); absl::IsUnavailable(devices.status())) {
-    std::printf("No GPU here: running on the simulator; no figure below is a GPU time. (%s)\n",
-                std::string(devices.status().message()).c_str());
-    std::fflush(stdout);  // it stands before everything, also before what goes to stderr
-    simulator.emplace();
-  }
+  const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run(cgrt::DeviceRef(0), options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "occupancy_launch: %s\n", status.ToString().c_str());

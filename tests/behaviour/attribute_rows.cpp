@@ -120,7 +120,7 @@ BEHAVIOUR("an update that would lose launch attributes is refused by name") {
     CGRT_ASSIGN_OR_RETURN(Graph cooperative, build({.cooperative = true}, captured));
     CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(two));
     const auto update = [&](const char* name, const Graph& graph) -> absl::Status {
-      CGRT_ASSIGN_OR_RETURN(UpdateReport report, exec.update(graph));
+      CGRT_ASSIGN_OR_RETURN(UpdateReport report, exec.try_update(graph));
       notes.line(std::string(name) + ": " + to_string(report.refusal));
       if (report.rung == UpdateRung::kRefused) EXPECT(report.text.find("cluster_size") != std::string::npos);
       return cluster.note(notes, name, exec, stream.ref());

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cgrt/cgrt.h"
@@ -76,15 +77,19 @@ absl::StatusOr<std::vector<float>> read_floats(World& world, const DeviceBuffer&
 // likes.
 bool collect_until(const std::function<bool()>& done);
 
-using BehaviourFunction = absl::Status (*)(World& world, Notes& notes);
+using BehaviourFunction = std::function<absl::Status(World& world, Notes& notes)>;
 struct Behaviour {
-  const char* name;
+  std::string name;
   BehaviourFunction run;
 };
 std::vector<Behaviour>& behaviours();
+// With the rows that are generated from tests/operations.
+std::vector<Behaviour> all_behaviours();
 
 struct RegisterBehaviour {
-  RegisterBehaviour(const char* name, BehaviourFunction run) { behaviours().push_back({name, run}); }
+  RegisterBehaviour(std::string name, BehaviourFunction run) {
+    behaviours().push_back({std::move(name), std::move(run)});
+  }
 };
 
 }  // namespace cgrt::testing

@@ -158,25 +158,6 @@ BEHAVIOUR("asking an event of this library that a live capture recorded does not
   return absl::OkStatus();
 }
 
-BEHAVIOUR("asking for an event of a live capture answers captured and costs that capture") {
-  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(Event event, Event::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, device_floats(world, kCount, 1.0f));
-
-  const absl::StatusOr<Graph> graph = capture(stream.ref(), [&](StreamRef s) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(one_kernel(s, buffer));
-    const EventRef bare(event.ref().get());  // as of an event that this library did not make
-    CGRT_RETURN_IF_ERROR(s.record(bare));
-    notes.completion("event", bare.completion());
-    return absl::OkStatus();
-  });
-
-  notes.status("capture", graph.status());
-  notes.completion("event after", event.ref().completion());
-  notes.status("event synchronize after", event.ref().synchronize());
-  return note_usable(world, notes, stream.ref(), buffer);
-}
-
 BEHAVIOUR("queries of other streams and events do not disturb a global capture, from any thread") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Stream other, Stream::create(world.device()));

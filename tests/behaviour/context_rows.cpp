@@ -1,28 +1,15 @@
 // Contexts that are not a device's primary one. The simulator has none of these: on it the rows do
 // nothing (exemptions.h).
-#include <cuda_runtime_api.h>
-
 #include "behaviour/behaviour.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "support/driver_entry.h"
 
 namespace cgrt::testing {
 namespace {
 
 constexpr int kCount = 64;
 constexpr LaunchConfig kConfig{.grid = 1, .block = 64};
-
-// A driver function that cgrt itself does not need.
-template <class Function>
-absl::StatusOr<Function> entry(const char* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  if (cudaGetDriverEntryPointByVersion(name, &found, 13000, cudaEnableDefault, &result) != cudaSuccess ||
-      found == nullptr) {
-    return absl::NotFoundError(name);
-  }
-  return reinterpret_cast<Function>(found);
-}
 
 // Every target in `context`, with a stream of it.
 absl::Status use(Notes& notes, CUcontext context, Stream stream) {
@@ -69,7 +56,13 @@ absl::Status use(Notes& notes, CUcontext context, Stream stream) {
     notes.completion("event", event.ref().completion());
   }
   notes.status("occupancy", occupancy(scale_kernel(), context, Dim3(64), 0).status());
-  notes.status("cooperative blocks", max_cooperative_blocks(scale_kernel(), context, Dim3(64), 0).status());
+  CGRT_ASSIGN_OR_RETURN(const int most, max_cooperative_blocks(scale_kernel(), context, Dim3(1024), 0));
+  notes.line("cooperative blocks: " + std::to_string(most));
+  for (const int blocks : {most, most + 1}) {
+    const LaunchConfig config{.grid = std::uint32_t(blocks), .block = 1024, .attributes = {.cooperative = true}};
+    notes.status(blocks == most ? "a launch of as many" : "a launch of one more",
+                 launch(stream, config, scale_kernel(), x.as<float>(), x.as<float>(), 1.0f, kCount));
+  }
   notes.status("preload", preload(add_kernel(), context));
   CGRT_RETURN_IF_ERROR(copy(stream.ref(), values.data(), x.data(), x.size_bytes()));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
@@ -79,8 +72,8 @@ absl::Status use(Notes& notes, CUcontext context, Stream stream) {
 
 BEHAVIOUR("every target works in a context that is not the primary one") {
   if (world.simulator() != nullptr) return absl::OkStatus();
-  CGRT_ASSIGN_OR_RETURN(auto create, entry<decltype(&cuCtxCreate)>("cuCtxCreate"));
-  CGRT_ASSIGN_OR_RETURN(auto destroy, entry<decltype(&cuCtxDestroy)>("cuCtxDestroy"));
+  CGRT_ASSIGN_OR_RETURN(auto create, driver_entry<decltype(&cuCtxCreate)>("cuCtxCreate"));
+  CGRT_ASSIGN_OR_RETURN(auto destroy, driver_entry<decltype(&cuCtxDestroy)>("cuCtxDestroy"));
   for (int i = 0; i < 2; ++i) {  // the second time, CUDA may give the same address
     CUcontext context = nullptr, popped = nullptr;
     CUctxCreateParams params{};
@@ -96,13 +89,14 @@ BEHAVIOUR("every target works in a context that is not the primary one") {
 
 BEHAVIOUR("every target works in a green context") {
   if (world.simulator() != nullptr) return absl::OkStatus();
-  CGRT_ASSIGN_OR_RETURN(auto resource_of, entry<decltype(&cuDeviceGetDevResource)>("cuDeviceGetDevResource"));
-  CGRT_ASSIGN_OR_RETURN(auto split, entry<decltype(&cuDevSmResourceSplitByCount)>("cuDevSmResourceSplitByCount"));
-  CGRT_ASSIGN_OR_RETURN(auto describe, entry<decltype(&cuDevResourceGenerateDesc)>("cuDevResourceGenerateDesc"));
-  CGRT_ASSIGN_OR_RETURN(auto create, entry<decltype(&cuGreenCtxCreate)>("cuGreenCtxCreate"));
-  CGRT_ASSIGN_OR_RETURN(auto context_of, entry<decltype(&cuCtxFromGreenCtx)>("cuCtxFromGreenCtx"));
-  CGRT_ASSIGN_OR_RETURN(auto create_stream, entry<decltype(&cuGreenCtxStreamCreate)>("cuGreenCtxStreamCreate"));
-  CGRT_ASSIGN_OR_RETURN(auto destroy, entry<decltype(&cuGreenCtxDestroy)>("cuGreenCtxDestroy"));
+  CGRT_ASSIGN_OR_RETURN(auto resource_of, driver_entry<decltype(&cuDeviceGetDevResource)>("cuDeviceGetDevResource"));
+  CGRT_ASSIGN_OR_RETURN(auto split,
+                        driver_entry<decltype(&cuDevSmResourceSplitByCount)>("cuDevSmResourceSplitByCount"));
+  CGRT_ASSIGN_OR_RETURN(auto describe, driver_entry<decltype(&cuDevResourceGenerateDesc)>("cuDevResourceGenerateDesc"));
+  CGRT_ASSIGN_OR_RETURN(auto create, driver_entry<decltype(&cuGreenCtxCreate)>("cuGreenCtxCreate"));
+  CGRT_ASSIGN_OR_RETURN(auto context_of, driver_entry<decltype(&cuCtxFromGreenCtx)>("cuCtxFromGreenCtx"));
+  CGRT_ASSIGN_OR_RETURN(auto create_stream, driver_entry<decltype(&cuGreenCtxStreamCreate)>("cuGreenCtxStreamCreate"));
+  CGRT_ASSIGN_OR_RETURN(auto destroy, driver_entry<decltype(&cuGreenCtxDestroy)>("cuGreenCtxDestroy"));
   CGRT_RETURN_IF_ERROR(ContextRef(world.device()).get().status());
   CUdevResource all{}, some{}, rest{};
   unsigned groups = 1;

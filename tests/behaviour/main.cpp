@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
       backend = "list";
   }
   if (backend == "list") {
-    for (const auto& row : cgrt::testing::behaviours()) std::puts(row.name);
+    for (const auto& row : cgrt::testing::all_behaviours()) std::puts(row.name.c_str());
     return 0;
   }
   if (backend != "simulator" && backend != "gpu") {
@@ -100,8 +100,8 @@ int main(int argc, char** argv) {
   Transcript seen;
   int passed = 0, failed = 0, exempt = 0;
   std::string device;
-  for (const auto& row : cgrt::testing::behaviours()) {
-    if (!only.empty() && std::string(row.name).find(only) == std::string::npos) continue;
+  for (const auto& row : cgrt::testing::all_behaviours()) {
+    if (!only.empty() && row.name.find(only) == std::string::npos) continue;
     std::unique_ptr<cgrt::Simulator> simulator;
     if (simulated) simulator = std::make_unique<cgrt::Simulator>(cgrt::SimulatorOptions{.device_count = 2});
     Notes notes;
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
     for (const std::string& failure : notes.failures()) trouble += "      expected: " + failure + "\n";
     if (simulated && simulator->live_handles() != 0)
       trouble += "      left behind: " + simulator->live_handles_text() + "\n";
-    const char* exemption = cgrt::testing::exemption(row.name);
+    const char* exemption = cgrt::testing::exemption(row.name.c_str());
     if (expected.has_value() && exemption == nullptr) {
       const auto found = expected->find(row.name);
       trouble += found == expected->end() ? "      the transcript does not have this row\n"
@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
     }
     seen[row.name] = notes.lines();
     exempt += exemption != nullptr;
-    std::printf("  %s %s\n%s", trouble.empty() ? "ok    " : "FAILED", row.name, trouble.c_str());
+    std::printf("  %s %s\n%s", trouble.empty() ? "ok    " : "FAILED", row.name.c_str(), trouble.c_str());
     std::fflush(stdout);
     ++(trouble.empty() ? passed : failed);
   }

@@ -149,11 +149,11 @@ BEHAVIOUR("a child graph node of an executable takes over a child of the same to
 
   CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(world.device()));
   CGRT_RETURN_IF_ERROR(other.add_child({}, twice).status());
-  CGRT_ASSIGN_OR_RETURN(UpdateReport report, exec.update(other));
+  CGRT_ASSIGN_OR_RETURN(UpdateReport report, exec.try_update(other));
   notes.line(std::string("update: ") + to_string(report.refusal));
   CGRT_ASSIGN_OR_RETURN(Graph inner, Graph::create(world.device()));
   CGRT_RETURN_IF_ERROR(inner.add_child({}, longer).status());
-  CGRT_ASSIGN_OR_RETURN(report, exec.update(inner));
+  CGRT_ASSIGN_OR_RETURN(report, exec.try_update(inner));
   notes.line(std::string("update with a longer child: ") + to_string(report.refusal));
   CGRT_RETURN_IF_ERROR(run(exec, stream.ref()));
   return note_first(world, notes, "x", x);
@@ -326,7 +326,7 @@ BEHAVIOUR("a node that is switched off does nothing until it is switched on agai
   CGRT_RETURN_IF_ERROR(note("copy alone"));
   notes.status("set while off",
                exec.set_params(kernel, kConfig, scale_kernel(), x.as<float>(), x.as<float>(), 10.0f, kCount));
-  CGRT_RETURN_IF_ERROR(exec.update(graph).status());
+  CGRT_RETURN_IF_ERROR(exec.update(graph));
   CGRT_ASSIGN_OR_RETURN(NodeState state, exec.enabled(kernel));
   notes.line(state == NodeState::kDisabled ? "off after an update" : "on after an update");
   notes.status("copy off", exec.set_enabled(copied, NodeState::kDisabled));

@@ -165,7 +165,7 @@ BEHAVIOUR("no call leaves a context current or takes one away") {
       CGRT_ASSIGN_OR_RETURN(GraphExec other, instantiate(captured));
       CGRT_RETURN_IF_ERROR(exec.upload(stream.ref()));
       CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
-      notes.status("update", other.update(captured).status());
+      notes.status("update", other.update(captured));
       CGRT_RETURN_IF_ERROR(snapshot(built).status());
       CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
     }

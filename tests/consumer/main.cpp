@@ -1,5 +1,4 @@
 #include <cgrt/cgrt.h>
-#include <cgrt/ir/diff.h>
 #include <cgrt/simulator/simulator.h>
 
 #include <cstdio>
@@ -30,8 +29,7 @@ absl::Status run(const char* path) {
   CGRT_RETURN_IF_ERROR(check(exec));
   value = 9.0f;
   CGRT_ASSIGN_OR_RETURN(cgrt::Graph next, cgrt::capture(stream.ref(), step));
-  CGRT_ASSIGN_OR_RETURN(cgrt::UpdateReport report, exec.update(next));
-  if (report.rung != cgrt::UpdateRung::kWholeGraph) return absl::InternalError(report.text);
+  CGRT_RETURN_IF_ERROR(exec.update(next));
   CGRT_RETURN_IF_ERROR(check(exec));
   return cgrt::inspect::write_file(path, one);
 }

@@ -1,14 +1,50 @@
 #!/usr/bin/env bash
-# test.sh BUILD_DIR SOURCE_DIR NVCC: installs the build into a fresh folder, builds the stranger's
-# project against it, runs it, and reads its graph with the installed graphdump.
+# test.sh BUILD_DIR SOURCE_DIR NVCC: installs the build into a fresh folder and uses it as strangers do: all of it, by
+# pkg-config, without CUDA, and from projects that are pinned to C++17.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cmake --install "$1" --prefix "$work/installed" >"$work/install.log"
-grep -rl "$(dirname "$(dirname "$2")")" "$work/installed/lib/cmake" && { echo "the package names the source tree"; exit 1; }
-cmake -S "$2" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/installed" -DCMAKE_CUDA_COMPILER="$3" \
-  -DCMAKE_CUDA_ARCHITECTURES=90-real >"$work/configure.log" 2>&1 || { cat "$work/configure.log"; exit 1; }
-cmake --build "$work/build" >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
-"$work/build/stranger" "$work/fill.cgrt.json"
-"$work/build/reader" "$work/fill.cgrt.json" | grep -q "kernel  fill"
+quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; return 1; }; }
+configure() {  # SOURCE BUILD [OPTION...]
+  cmake -S "$1" -B "$work/$2" -G Ninja -DCMAKE_PREFIX_PATH="$work/installed" -DCMAKE_CUDA_COMPILER="$nvcc" \
+    -DCMAKE_CUDA_ARCHITECTURES=90-real "${@:3}"
+}
+source=$2 nvcc=$3
+quietly cmake --install "$1" --prefix "$work/installed"
+grep -rl "$(dirname "$(dirname "$source")")" "$work/installed/lib/cmake" "$work/installed/lib/pkgconfig" &&
+  { echo "the package names the source tree"; exit 1; }
+
+echo "== all of it"
+quietly configure "$source" all
+quietly cmake --build "$work/all"
+"$work/all/stranger" "$work/fill.cgrt.json"
 "$work/installed/bin/graphdump" show "$work/fill.cgrt.json"
+
+echo "== graphs as data, where there is no CUDA toolkit"
+quietly configure "$source/data_only" data -DCOMPONENTS=inspect -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
+quietly cmake --build "$work/data"
+"$work/data/reader" "$work/fill.cgrt.json" | grep -q "kernel  fill"
+
+echo "== a component that there is none of"
+configure "$source/data_only" unknown "-DCOMPONENTS=inspect;inspekt" >"$work/log" 2>&1 && { echo "taken"; exit 1; }
+grep -q 'cgrt has no component "inspekt"' "$work/log"
+
+echo "== projects pinned to C++17: the host's language level is raised, nvcc's where CMake can"
+quietly configure "$source/seventeen" seventeen
+quietly cmake --build "$work/seventeen" --target host
+"$work/seventeen/host"
+if cmake --build "$work/seventeen" --target device >"$work/log" 2>&1; then
+  cmake --build "$work/seventeen" --target device -- -t commands | grep -q "std=c++20"
+else
+  grep -q "cgrt needs C++20.*CMAKE_CUDA_STANDARD 20" "$work/log" || { cat "$work/log"; exit 1; }
+fi
+
+echo "== pkg-config"
+if command -v pkg-config >/dev/null; then
+  export PKG_CONFIG_PATH=$work/installed/lib/pkgconfig
+  # shellcheck disable=SC2046
+  quietly g++ "$source/pkg_config.cpp" $(pkg-config --cflags --libs cgrt) -o "$work/by_pkg_config"
+  "$work/by_pkg_config"
+else
+  echo "not run: there is no pkg-config"
+fi

@@ -20,9 +20,11 @@
 #include <vector>
 
 #include "cgrt/cgrt.h"
+#include "cgrt/driver/api.h"
 #include "cgrt/driver/instrument.h"
 #include "cgrt/simulator/simulator.h"
 #include "lifetime/kernels.h"
+#include "support/driver_entry.h"
 #include "support/test_kernels.h"
 
 namespace cgrt::testing {
@@ -103,7 +105,7 @@ std::optional<Stream> global_stream;
 
 struct Scenario {
   const char* name;
-  enum { kAnywhere, kSimulatorOnly, kGpuOnly } where;
+  enum { kAnywhere, kSimulatorOnly, kGpuOnly, kTwoGpusOnly } where;
   void (*run)();
   enum { kQuiet, kTalks } manner = kQuiet;  // whether something may be written to stderr
 };
@@ -119,6 +121,13 @@ void lose_context(void (*kernel)(StreamRef)) {
   require(!all.exec->launch(all.stream.ref()).ok(), "a launch is an error");
   require(!DeviceBuffer::create(kDevice, 64).ok(), "an allocation is an error");
   require(!capture(all.stream.ref(), [](StreamRef) { return absl::OkStatus(); }).ok(), "a capture is an error");
+}
+
+bool has_primary_context(int device) {
+  unsigned flags = 0;
+  int active = 0;
+  require(driver::api().DevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS, "state");
+  return active != 0;
 }
 
 const Scenario kScenarios[] = {
@@ -184,6 +193,32 @@ const Scenario kScenarios[] = {
        }
        int status = -1;
        require(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child");
+     }},
+    {"a program with a context of its own gets no primary one", Scenario::kGpuOnly,
+     [] {
+       CUcontext own = nullptr;
+       CUctxCreateParams params{};
+       const auto create = require(driver_entry<decltype(&cuCtxCreate)>("cuCtxCreate"), "entry");
+       require(create(&own, &params, 0, 0) == CUDA_SUCCESS, "cuCtxCreate");
+       const Stream stream = require(Stream::create(own), "stream");
+       const DeviceBuffer x = require(DeviceBuffer::create(own, 256), "buffer");
+       const auto use = [&](auto kernel) {
+         require(launch(stream, kConfig, kernel, x.as<float>(), x.as<float>(), 1.0f, 64), "launch");
+       };
+       use(scale_kernel());
+       use(shift_kernel());
+       require(capture(stream, [&](StreamRef s) { return fill32(s, x.data(), 0, 64); }).status(), "capture");
+       require(stream.ref().synchronize(), "synchronize");
+       require(!has_primary_context(0), "no primary context");
+     }},
+    {"a refused launch on one device touches no other", Scenario::kTwoGpusOnly,
+     [] {
+       const Stream stream = require(Stream::create(DeviceRef(1)), "stream");
+       const DeviceBuffer x = require(DeviceBuffer::create(DeviceRef(1), 256), "buffer");
+       const LaunchConfig wide{.grid = 32, .block = 64, .attributes = {.cluster = {32}}};
+       const absl::Status refused = launch(stream, wide, scale_kernel(), x.as<float>(), x.as<float>(), 1.0f, 64);
+       require(absl::IsResourceExhausted(refused), "a cluster of 32 is refused");
+       require(has_primary_context(1) && !has_primary_context(0), "device 1 has its context, device 0 none");
      }},
     {"a kernel traps", Scenario::kGpuOnly,
      [] { lose_context([](StreamRef s) { require(launch(s, LaunchConfig{}, trap_kernel()), "launch"); }); },
@@ -282,11 +317,38 @@ int list() {
   return 0;
 }
 
-int run_all(const char* program, const char* backend, int runs, const std::string& only) {
+// Asks in a process of its own: the driver must not be initialized in the one that forks.
+int number_of_devices(const char* program) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execl(program, program, "gpu", "--probe", nullptr);
+    std::_Exit(0);
+  }
+  int status = -1;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+}
+
+// Exits with the number of devices.
+int probe() {
+  const absl::StatusOr<int> devices = device_count();
+  if (devices.ok() && *devices > 0) return *devices;
+  std::printf("skipped: no CUDA device (%s)\n", std::string(devices.status().message()).c_str());
+  return 0;
+}
+
+// Whether it belongs to the machine; with a line for what would need another.
+bool belongs(const Scenario& scenario, int devices) {
+  if (scenario.where == Scenario::kAnywhere) return true;
+  if (simulated) return scenario.where == Scenario::kSimulatorOnly;
+  if (scenario.where != Scenario::kTwoGpusOnly) return scenario.where == Scenario::kGpuOnly;
+  if (devices < 2) std::printf("  not run (one device): %s\n", scenario.name);
+  return devices >= 2;
+}
+
+int run_all(const char* program, const char* backend, int devices, int runs, const std::string& only) {
   int scenarios = 0, failed = 0;
   for (const Scenario& scenario : kScenarios) {
-    if (scenario.where == (simulated ? Scenario::kGpuOnly : Scenario::kSimulatorOnly)) continue;
-    if (std::string(scenario.name).find(only) == std::string::npos) continue;
+    if (std::string(scenario.name).find(only) == std::string::npos || !belongs(scenario, devices)) continue;
     ++scenarios;
     std::fflush(stdout);
     const int failures = failures_of(scenario, program, backend, runs);
@@ -295,24 +357,6 @@ int run_all(const char* program, const char* backend, int runs, const std::strin
   }
   std::printf("lifetime on %s: %d scenarios, %d runs, %d failed\n", backend, scenarios, scenarios * runs, failed);
   return failed == 0 && scenarios > 0 ? 0 : 1;
-}
-
-// Asks in a process of its own: the driver must not be initialized in the one that forks.
-bool has_device(const char* program) {
-  const pid_t child = fork();
-  if (child == 0) {
-    execl(program, program, "gpu", "--probe", nullptr);
-    std::_Exit(127);
-  }
-  int status = -1;
-  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-int probe() {
-  const absl::StatusOr<int> devices = device_count();
-  if (devices.ok() && *devices > 0) return 0;
-  std::printf("skipped: no CUDA device (%s)\n", std::string(devices.status().message()).c_str());
-  return 1;
 }
 
 }  // namespace
@@ -336,6 +380,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--runs") == 0) runs = std::atoi(value);
     if (std::strcmp(argv[i], "--only") == 0) only = value;
   }
-  if (!simulated && !has_device("/proc/self/exe")) return std::getenv("CGRT_REQUIRE_GPU") != nullptr ? 1 : 77;
-  return run_all("/proc/self/exe", backend.c_str(), runs, only);
+  const int devices = simulated ? 0 : number_of_devices("/proc/self/exe");
+  if (!simulated && devices == 0) return std::getenv("CGRT_REQUIRE_GPU") != nullptr ? 1 : 77;
+  return run_all("/proc/self/exe", backend.c_str(), devices, runs, only);
 }

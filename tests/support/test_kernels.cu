@@ -39,6 +39,25 @@ __global__ void cluster_size(int* out) {
 }
 void cluster_size_on_host(HostGrid grid, int* out) { *out = static_cast<int>(grid.cluster.x); }
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define CGRT_PAIRED
+#else
+#define CGRT_PAIRED __cluster_dims__(2, 1, 1)
+#endif
+__global__ void CGRT_PAIRED paired(int* out) {
+#if __CUDA_ARCH__ >= 900
+  unsigned blocks = 1;
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
+  if (blockIdx.x == 0 && threadIdx.x == 0) *out = static_cast<int>(blocks);
+#endif
+}
+
+__global__ void copy_aligned(unsigned char* out, Aligned in) { out[threadIdx.x] = in.bytes[threadIdx.x]; }
+// Reads the argument where it lies: a misaligned one is undefined behaviour, which UBSan reports.
+void copy_aligned_on_host(HostGrid, unsigned char* out, Aligned in) {
+  for (int i = 0; i < 64; ++i) out[i] = in.bytes[i];
+}
+
 __global__ void wait(volatile int* flag) {
   while (*flag == 0) {
   }
@@ -60,6 +79,13 @@ template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::cluster_size> = cgrt::HostBody(cgrt::testing::cluster_size_on_host,
                                                                                     {.registers = 8});
 
+template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::paired> = cgrt::HostBody(cgrt::testing::cluster_size_on_host,
+                                                                              {.registers = 8, .cluster = {2}});
+template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::copy_aligned> = cgrt::HostBody(cgrt::testing::copy_aligned_on_host,
+                                                                                    {.registers = 8});
+
 namespace cgrt::testing {
 
 Kernel<float*, const float*, float, int> scale_kernel() { return make_kernel<scale>(); }
@@ -68,6 +94,8 @@ Kernel<float*, const float*, float, int> shift_kernel() { return make_kernel<shi
 Kernel<float*, const float*, float, int> bounded_kernel() { return make_kernel<bounded>(); }
 Kernel<float*> bodiless_kernel() { return make_kernel<bodiless>(); }
 Kernel<int*> cluster_kernel() { return make_kernel<cluster_size>(); }
+Kernel<int*> paired_kernel() { return make_kernel<paired>(); }
+Kernel<unsigned char*, Aligned> aligned_kernel() { return make_kernel<copy_aligned>(); }
 Kernel<volatile int*> wait_kernel() { return make_kernel<wait>(); }
 
 }  // namespace cgrt::testing

@@ -19,6 +19,13 @@ Kernel<float*> bodiless_kernel();
 Kernel<volatile int*> wait_kernel();
 // Writes the width of its cluster, in blocks; 1 outside clusters.
 Kernel<int*> cluster_kernel();
+// The same, compiled with a cluster of 2 blocks (__cluster_dims__).
+Kernel<int*> paired_kernel();
+// Copies 64 bytes that must lie at a multiple of 64, as a tensor map does.
+struct alignas(64) Aligned {
+  unsigned char bytes[64];
+};
+Kernel<unsigned char*, Aligned> aligned_kernel();
 // The identity of the same template instance as shift_kernel, from another translation unit.
 Kernel<float*, const float*, float, int> shift_kernel_of_another_file();
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -149,6 +151,18 @@ int measure_and_report(const Options& options, const std::string& command) {
   return report(options, *results);
 }
 
+// Said before the measurement, which takes minutes.
+CLI::Validator file_in_folder() {
+  const auto check = [](const std::string& file) -> std::string {
+    const std::filesystem::path path(file), folder = path.parent_path();
+    std::error_code ignored;
+    const bool has_name = !path.filename().empty() && !std::filesystem::is_directory(path, ignored);
+    if (has_name && (folder.empty() || std::filesystem::is_directory(folder, ignored))) return "";
+    return absl::StrCat("\"", file, "\" cannot be written: it is a folder, or its folder is not there");
+  };
+  return CLI::Validator(check, "");
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app(
       "Measures cgrt's operations beside bare driver calls that do the same, taking turns in one loop.\n"
@@ -164,12 +178,13 @@ int parse_and_run(int argc, char** argv) {
                            ->capture_default_str();
   app.add_option("--pairs", options.pairs, "Samples of each side")->check(CLI::Range(15, 10001))->capture_default_str();
   app.add_option("--only", options.only, "Measure this row alone; may be repeated")->check(CLI::IsMember(names));
-  app.add_option("--json", options.json_file, "Write the record to this file");
-  app.add_option("--csv", options.csv_file, "Write the rows to this file");
+  app.add_option("--json", options.json_file, "Write the record to this file")->check(file_in_folder());
+  app.add_option("--csv", options.csv_file, "Write the rows to this file")->check(file_in_folder());
   app.add_option("--commit", options.commit, "The commit that is measured, for the record");
-  app.add_flag("--check", options.is_check, "Fail when a row breaks its limit");
+  app.add_flag("--check", options.is_check, "Fail when a row breaks its limit")->disable_flag_override();
   app.add_flag("--simulate", options.is_simulated,
-               "Run every operation once or twice on the simulator; gives no figures");
+               "Run every operation once or twice on the simulator; gives no figures")
+      ->disable_flag_override();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

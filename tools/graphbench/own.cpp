@@ -70,9 +70,7 @@ absl::StatusOr<Side> update(const Setup& setup, int nodes, Arrays first) {
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Updated> updated, update_objects(setup, nodes, first));
   return Side{.run = [updated](int repeats) -> absl::Status {
     for (int i = 0; i < repeats; ++i) {
-      CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report,
-                            updated->exec.update(updated->graphs[updated->next++ & 1]));
-      if (report.rung != cgrt::UpdateRung::kWholeGraph) return absl::InternalError(report.text);
+      CGRT_RETURN_IF_ERROR(updated->exec.update(updated->graphs[updated->next++ & 1]));
     }
     return absl::OkStatus();
   }};
@@ -221,23 +219,35 @@ absl::StatusOr<Side> eager_chain(const Setup& setup, int nodes) {
 }
 
 absl::StatusOr<Side> event_query(const Setup& setup, int) {
-  return Side{.run = [event = setup.event.ref()](int repeats) -> absl::Status {
-    for (int i = 0; i < repeats; ++i) {
-      CGRT_ASSIGN_OR_RETURN(const Completion answer, event.completion());
-      if (answer != Completion::kDone) return absl::InternalError("The idle event is not done.");
-    }
-    return absl::OkStatus();
-  }};
+  return Side{.prepare = without_eager_work(setup), .run = [event = setup.event.ref()](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) {
+                  CGRT_ASSIGN_OR_RETURN(const Completion answer, event.completion());
+                  if (answer != Completion::kDone) return absl::InternalError("The idle event is not done.");
+                }
+                return absl::OkStatus();
+              }};
 }
 
 absl::StatusOr<Side> stream_query(const Setup& setup, int) {
-  return Side{.run = [stream = setup.stream.ref()](int repeats) -> absl::Status {
-    for (int i = 0; i < repeats; ++i) {
-      CGRT_ASSIGN_OR_RETURN(const Completion answer, stream.completion());
-      if (answer != Completion::kDone) return absl::InternalError("The idle stream is not done.");
-    }
-    return absl::OkStatus();
-  }};
+  return Side{.prepare = without_eager_work(setup), .run = [stream = setup.stream.ref()](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) {
+                  CGRT_ASSIGN_OR_RETURN(const Completion answer, stream.completion());
+                  if (answer != Completion::kDone) return absl::InternalError("The idle stream is not done.");
+                }
+                return absl::OkStatus();
+              }};
+}
+
+absl::StatusOr<Side> event_query_after_eager(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Side side, event_query(setup, nodes));
+  side.prepare = after_eager_work(setup);
+  return side;
+}
+
+absl::StatusOr<Side> stream_query_after_eager(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Side side, stream_query(setup, nodes));
+  side.prepare = after_eager_work(setup);
+  return side;
 }
 
 absl::StatusOr<Side> event_record(const Setup& setup, int) {

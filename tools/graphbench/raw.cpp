@@ -266,15 +266,29 @@ absl::StatusOr<Side> eager_chain(const Setup& setup, int nodes) {
 }
 
 absl::StatusOr<Side> event_query(const Setup& setup, int) {
-  return Side{.run = [event = setup.event.ref().get(), query = api().EventQuery](int repeats) {
-    return repeat(repeats, "cuEventQuery", [&](int) { return query(event); });
-  }};
+  return Side{.prepare = without_eager_work(setup),
+              .run = [event = setup.event.ref().get(), query = api().EventQuery](int repeats) {
+                return repeat(repeats, "cuEventQuery", [&](int) { return query(event); });
+              }};
 }
 
 absl::StatusOr<Side> stream_query(const Setup& setup, int) {
-  return Side{.run = [stream = setup.stream.ref().get(), query = api().StreamQuery](int repeats) {
-    return repeat(repeats, "cuStreamQuery", [&](int) { return query(stream); });
-  }};
+  return Side{.prepare = without_eager_work(setup),
+              .run = [stream = setup.stream.ref().get(), query = api().StreamQuery](int repeats) {
+                return repeat(repeats, "cuStreamQuery", [&](int) { return query(stream); });
+              }};
+}
+
+absl::StatusOr<Side> event_query_after_eager(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Side side, event_query(setup, nodes));
+  side.prepare = after_eager_work(setup);
+  return side;
+}
+
+absl::StatusOr<Side> stream_query_after_eager(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Side side, stream_query(setup, nodes));
+  side.prepare = after_eager_work(setup);
+  return side;
 }
 
 absl::StatusOr<Side> event_record(const Setup& setup, int) {

@@ -22,6 +22,8 @@ absl::StatusOr<Side> eager_launch(const Setup& setup, int nodes);
 absl::StatusOr<Side> eager_chain(const Setup& setup, int nodes);
 absl::StatusOr<Side> event_query(const Setup& setup, int nodes);
 absl::StatusOr<Side> stream_query(const Setup& setup, int nodes);
+absl::StatusOr<Side> event_query_after_eager(const Setup& setup, int nodes);
+absl::StatusOr<Side> stream_query_after_eager(const Setup& setup, int nodes);
 absl::StatusOr<Side> event_record(const Setup& setup, int nodes);
 absl::StatusOr<Side> occupancy_suggest(const Setup& setup, int nodes);
 

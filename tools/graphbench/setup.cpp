@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cgrt/base/status_macros.h"
+#include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
 
 namespace graphbench {
@@ -27,6 +28,22 @@ absl::StatusOr<Setup> Setup::create() {
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   return Setup{context,         std::move(current), std::move(stream), std::move(event),
                std::move(plan), std::move(x),       std::move(y)};
+}
+
+std::function<absl::Status(int)> without_eager_work(const Setup& setup) {
+  return [&setup](int) -> absl::Status {  // a memset in the stream lets go of it
+    CGRT_RETURN_IF_ERROR(cgrt::fill32(setup.stream, setup.x.data(), 0, 1));
+    return setup.stream.ref().synchronize();
+  };
+}
+
+std::function<absl::Status(int)> after_eager_work(const Setup& setup) {
+  return [&setup](int) -> absl::Status {
+    const auto& [desc, kernel, config] = setup.plan;
+    const auto& [out, in] = setup.arrays();
+    CGRT_RETURN_IF_ERROR(cgrt::launch(setup.stream, config, kernel, out, in, nullptr, kAlpha, desc.count));
+    return setup.stream.ref().synchronize();
+  };
 }
 
 }  // namespace graphbench

@@ -3,6 +3,8 @@
 
 #include <cuda.h>
 
+#include <functional>
+
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/memory/buffer.h"
@@ -31,6 +33,11 @@ struct Setup {
   Arrays arrays() const { return {y.as<float>(), x.as<float>()}; }
   Arrays swapped_arrays() const { return {x.as<float>(), y.as<float>()}; }
 };
+
+// What runs before a query decides what it costs (docs/threads.md, "What a question costs"), so each of both is
+// measured. For Side::prepare: nothing that was launched eagerly is left; and: an eager launch is, though it has ended.
+std::function<absl::Status(int)> without_eager_work(const Setup& setup);
+std::function<absl::Status(int)> after_eager_work(const Setup& setup);
 
 // Scaling by 1 leaves the arrays as they are, however often it runs.
 inline constexpr float kAlpha = 1.0f;

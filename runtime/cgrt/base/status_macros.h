@@ -4,6 +4,8 @@
 //   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(device));
 #pragma once
 
+#include "cgrt/base/language.h"  // first
+
 #include <utility>
 
 #include "absl/base/optimization.h"

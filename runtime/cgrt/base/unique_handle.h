@@ -1,6 +1,8 @@
 // UniqueHandle<H, destroy>: owns one handle and gives it to `destroy` once. Move-only.
 #pragma once
 
+#include "cgrt/base/language.h"  // first
+
 #include <utility>
 
 namespace cgrt {

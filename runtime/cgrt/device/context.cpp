@@ -39,16 +39,24 @@ absl::StatusOr<CUcontext> primary(DeviceRef device) {
   return context;
 }
 
+absl::Status null_context() {
+  return absl::InvalidArgumentError(
+      "The CUcontext is null. Pass the context in which the work is to run, or DeviceRef(ordinal) for the primary "
+      "context of a device.");
+}
+
 }  // namespace
 
 void forget_contexts() { driver::forget_handles(); }
 
 absl::StatusOr<CUcontext> ContextRef::get() const {
   if (context_ != nullptr) return context_;
+  if (ordinal_ == kGiven) return null_context();
   return primary(DeviceRef(ordinal_));
 }
 
 absl::StatusOr<DeviceRef> ContextRef::device() const {
+  if (context_ == nullptr && ordinal_ == kGiven) return null_context();
   if (context_ == nullptr) return DeviceRef(ordinal_);
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context_));
   CUdevice device = 0;

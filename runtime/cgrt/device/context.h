@@ -15,6 +15,7 @@
 
 #include <cuda.h>
 
+#include <climits>
 #include <cstddef>
 
 #include "absl/status/status.h"
@@ -28,7 +29,7 @@ class ContextRef {
   // The device's primary context. It is retained when first needed and kept for the life of the
   // process, as the CUDA runtime does.
   ContextRef(DeviceRef device) : ordinal_(device.ordinal()) {}
-  // Must outlive what is made in it.
+  // Must outlive what is made in it. Null at run time: every use is kInvalidArgument.
   ContextRef(CUcontext context) : context_(context) {}
   ContextRef(std::nullptr_t) = delete;
 
@@ -36,8 +37,9 @@ class ContextRef {
   absl::StatusOr<DeviceRef> device() const;
 
  private:
+  static constexpr int kGiven = INT_MIN;  // a context, not a device
   CUcontext context_ = nullptr;
-  int ordinal_ = -1;
+  int ordinal_ = kGiven;
 };
 
 // Forgets what was found in contexts. Cheap; the next use of each kernel asks the driver again.

@@ -84,16 +84,33 @@ Loaded load_driver() {
   return loaded;
 }
 
-// The kernel's function in `context`, and the context's device.
-CUresult function_in(CUcontext context, CUkernel kernel, CUfunction* function, CUdevice* device) {
-  const Api& table = api();
-  CUresult result = table.CtxPushCurrent(context);
+// Calls `ask` while `context` is current.
+template <class Ask>
+CUresult in_context(CUcontext context, Ask ask) {
+  CUresult result = api().CtxPushCurrent(context);
   if (result != CUDA_SUCCESS) return result;
-  result = table.KernelGetFunction(function, kernel);
-  if (result == CUDA_SUCCESS) result = table.CtxGetDevice(device);
+  result = ask();
   CUcontext popped = nullptr;
-  const CUresult restored = table.CtxPopCurrent(&popped);
+  const CUresult restored = api().CtxPopCurrent(&popped);
   return result == CUDA_SUCCESS ? restored : result;
+}
+
+// Whether the primary context of `device` has the same function for `kernel`, as it has for its green contexts. Those
+// keep it active; one that is not is left alone, since retaining it would make it and release it again (175 ms).
+CUresult is_shared_with_primary(CUcontext context, CUkernel kernel, CUdevice device, CUfunction function,
+                                bool* is_shared) {
+  unsigned flags = 0;
+  int is_active = 0;
+  CUresult result = api().DevicePrimaryCtxGetState(device, &flags, &is_active);
+  if (result != CUDA_SUCCESS || is_active == 0) return result;
+  CUcontext primary = nullptr;
+  result = api().DevicePrimaryCtxRetain(&primary, device);
+  if (result != CUDA_SUCCESS) return result;
+  CUfunction in_primary = nullptr;
+  if (primary != context) result = in_context(primary, [&] { return api().KernelGetFunction(&in_primary, kernel); });
+  *is_shared = function == in_primary;
+  const CUresult released = api().DevicePrimaryCtxRelease(device);
+  return result == CUDA_SUCCESS ? released : result;
 }
 
 // CUDA does not survive a fork: calls in the child fail, and some crash. So none is made there.
@@ -139,18 +156,19 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
   const std::uint32_t now = driver::generation();
   CUkernel kernel = nullptr;
   if (const CUresult result = resolve(identity, &kernel); result != CUDA_SUCCESS) return result;
-  CUfunction function = nullptr, in_primary = nullptr;
+  CUfunction function = nullptr;
   CUdevice device = 0;
-  CUresult result = function_in(context, kernel, &function, &device);
+  Dim3 cluster;
+  CUresult result = in_context(context, [&] {
+    CUresult asked = api().KernelGetFunction(&function, kernel);
+    if (asked == CUDA_SUCCESS) asked = api().CtxGetDevice(&device);
+    return asked == CUDA_SUCCESS ? compiled_cluster(function, &cluster) : asked;
+  });
   if (result != CUDA_SUCCESS) return result;
-  CUcontext primary = nullptr;
-  result = api().DevicePrimaryCtxRetain(&primary, device);
+  bool is_shared = false;
+  result = is_shared_with_primary(context, kernel, device, function, &is_shared);
   if (result != CUDA_SUCCESS) return result;
-  if (primary != context) result = function_in(primary, kernel, &in_primary, &device);
-  const CUresult released = api().DevicePrimaryCtxRelease(device);
-  if (result == CUDA_SUCCESS) result = released;
-  if (result != CUDA_SUCCESS) return result;
-  auto* entry = new ResolvedFunction{now, context, function, function == in_primary, identity.functions.load()};
+  auto* entry = new ResolvedFunction{now, context, function, is_shared, cluster, identity.functions.load()};
   while (!identity.functions.compare_exchange_weak(entry->next, entry)) {
   }
   *found = entry;
@@ -158,6 +176,21 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
 }
 
 }  // namespace internal
+
+CUresult compiled_cluster(CUfunction function, Dim3* cluster) {
+  int size[3] = {};
+  const CUfunction_attribute ids[] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                                      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+                                      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+  for (int i = 0; i < 3; ++i) {
+    const CUresult result = api().FuncGetAttribute(&size[i], ids[i], function);
+    if (result != CUDA_SUCCESS) return result;
+    if (size[0] == 0) return CUDA_SUCCESS;
+  }
+  *cluster = Dim3(static_cast<std::uint32_t>(size[0]), static_cast<std::uint32_t>(size[1]),
+                  static_cast<std::uint32_t>(size[2]));
+  return CUDA_SUCCESS;
+}
 
 void forget_handles() { internal::generation.fetch_add(1); }
 

@@ -59,15 +59,20 @@ const Api& load();
 
 }  // namespace internal
 
+// Inline functions of this library that have state behind them are hidden (visibility), so that a shared object with a
+// copy of the library calls its own.
+
 // The table in force. Never blocks after the first call.
-inline const Api& api() {
+[[gnu::visibility("hidden")]] inline const Api& api() {
   const Api* table = internal::current.load(std::memory_order_acquire);
   return table != nullptr ? *table : internal::load();
 }
 
 // What was asked of a table is remembered with this number, which is never 0 and changes when
 // another table comes into force or forget_handles() is called.
-inline std::uint32_t generation() { return internal::generation.load(std::memory_order_acquire); }
+[[gnu::visibility("hidden")]] inline std::uint32_t generation() {
+  return internal::generation.load(std::memory_order_acquire);
+}
 
 // Nothing that was remembered counts any more: kernels, functions and contexts are asked for again.
 void forget_handles();
@@ -83,7 +88,7 @@ void restore(const Api& table);
 const char* load_error();
 
 // The handle of `identity` under the table in force. Asks once per table; then two loads.
-inline CUresult resolve(const KernelIdentity& identity, CUkernel* kernel) {
+[[gnu::visibility("hidden")]] inline CUresult resolve(const KernelIdentity& identity, CUkernel* kernel) {
   const std::uint32_t now = generation();
   if (identity.resolved_generation.load(std::memory_order_acquire) == now) {
     *kernel = identity.resolved.load(std::memory_order_relaxed);
@@ -102,7 +107,8 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
 
 // The kernel's function in `context`. Launches and nodes made from it are up to 100 ns cheaper than
 // from the CUkernel, which the driver looks up each time (H200, driver 580).
-inline CUresult resolve_function(const KernelIdentity& identity, CUcontext context, const ResolvedFunction** found) {
+[[gnu::visibility("hidden")]] inline CUresult resolve_function(const KernelIdentity& identity, CUcontext context,
+                                                               const ResolvedFunction** found) {
   const std::uint32_t now = generation();
   for (const ResolvedFunction* known = identity.functions.load(std::memory_order_acquire); known != nullptr;
        known = known->next) {
@@ -113,6 +119,9 @@ inline CUresult resolve_function(const KernelIdentity& identity, CUcontext conte
   }
   return internal::resolve_function_slow(identity, context, found);
 }
+
+// The cluster size that `function`, of the current context, was compiled with (__cluster_dims__); (1, 1, 1): none.
+CUresult compiled_cluster(CUfunction function, Dim3* cluster);
 
 // Entries in the order of entry_points.def, then ResolveKernel.
 inline constexpr const char* kEntryNames[] = {

@@ -2,11 +2,14 @@
 // include in a .cu file. Made by cgrt::make_kernel (launch/kernel.h), never by hand.
 #pragma once
 
+#include "cgrt/base/language.h"  // first
+
 #include <cuda.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <typeinfo>
 
 namespace cgrt {
 
@@ -15,6 +18,10 @@ struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
   constexpr Dim3() = default;
   constexpr Dim3(std::uint32_t x_, std::uint32_t y_ = 1, std::uint32_t z_ = 1) : x(x_), y(y_), z(z_) {}
+  // From CUDA's dim3, which is not known here.
+  template <class Dim>
+  requires requires(const Dim& dim) { dim.x, dim.y, dim.z; }
+  constexpr Dim3(const Dim& dim) : x(dim.x), y(dim.y), z(dim.z) {}
   // 2^64 - 1 when the product is larger.
   constexpr std::uint64_t count() const {
     const std::uint64_t plane = std::uint64_t{x} * y;
@@ -35,6 +42,7 @@ struct KernelResources {
   int registers = 32;           // per thread
   int static_shared_bytes = 0;  // per block
   int max_threads = 1024;       // per block, from __launch_bounds__
+  Dim3 cluster = {};            // from __cluster_dims__; (1, 1, 1): none
 };
 
 namespace driver {
@@ -48,6 +56,7 @@ struct ResolvedFunction {
   // The primary context has the same function, so that it does not say where a node made from it runs
   // (green contexts; H200, driver 580).
   bool is_shared;
+  Dim3 cluster;  // compiled in with __cluster_dims__; (1, 1, 1): none
   const ResolvedFunction* next;
 };
 
@@ -55,7 +64,7 @@ struct KernelIdentity {
   // Runs the whole grid on the host, from the same argument array as cuLaunchKernel.
   using HostFunction = void (*)(const HostGrid& grid, void* const* arguments);
 
-  const char* name;    // as in the source: "scale", "ns::add<float>"
+  const char* name;    // for messages, as in the source: "scale", "ns::norm<ns::Op::kRms>"
   const void* symbol;  // the address of the host stub
   // Asks the CUDA runtime of the kernel's own translation unit, which alone knows the symbol.
   CUresult (*lookup)(const void* symbol, CUkernel* kernel);
@@ -64,6 +73,9 @@ struct KernelIdentity {
   const std::uint32_t* parameter_sizes;  // bytes, in order
   const std::uint32_t* parameter_offsets;
   std::size_t parameter_count;
+  // A type whose name holds the kernel's mangled name, so that graphs of the simulator and of a device name it
+  // alike: "ns::norm<(ns::Op)3>", see graph/function_name.h. Null where the kernel was compiled without RTTI.
+  const std::type_info* tag = nullptr;
 
   // What was asked before. See driver::resolve and driver::resolve_function in api.h.
   mutable std::atomic<std::uint32_t> resolved_generation{0};

@@ -6,6 +6,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/live_capture.h"
 
 namespace cgrt::driver {
 namespace {
@@ -94,10 +95,14 @@ absl::Status make_status(CUresult result, const char* call) {
 }
 
 absl::Status to_status_slow(CUresult result, const char* call) {
-  absl::Status status = make_status(result, call);
-  FirstFailure* const watching = FirstFailure::innermost;
-  if (watching != nullptr && watching->status_.ok()) watching->status_ = status;
+  const absl::Status status = make_status(result, call);
+  LiveCapture::note_failure(result, status);
   return status;
+}
+
+absl::Status empty_object(const char* type) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("This ", type, " is empty: it was moved from, or nothing was assigned to it yet."));
 }
 
 std::optional<CUresult> cuda_result(const absl::Status& status) {
@@ -110,10 +115,29 @@ std::optional<CUresult> cuda_result(const absl::Status& status) {
   return static_cast<CUresult>(value);
 }
 
+namespace {
+
+absl::Status copy_payloads(const absl::Status& from, absl::Status to) {
+  from.ForEachPayload([&](auto url, const absl::Cord& payload) { to.SetPayload(url, payload); });
+  return to;
+}
+
+}  // namespace
+
+absl::Status prefix(const absl::Status& status, std::string_view context) {
+  return copy_payloads(status, absl::Status(status.code(), absl::StrCat(std::string(context), ": ", status.message())));
+}
+
 absl::Status annotate(const absl::Status& status, std::string_view context) {
-  absl::Status result(status.code(), absl::StrCat(std::string(context), ": ", status.message()));
-  status.ForEachPayload([&](auto url, const absl::Cord& payload) { result.SetPayload(url, payload); });
-  return result;
+  const absl::Status annotated = prefix(status, context);
+  LiveCapture::reword(status, annotated);
+  return annotated;
+}
+
+absl::Status with_code(const absl::Status& status, absl::StatusCode code) {
+  const absl::Status changed = copy_payloads(status, absl::Status(code, status.message()));
+  LiveCapture::reword(status, changed);
+  return changed;
 }
 
 }  // namespace cgrt::driver

@@ -28,34 +28,26 @@ inline absl::Status to_status(CUresult result, const char* call) {
   return ABSL_PREDICT_TRUE(result == CUDA_SUCCESS) ? absl::OkStatus() : to_status_slow(result, call);
 }
 
-// For an answer that no call gave: the same status, which FirstFailure does not see.
+// For an answer that no call gave: the same status, which no capture is blamed for.
 absl::Status make_status(CUresult result, const char* call);
 
 // The CUresult behind a status of this library; nullopt if it has none.
 std::optional<CUresult> cuda_result(const absl::Status& status);
 
-// `status` with "`context`: " before its message; code and payload stay.
+// `status` with "`context`: " before its message; code and payload stay. A capture that the failed call has ended
+// is told in the same words.
 absl::Status annotate(const absl::Status& status, std::string_view context);
+// Without the capture.
+absl::Status prefix(const absl::Status& status, std::string_view context);
+
+// `status` with another code; message and payload stay.
+absl::Status with_code(const absl::Status& status, absl::StatusCode code);
+
+// What an object answers that owns nothing: kFailedPrecondition. `type`: "Stream".
+[[gnu::cold]] absl::Status empty_object(const char* type);
 
 // True if the error means that the context is lost: every later call on it fails as well.
 bool is_sticky(CUresult result);
-
-// While one lives, the first call that failed on this thread is kept (its text and its code).
-class FirstFailure {
- public:
-  FirstFailure() : outer_(innermost) { innermost = this; }
-  ~FirstFailure() { innermost = outer_; }
-  FirstFailure(const FirstFailure&) = delete;
-  FirstFailure& operator=(const FirstFailure&) = delete;
-
-  const absl::Status& status() const { return status_; }  // ok if none failed
-
- private:
-  friend absl::Status to_status_slow(CUresult, const char*);
-  static inline thread_local constinit FirstFailure* innermost = nullptr;
-  absl::Status status_;
-  FirstFailure* outer_;
-};
 
 }  // namespace cgrt::driver
 

@@ -1,8 +1,10 @@
 #include "cgrt/dump/dump.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -30,16 +32,28 @@ Destination& destination() {
   return value;
 }
 
-void write(const Graph& graph) {
+// A new file, since other copies of this library in the process number theirs too, and process ids come back. What
+// keeps it from being made is told by whoever writes it.
+std::string make_file(const std::string& directory) {
   static std::atomic<int> next{0};
+  for (;;) {
+    std::string path = absl::StrCat(directory, "/", program_invocation_short_name, "-", getpid(), "-",
+                                    next.fetch_add(1), ".cgrt.json");
+    const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (file < 0 && errno == EEXIST) continue;
+    if (file >= 0) close(file);
+    return path;
+  }
+}
+
+void write(const Graph& graph) {
   std::string directory;
   {
     const std::lock_guard lock(destination().mutex);
     directory = destination().directory;
   }
   if (directory.empty()) return;  // switched off meanwhile
-  const std::string path =
-      absl::StrCat(directory, "/", program_invocation_short_name, "-", getpid(), "-", next.fetch_add(1), ".cgrt.json");
+  const std::string path = make_file(directory);
   absl::StatusOr<ir::GraphIr> ir = snapshot(graph);
   const absl::Status written = ir.ok() ? inspect::write_file(path, *ir) : ir.status();
   if (!written.ok()) log_warning(absl::StrCat("The graph was not written to ", path, ": ", written.message()));

@@ -5,7 +5,8 @@
 //
 // Linked into every program that uses cgrt::runtime; costs one branch per instantiate when the
 // variable is not set. A file that cannot be written is a warning in the log, never an error of the
-// program. Files are <program>-<process id>-<number>.cgrt.json, numbered in order of instantiation.
+// program. Files are <program>-<process id>-<number>.cgrt.json, numbered in order of instantiation; a file that is
+// there already is left alone.
 #pragma once
 
 #include <string>

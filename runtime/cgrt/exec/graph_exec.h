@@ -1,13 +1,14 @@
 // GraphExec: an executable made from a Graph.
 //
 //   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
-//   CGRT_RETURN_IF_ERROR(exec.upload(stream.ref()));
-//   CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
-//   CGRT_RETURN_IF_ERROR(exec.set_params(scaled, config, scale, y2, x2, 2.0f, n));   // for later launches
-//   CGRT_ASSIGN_OR_RETURN(UpdateReport report, exec.update(other_graph));
+//   CGRT_RETURN_IF_ERROR(exec.upload(stream));
+//   CGRT_RETURN_IF_ERROR(exec.launch(stream));
+//   CGRT_RETURN_IF_ERROR(exec.set_params(scaled, config, kernel, y, x, 3.0f, n));   // for later launches
+//   CGRT_RETURN_IF_ERROR(exec.update(other_graph));                                 // of all nodes
 //
 // Thread-safe: calls on one executable from several threads are serialized by a lock of its own;
-// moving or destroying it is not. It keeps its definition alive, so the graph may be destroyed.
+// moving or destroying it is not. It keeps its definition alive, so the graph may be destroyed; it may be changed,
+// too, by one other thread: nothing here reads it but instantiate.
 // CUDA orders the launches of one executable after each other, also in different streams.
 // Destroying it while launches are in flight is allowed, CUDA frees it later; while streams are captured
 // too, which disturbs no capture.
@@ -41,11 +42,12 @@ enum class NodeState { kEnabled, kDisabled };
 
 // How far down the ladder an update went.
 enum class UpdateRung {
-  kWholeGraph,  // the executable now has the parameters of the other graph
-  kRefused,     // the executable is as it was
+  kWholeGraph,    // the executable now has the parameters of the other graph
+  kInstantiated,  // the update was refused, and the executable was made anew from the other graph
+  kRefused,       // the executable is as it was
 };
 
-// Why CUDA refused an update; the values are CUgraphExecUpdateResult's.
+// Why an update was refused; the values are CUgraphExecUpdateResult's.
 enum class UpdateRefusal {
   kNone = CU_GRAPH_EXEC_UPDATE_SUCCESS,
   kUnknown = CU_GRAPH_EXEC_UPDATE_ERROR,
@@ -63,11 +65,18 @@ struct UpdateReport {
   UpdateRung rung = UpdateRung::kWholeGraph;
   UpdateRefusal refusal = UpdateRefusal::kNone;
   std::optional<NodeRef> node;  // the first that CUDA objects to, in the other graph; it names at most one
-  std::string text;             // a sentence for a log; empty when updated
+  std::string text;             // why it was refused, as sentences; empty when updated
 };
 
 class GraphExec {
  public:
+  // Takes over an executable that the caller instantiated from `graph`, which may be an adopted one, and which has
+  // not changed since. On failure it stays the caller's.
+  static absl::StatusOr<GraphExec> adopt(CUgraphExec exec, const Graph& graph);
+  // To be destroyed with cuGraphExecDestroy.
+  CUgraphExec release() &&;
+
+  GraphExec();  // empty, as when moved from: every call is kFailedPrecondition
   GraphExec(GraphExec&&) noexcept;
   GraphExec& operator=(GraphExec&&) noexcept;
   ~GraphExec();
@@ -108,14 +117,22 @@ class GraphExec {
   absl::Status set_enabled(MemsetNode node, NodeState state);
   absl::StatusOr<NodeState> enabled(const NodeRef& node) const;
 
-  // Takes over the parameters of all nodes of `other`, which must have the same topology and the same
-  // launch attributes: CUDA would keep the old attributes without a word. (Attributes of launches that
-  // this library did not make, captured with <<<>>>, are not known and not compared.) A refusal is a
-  // report, not an error, and leaves the executable as it was. `other` may be destroyed: the
-  // driver hands what it keeps (Graph::keep) to the executable.
-  absl::StatusOr<UpdateReport> update(const Graph& other);
+  // Takes over the parameters of all nodes of `other`, which must have the same topology and the same launch
+  // attributes: kFailedPrecondition, with the reason, when it has not, and the executable is then as it was. CUDA
+  // itself would keep the old attributes of some without a word (cluster, memory sync domain, carveout, access
+  // policy), so these are compared here first: for graphs that this library built or captured from what their
+  // launches said, at no cost while none has any; for the others as the driver has them, at 0.3 us a kernel node.
+  // `other` may be destroyed: the driver hands what it keeps (Graph::keep) to the executable.
+  absl::Status update(const Graph& other);
 
-  CUgraphExec get() const;
+  // The same where a refusal is an answer: see UpdateReport. An error when the question could not be put.
+  absl::StatusOr<UpdateReport> try_update(const Graph& other);
+
+  // The same, and on a refusal the executable is instantiated anew from `other`, with the flags that it had. Node
+  // handles for set_params are then those of `other`. The report says which of both was done.
+  absl::StatusOr<UpdateReport> update_or_instantiate(const Graph& other);
+
+  CUgraphExec get() const;  // null: empty
 
  private:
   friend absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags);
@@ -125,8 +142,8 @@ class GraphExec {
   std::unique_ptr<State> state_;
 };
 
-// Blocks; costs 1.2-3.7 us per node on an H200. The graph may change or die afterwards. Short of memory
-// (kResourceExhausted), it trims the memory that graphs freed on this device and tries once more.
+// Blocks; costs 1.2-3.7 us per node on an H200. Disturbs no capture. The graph may change or die afterwards. Short
+// of memory (kResourceExhausted), it trims the memory that graphs freed on this device and tries once more.
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
 // Called after every successful instantiate, from the thread that did it; null: nobody. For dump/.

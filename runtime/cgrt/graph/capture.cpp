@@ -16,7 +16,7 @@
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/scope.h"
 #include "cgrt/graph/snapshot.h"
-#include "cgrt/stream/capture_watch.h"
+#include "cgrt/stream/capture_context.h"
 
 namespace cgrt {
 namespace {
@@ -58,6 +58,7 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
   std::string names;
   absl::flat_hash_set<CUgraphNode> named;
   for (CUstream stream : joined) {
+    if (stream == nullptr) continue;
     const absl::StatusOr<CaptureInfo> side = capture_info(stream);
     if (!side.ok() || side->graph != main->graph) continue;
     for (CUgraphNode node : side->frontier) {
@@ -75,8 +76,10 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
 [[gnu::cold]] absl::Status explain_begin(CUresult begun, StreamRef stream) {
   const absl::Status failure = driver::to_status(begun, "cuStreamBeginCapture");
   if (begun == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && stream.get() == CU_STREAM_LEGACY) {
-    return driver::annotate(failure,
-                            "The legacy default stream cannot be captured. Capture a stream of Stream::create");
+    return driver::annotate(
+        failure,
+        "The legacy default stream, which a handle of 0 means, cannot be captured. Capture a stream "
+        "of Stream::create, or the per-thread default stream");
   }
   if (begun == CUDA_ERROR_ILLEGAL_STATE) {
     return driver::annotate(failure, "The stream is being captured already; that capture goes on");
@@ -84,7 +87,7 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
   return failure;
 }
 
-[[gnu::cold]] absl::Status explain_end(CUresult ended, const absl::Status& first_failure, const std::string& unjoined) {
+[[gnu::cold]] absl::Status explain_end(CUresult ended, const absl::Status& ended_by, const std::string& unjoined) {
   const absl::Status failure = driver::to_status(ended, "cuStreamEndCapture");
   if (ended == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
     return driver::annotate(failure,
@@ -92,10 +95,12 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
                                          unjoined.empty() ? "" : absl::StrCat("; the last of it is ", unjoined),
                                          ". Record an event after it and let the captured stream wait for that event"));
   }
-  if (!first_failure.ok()) {
-    return driver::annotate(first_failure, "The capture was invalidated by a call inside it");
-  }
-  return failure;
+  if (ended != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) return failure;
+  if (!ended_by.ok()) return driver::prefix(ended_by, "The capture was ended by a call inside it");
+  return driver::annotate(
+      failure,
+      "The capture was ended by a call inside it that was not made through cgrt in this thread: by "
+      "another library, a raw CUDA call or another thread. Calls that allocate or synchronize do so");
 }
 
 }  // namespace
@@ -110,34 +115,29 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
   if (ABSL_PREDICT_FALSE(begun != CUDA_SUCCESS)) return explain_begin(begun, stream);
   // The graph is the driver's until the capture has ended, and is destroyed by it when that fails.
   auto state = std::make_shared<internal::GraphState>(nullptr, context);
-  const auto end = [&] {
-    CUgraph captured = nullptr;
-    const CUresult result = driver::api().StreamEndCapture(stream.get(), &captured);
-    state->handle.reset(captured);
-    return result;
+  internal::CaptureContext capture(stream.get(), state->knowledge.know_captured(), state->scope_runs, state->scope_id);
+  const auto end = [&]() -> CUresult {
+    if (capture.is_origin_lost()) return CUDA_SUCCESS;
+    return driver::api().StreamEndCapture(stream.get(), &state->handle);
   };
   absl::Cleanup abandon = [&] { end(); };
-
-  internal::CaptureWatch watch;
-  absl::Status first_failure;
-  {
-    const driver::FirstFailure failure;
-    internal::CaptureScopes scopes(stream.get(), *state);
-    if (ABSL_PREDICT_FALSE(!state->is_scope_noted())) {  // begun inside a scope
-      state->scopes.runs.push_back({0, current_scope_path()});
-      state->scope_id = internal::current_scope_id();
-    }
-    absl::Status recorded = record(StreamRef(stream.get(), context));
-    if (ABSL_PREDICT_FALSE(!recorded.ok())) return recorded;
-    first_failure = failure.status();
+  if (ABSL_PREDICT_FALSE(!state->is_scope_noted())) {  // begun inside a scope
+    capture.scope_runs.push_back({0, current_scope_path()});
+    capture.scope_id = internal::current_scope_id();
+  }
+  absl::Status recorded = record(StreamRef(stream.get(), context));
+  if (ABSL_PREDICT_FALSE(!recorded.ok())) return recorded;
+  if (ABSL_PREDICT_FALSE(capture.is_origin_lost())) {
+    return absl::FailedPreconditionError(
+        "The captured stream was destroyed inside its capture, which ended with it: keep the stream until capture "
+        "has returned.");
   }
   std::string unjoined;
-  if (ABSL_PREDICT_FALSE(!watch.streams().empty())) unjoined = name_unjoined(stream, watch.streams());
+  if (ABSL_PREDICT_FALSE(!capture.joined().empty())) unjoined = name_unjoined(stream, capture.joined());
 
   std::move(abandon).Cancel();
   const CUresult ended = end();
-  if (ABSL_PREDICT_FALSE(ended != CUDA_SUCCESS)) return explain_end(ended, first_failure, unjoined);
-  if (ABSL_PREDICT_FALSE(watch.saw_attributes())) CGRT_RETURN_IF_ERROR(internal::read_attributes(*state));
+  if (ABSL_PREDICT_FALSE(ended != CUDA_SUCCESS)) return explain_end(ended, capture.ended_by(), unjoined);
   return absl::StatusOr<Graph>(absl::in_place, std::move(state));
 }
 

@@ -1,7 +1,7 @@
 // capture: the work that a callback puts into a stream becomes a graph instead of running.
 //
 //   const auto step = [&](LaunchTarget target) { return launch(target, config, kernel, y, x, n); };
-//   CGRT_ASSIGN_OR_RETURN(Graph graph, capture(stream.ref(), step));
+//   CGRT_ASSIGN_OR_RETURN(Graph graph, capture(stream, step));
 //
 //   stream:  idle --begin--> capturing --end--> idle          (graph)
 //                                \--callback or end fails--> idle   (no graph, no handle left)
@@ -9,9 +9,10 @@
 // The capture ends on every path, and the stream is usable afterwards. Other streams join it through
 // events (record in one, wait in the other), must be joined back before the callback returns, and,
 // unless a Stream owns them, must live until then. When the callback fails its own status is
-// returned; when it succeeds although a CUDA call in it ended the capture, the error of the first
-// call that failed is. A failed call that leaves the capture valid, such as a refused launch, is the
-// callback's to return. Unjoined work is named.
+// returned. When it succeeds although a call in it ended the capture, the error is that call's if it was made
+// through this library in this thread, and else CUDA_ERROR_STREAM_CAPTURE_INVALIDATED. What ends a capture: a launch
+// into it that is refused, unsafe calls (CaptureMode), a query or a wait that would let it wait for itself. Other
+// calls that fail leave it valid. Unjoined work is named.
 //
 // Call from any thread; the stream must not be used by another one until it returns.
 #pragma once
@@ -25,7 +26,7 @@
 namespace cgrt {
 
 // Whose unsafe calls (allocating, synchronizing) end the capture with an error: this thread's, any
-// thread's, nobody's.
+// thread's, nobody's. docs/threads.md lists what each public operation does.
 enum class CaptureMode { kThreadLocal, kGlobal, kRelaxed };
 
 absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,

@@ -5,6 +5,7 @@
 
 #include "absl/base/optimization.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/driver/status.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/stream/keep.h"
 
@@ -13,9 +14,15 @@ namespace cgrt {
 Cursor::Cursor(internal::GraphState* state, Dependencies dependencies)
     : state_(state), frontier_(dependencies.begin(), dependencies.end()) {}
 
-void Cursor::advance(Dependency node) {
-  frontier_.resize(1, node);
-  frontier_.front() = node;
+// For the type of node that it is: a Dependency made before is read back too early, for 4 ns.
+template <class Node>
+void Cursor::advance(Node node) {
+  if (frontier_.size() != 1) {
+    frontier_.clear();
+    frontier_.emplace_back(node);
+  } else {
+    frontier_.front() = Dependency(node);
+  }
 }
 
 void Cursor::join(const Cursor& other) {
@@ -31,7 +38,7 @@ void Cursor::join(const Cursor& other) {
 }
 
 absl::Status Cursor::add_kernel(const KernelLaunch& launch, EdgeKind edge) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   // As in a stream: after anything but a kernel the dependency is a full one.
   const bool one_kernel = frontier_.size() == 1 && frontier_.front().is_kernel;
   if (edge == EdgeKind::kProgrammatic && one_kernel) {
@@ -47,73 +54,73 @@ absl::Status Cursor::add_kernel(const KernelLaunch& launch, EdgeKind edge) {
 }
 
 absl::Status Cursor::add_copy(const CopyParams& copy) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(MemcpyNode node, internal::add_copy(*state_, frontier_, copy));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_fill(const FillParams& fill) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(MemsetNode node, internal::add_fill(*state_, frontier_, fill));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_empty() {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(EmptyNode node, internal::add_empty(*state_, frontier_));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_child(const Graph& child) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
-  if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return internal::moved_from("child Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
-                        internal::add_child(*state_, frontier_, *child.state(), internal::ChildOwnership::kCopy));
+                        internal::add_child(*state_, frontier_, child.state(), internal::ChildOwnership::kCopy));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_child(Graph&& child) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
-  if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return internal::moved_from("child Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
-                        internal::add_child(*state_, frontier_, *child.state(), internal::ChildOwnership::kMove));
+                        internal::add_child(*state_, frontier_, child.state(), internal::ChildOwnership::kMove));
   const Graph moved = std::move(child);
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_host(const HostParams& host) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(HostNode node, internal::add_host(*state_, frontier_, host));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_event_record(EventRef event) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(EventRecordNode node, internal::add_event_record(*state_, frontier_, event));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::add_event_wait(EventRef event) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(EventWaitNode node, internal::add_event_wait(*state_, frontier_, event));
   advance(node);
   return absl::OkStatus();
 }
 
 absl::Status Cursor::keep(std::shared_ptr<const void> resource) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
-  return internal::keep_in_graph(state_->handle.get(), std::move(resource));
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::keep_in_graph(state_->handle, std::move(resource));
 }
 
 absl::StatusOr<CUcontext> Cursor::context() const {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return state_->context;
 }
 

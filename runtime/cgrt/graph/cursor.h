@@ -9,9 +9,9 @@
 //   CGRT_RETURN_IF_ERROR(launch(b, config, kernel, z, n));   // beside the one before
 //   a.join(b);                                               // what comes next waits for both
 //
-// Valid as long as the graph. Used by one thread at a time. A LaunchTarget made from a cursor refers
-// to it: `launch(graph.cursor(), ...)` is one root, and a target that is kept needs a cursor that is
-// kept.
+// Valid as long as its graph, the one that this was moved into, or an executable of either. Used by one
+// thread at a time. A LaunchTarget made from a cursor refers to it: `launch(graph.cursor(), ...)` is one root, and a
+// target that is kept needs a cursor that is kept.
 #pragma once
 
 #include <memory>
@@ -53,9 +53,10 @@ class Cursor final : public LaunchSink {
  private:
   friend class Graph;
   Cursor(internal::GraphState* state, Dependencies dependencies);
-  void advance(Dependency node);
+  template <class Node>
+  void advance(Node node);
 
-  internal::GraphState* state_;  // null: of a graph that was moved from
+  internal::GraphState* state_;  // null: of an empty Graph
   absl::InlinedVector<Dependency, 4> frontier_;
 };
 

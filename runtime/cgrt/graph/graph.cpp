@@ -3,6 +3,7 @@
 #include "absl/base/optimization.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph_state.h"
@@ -21,95 +22,95 @@ absl::StatusOr<Graph> Graph::create(ContextRef context) {
 absl::StatusOr<Graph> Graph::adopt(CUgraph graph, ContextRef context) {
   CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
   if (graph == nullptr) return absl::InvalidArgumentError("Graph::adopt: the graph is null.");
-  return Graph(std::make_shared<internal::GraphState>(graph, handle));
+  Graph adopted(std::make_shared<internal::GraphState>(graph, handle));
+  adopted.state_->knowledge.know_nothing();
+  return adopted;
+}
+
+CUgraph Graph::release() && {
+  const std::shared_ptr<internal::GraphState> state = std::move(state_);
+  return state != nullptr ? state->release() : nullptr;
 }
 
 absl::StatusOr<KernelNode> Graph::add_kernel(Dependencies dependencies, const KernelLaunch& launch) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::add_kernel(*state_, dependencies, launch);
 }
 
 absl::StatusOr<MemcpyNode> Graph::add_copy(Dependencies dependencies, void* destination, const void* source,
                                            std::size_t bytes) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::add_copy(*state_, dependencies, {destination, source, bytes});
 }
 
 absl::StatusOr<MemsetNode> Graph::add_fill(Dependencies dependencies, const FillParams& fill) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::add_fill(*state_, dependencies, fill);
 }
 
 absl::StatusOr<EmptyNode> Graph::add_empty(Dependencies dependencies) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::add_empty(*state_, dependencies);
 }
 
 absl::StatusOr<MemcpyNode> Graph::add_copy(Dependencies dependencies, const CopyParams& copy) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::add_copy(*state_, dependencies, copy);
 }
 
 absl::StatusOr<HostNode> Graph::add_host(Dependencies dependencies, CUhostFn function, void* data) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::add_host(*state_, dependencies, {function, data});
 }
 
 absl::StatusOr<HostNode> Graph::add_host(Dependencies dependencies, std::function<void()> function) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   Cursor place = cursor(dependencies);
   CGRT_RETURN_IF_ERROR(launch_host(place, std::move(function)));
   return HostNode(place.frontier().front().node.get());
 }
 
 absl::StatusOr<EventRecordNode> Graph::add_event_record(Dependencies dependencies, EventRef event) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::add_event_record(*state_, dependencies, event);
 }
 
 absl::StatusOr<EventWaitNode> Graph::add_event_wait(Dependencies dependencies, EventRef event) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::add_event_wait(*state_, dependencies, event);
 }
 
 absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, const Graph& child) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
-  if (ABSL_PREDICT_FALSE(child.state_ == nullptr)) return internal::moved_from("child Graph");
-  return internal::add_child(*state_, dependencies, *child.state_, internal::ChildOwnership::kCopy);
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (ABSL_PREDICT_FALSE(child.state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_child(*state_, dependencies, child.state_, internal::ChildOwnership::kCopy);
 }
 
 absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, Graph&& child) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
-  if (ABSL_PREDICT_FALSE(child.state_ == nullptr)) return internal::moved_from("child Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (ABSL_PREDICT_FALSE(child.state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(ChildGraphNode node,
-                        internal::add_child(*state_, dependencies, *child.state_, internal::ChildOwnership::kMove));
+                        internal::add_child(*state_, dependencies, child.state_, internal::ChildOwnership::kMove));
   child.state_ = nullptr;
   return node;
 }
 
 absl::StatusOr<Graph> Graph::clone() const {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   collect_released();
   CUgraph handle = nullptr;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphClone(&handle, state_->handle.get()), "cuGraphClone"));
-  Graph copy(std::make_shared<internal::GraphState>(handle, state_->context));
-  copy.state_->scope_id = state_->scope_id;
-  copy.state_->scopes = state_->scopes;
-  for (const internal::NodeAttributes& one : state_->attributes) {
-    internal::NodeAttributes& theirs = copy.state_->attributes.emplace_back(one);
-    theirs.node = nullptr;
-    if (one.path.size() > 1) continue;
-    CGRT_ASSIGN_OR_RETURN(NodeRef node, copy.find_in_clone(NodeRef(one.node)));
-    theirs.node = node.get();
-  }
-  return copy;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphClone(&handle, state_->handle), "cuGraphClone"));
+  absl::StatusOr<std::shared_ptr<internal::GraphState>> copy = internal::copy_state(*state_, handle, true);
+  if (copy.ok()) return Graph(*std::move(copy));
+  driver::destroy_graph(handle);
+  return copy.status();
 }
 
 absl::StatusOr<NodeRef> Graph::find_in_clone(const NodeRef& original) const {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CUgraphNode node = nullptr;
-  CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().GraphNodeFindInClone(&node, original.get(), state_->handle.get()), "cuGraphNodeFindInClone"));
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeFindInClone(&node, original.get(), state_->handle),
+                                         "cuGraphNodeFindInClone"));
   return NodeRef(node);
 }
 
@@ -117,18 +118,15 @@ Cursor Graph::cursor() { return Cursor(state_.get(), {}); }
 Cursor Graph::cursor(Dependencies dependencies) { return Cursor(state_.get(), dependencies); }
 
 absl::Status Graph::keep(std::shared_ptr<const void> resource) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
-  return internal::keep_in_graph(state_->handle.get(), std::move(resource));
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::keep_in_graph(state_->handle, std::move(resource));
 }
 
 absl::StatusOr<std::size_t> Graph::node_count() const {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return internal::moved_from("Graph");
-  std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().GraphGetNodes(state_->handle.get(), nullptr, &count), "cuGraphGetNodes"));
-  return count;
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::count_nodes(state_->handle);
 }
 
-GraphRef Graph::ref() const { return GraphRef(state_ != nullptr ? state_->handle.get() : nullptr); }
+GraphRef Graph::ref() const { return GraphRef(state_ != nullptr ? state_->handle : nullptr); }
 
 }  // namespace cgrt

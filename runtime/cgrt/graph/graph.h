@@ -3,7 +3,7 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
 //   CGRT_ASSIGN_OR_RETURN(MemcpyNode load, graph.add_copy({}, x, host_x, bytes));
-//   CGRT_ASSIGN_OR_RETURN(KernelNode scaled, graph.add_kernel(after(load), config, scale, y, x, 2.0f, n));
+//   CGRT_ASSIGN_OR_RETURN(KernelNode scaled, graph.add_kernel(after(load), config, kernel, y, x, 2.0f, n));
 //
 // Arguments are copied when a node is added. Not thread-safe: calls on one graph from several
 // threads need a lock of the caller's. Moving a Graph keeps its nodes and cursors valid.
@@ -49,11 +49,15 @@ class Graph {
   static absl::StatusOr<Graph> create(ContextRef context);
   // Takes over a graph that the caller made or captured. On failure it stays the caller's.
   static absl::StatusOr<Graph> adopt(CUgraph graph, ContextRef context);
+  // To be destroyed with cuGraphDestroy, after the cursors and executables that were made from it.
+  CUgraph release() &&;
 
+  Graph() = default;  // empty, as when moved from: every call is kFailedPrecondition
   Graph(Graph&&) noexcept = default;
   Graph& operator=(Graph&&) noexcept = default;
 
-  // Each waits for `dependencies`; none: a root. kInvalidArgument names the node's parameters.
+  // Each waits for `dependencies`, which are nodes of this graph; none: a root. kInvalidArgument names the node's
+  // parameters, or the dependency that is none.
   template <class... Args>
   absl::StatusOr<KernelNode> add_kernel(Dependencies dependencies, const LaunchConfig& config, Kernel<Args...> kernel,
                                         std::type_identity_t<Args>... arguments) {
@@ -72,10 +76,12 @@ class Graph {
   // The event must outlive the graph's last launch.
   absl::StatusOr<EventRecordNode> add_event_record(Dependencies dependencies, EventRef event);
   absl::StatusOr<EventWaitNode> add_event_wait(Dependencies dependencies, EventRef event);
-  // A copy of `child` as one node; what it keeps is kept. kInvalidArgument for the graph itself.
+  // A copy of `child` as one node; what it keeps is kept. kInvalidArgument for the graph itself and for one that it
+  // is inside of.
   absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, const Graph& child);
-  // Moves `child` in instead: its nodes stay valid, also for executables of this graph. On failure it
-  // stays the caller's.
+  // Moves `child` in instead: its nodes, cursors and executables stay valid, and its nodes are also those of
+  // executables of this graph. Executables of `child` keep this graph alive from then on. On failure it stays the
+  // caller's.
   absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, Graph&& child);
 
   // An independent copy, with what this one keeps and the same order of nodes. kUnimplemented, from

@@ -1,5 +1,9 @@
-// What a Graph owns, shared with its executables: their node handles are valid only while the
+// What a Graph owns, shared with its executables and cursors: their node handles are valid only while the
 // definition lives. Internal to graph/ and exec/.
+//
+//   Graph ──> GraphState ──> driver graph              A child that was moved in keeps its state, under its
+//   Cursor ─────^   │ children                         parent's; from then on it keeps the parent's driver
+//   GraphExec ──^   └──> GraphState of each child      graph alive, which has its own inside.
 #pragma once
 
 #include <cuda.h>
@@ -13,64 +17,81 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cgrt/base/unique_handle.h"
-#include "cgrt/driver/destroy.h"
 #include "cgrt/graph/node.h"
+#include "cgrt/graph/node_table.h"
 #include "cgrt/graph/scope.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
+#include "cgrt/stream/capture_context.h"
 
 namespace cgrt::internal {
 
-// Nodes from `first_node` on were made in `scope`, until the next run. Positions are those of
-// cuGraphGetNodes, which lists nodes in the order of their creation.
-struct ScopeRun {
-  std::size_t first_node;
-  std::string scope;
-};
+// Destroys a driver graph when the last GraphState of it and of what was moved into it is gone.
+struct GraphOwner {
+  explicit GraphOwner(CUgraph graph_) : graph(graph_) {}
+  ~GraphOwner();
+  GraphOwner(const GraphOwner&) = delete;
+  GraphOwner& operator=(const GraphOwner&) = delete;
 
-// Names of the nodes of a graph and of the child graphs inside it, by position: copies have them too.
-struct ScopeTree {
-  bool empty() const { return runs.empty() && children.empty(); }
-  std::vector<ScopeRun> runs;
-  std::vector<std::pair<std::size_t, ScopeTree>> children;
-};
-
-// A kernel node whose launch attributes are not the defaults. `path` is its position, after those of
-// the child graph nodes that it is inside of; `node` is null inside a copied child.
-struct NodeAttributes {
-  std::vector<std::size_t> path;
-  CUgraphNode node;
-  LaunchAttributes attributes;
+  CUgraph graph;                      // null: another's by now
+  std::shared_ptr<GraphOwner> outer;  // whose it is then
 };
 
 struct GraphState {
+  // Owns `graph`, which may be set later.
   GraphState(CUgraph graph, CUcontext context_) : handle(graph), context(context_) {}
   ~GraphState();
+  GraphState(const GraphState&) = delete;
+  GraphState& operator=(const GraphState&) = delete;
 
   // To be called before a node is made, unless is_scope_noted().
-  CUresult note_scope();
+  CUresult note_scope() { return internal::note_scope(handle, scope_runs, scope_id); }
   bool is_scope_noted() const { return current_scope_id() == scope_id; }
 
-  UniqueHandle<CUgraph, driver::destroy_graph> handle;
+  // Leaves the driver graph to `parent`'s, into which it was moved.
+  void move_into(GraphState& parent);
+  // Leaves it to the caller.
+  CUgraph release();
+  // Whether `other` is this graph or inside of it.
+  bool contains(const GraphState& other) const;
+
+  // First what each new node looks at.
+  CUgraph handle;
   CUcontext context;
   std::uint64_t scope_id = 0;
-  ScopeTree scopes;
-  std::vector<NodeAttributes> attributes;  // ascending by path; what an update would lose without a word
+  NodeKnowledge knowledge;
+
+  bool is_owned = true;               // by this or by `owner`; else inside a driver graph that another state owns
+  std::shared_ptr<GraphOwner> owner;  // null: this
+
+  std::vector<ScopeRun> scope_runs;
+
+  struct Child {
+    std::size_t position;
+    CUgraphNode node;
+    std::shared_ptr<GraphState> state;
+  };
+  std::vector<Child> children;  // that this library put in, ascending
 };
 
-// What an object that was moved from answers.
-[[gnu::cold]] absl::Status moved_from(const char* type);
+// Whether it is certain that no node has attributes; asks no driver.
+bool has_plain_children(const GraphState& state);
+inline bool is_known_plain(const GraphState& state) {
+  return state.knowledge.is_complete() && state.knowledge.is_empty() &&
+         (state.children.empty() || has_plain_children(state));
+}
 
 absl::StatusOr<std::vector<CUgraphNode>> nodes_of(CUgraph graph);
-absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode kernel);
+absl::StatusOr<std::size_t> count_nodes(CUgraph graph);
+absl::StatusOr<CUgraph> graph_inside(CUgraphNode child);
 
-// The attributes of every kernel node, read back from a captured graph.
-absl::Status read_attributes(GraphState& state);
+// The state of a copy that the driver made of `original`, whose driver graph is `copy`; owns it when `is_owned`.
+absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& original, CUgraph copy, bool is_owned);
 
 // The driver's form of node parameters, for adding and for setting; `params` is zero before. Nothing
 // is copied: `launch` and its arguments must outlive the call that takes the result.
-absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch);
+absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch,
+                               const driver::ResolvedFunction** resolved);
 void set_copy_params(CUgraphNodeParams& params, CUcontext context, const CopyParams& copy);
 void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillParams& fill);
 void set_host_params(CUgraphNodeParams& params, const HostParams& host);
@@ -86,8 +107,8 @@ absl::StatusOr<EventRecordNode> add_event_record(GraphState& state, Dependencies
 absl::StatusOr<EventWaitNode> add_event_wait(GraphState& state, Dependencies dependencies, EventRef event);
 
 enum class ChildOwnership { kCopy, kMove };
-// On a move that succeeds, the child's graph is the driver's.
-absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies, GraphState& child,
-                                         ChildOwnership ownership);
+// On a move that succeeds, the child's driver graph is inside `state`'s.
+absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies,
+                                         const std::shared_ptr<GraphState>& child, ChildOwnership ownership);
 
 }  // namespace cgrt::internal

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/inlined_vector.h"
@@ -10,40 +12,21 @@
 
 namespace cgrt::internal {
 
-GraphState::~GraphState() = default;
-
-absl::Status moved_from(const char* type) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("This ", type, " was moved from: use the object that it was moved to."));
-}
-
-CUresult GraphState::note_scope() {
-  if (is_scope_noted()) return CUDA_SUCCESS;
-  std::size_t count = 0;
-  const CUresult result = driver::api().GraphGetNodes(handle.get(), nullptr, &count);
-  if (result != CUDA_SUCCESS) return result;
-  std::vector<ScopeRun>& runs = scopes.runs;
-  if (!runs.empty() && runs.back().first_node == count) runs.pop_back();
-  runs.push_back({count, current_scope_path()});
-  scope_id = current_scope_id();
-  return CUDA_SUCCESS;
-}
-
-absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch) {
+absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch,
+                               const driver::ResolvedFunction** resolved) {
   // A CUfunction is the cheaper way, but driver 580 crashes when it is given one on a thread that
   // has no current context; the CUkernel with its context is safe there.
   CUcontext current = nullptr;
   CUresult result = driver::api().CtxGetCurrent(&current);
-  const driver::ResolvedFunction* resolved = nullptr;
-  if (result == CUDA_SUCCESS) result = driver::resolve_function(*launch.kernel, context, &resolved);
-  if (result == CUDA_SUCCESS && current != nullptr && !resolved->is_shared) {
-    params.func = resolved->function;
+  if (result == CUDA_SUCCESS) result = driver::resolve_function(*launch.kernel, context, resolved);
+  if (result == CUDA_SUCCESS && current != nullptr && !(*resolved)->is_shared) {
+    params.func = (*resolved)->function;
   } else if (result == CUDA_SUCCESS) {
     result = driver::resolve(*launch.kernel, &params.kern);
     params.ctx = context;
   }
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
-    return explain_launch(driver::to_status(result, "cuKernelGetFunction"), launch);
+    return explain_launch(driver::to_status(result, "cuKernelGetFunction"), launch, context);
   }
   params.gridDimX = launch.grid.x;
   params.gridDimY = launch.grid.y;
@@ -113,40 +96,78 @@ struct DriverDependencies {
   absl::InlinedVector<CUgraphEdgeData, 8> edges;
 };
 
-absl::StatusOr<CUgraphNode> add_node(GraphState& state, const DriverDependencies& dependencies,
-                                     CUgraphNodeParams& params) {
-  CGRT_RETURN_IF_ERROR(driver::to_status(state.note_scope(), "cuGraphGetNodes"));
+// What is wrong with the dependencies of a node that the driver refused, as a sentence; empty when nothing is.
+[[gnu::cold]] std::string broken_dependency(const GraphState& state, Dependencies dependencies) {
+  const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(state.handle);
+  if (!nodes.ok()) return "";
+  for (std::size_t i = 0; i < dependencies.size(); ++i) {
+    const CUgraphNode node = dependencies[i].node.get();
+    if (std::find(nodes->begin(), nodes->end(), node) == nodes->end()) {
+      return absl::StrCat(
+          "Dependency ", i + 1, " of ", dependencies.size(),
+          " is not a node of this graph: it is one of another graph, or was destroyed. A node waits for "
+          "nodes of its own graph; another graph is put in with add_child");
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (dependencies[j].node.get() != node) continue;
+      return absl::StrCat("Dependencies ", j + 1, " and ", i + 1, " are the same node. Name each node once");
+    }
+  }
+  return "";
+}
+
+// Before a node is added.
+absl::Status prepare(GraphState& state) {
+  if (ABSL_PREDICT_FALSE(!state.knowledge.is_complete())) CGRT_RETURN_IF_ERROR(state.knowledge.complete(state.handle));
+  if (ABSL_PREDICT_TRUE(state.is_scope_noted())) return absl::OkStatus();
+  return driver::to_status(state.note_scope(), "cuGraphGetNodes");
+}
+
+CUresult add_generic(const GraphState& state, Dependencies dependencies, CUgraphNodeParams& params, CUgraphNode* node) {
+  const DriverDependencies before(dependencies);
+  return driver::api().GraphAddNode(node, state.handle, before.nodes.data(),
+                                    before.edges.empty() ? nullptr : before.edges.data(), before.nodes.size(), &params);
+}
+
+absl::StatusOr<CUgraphNode> add_node(GraphState& state, Dependencies dependencies, CUgraphNodeParams& params) {
+  CGRT_RETURN_IF_ERROR(prepare(state));
   CUgraphNode node = nullptr;
-  const CUresult result = driver::api().GraphAddNode(&node, state.handle.get(), dependencies.nodes.data(),
-                                                     dependencies.edges.empty() ? nullptr : dependencies.edges.data(),
-                                                     dependencies.nodes.size(), &params);
+  const CUresult result = add_generic(state, dependencies, params, &node);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return driver::to_status(result, "cuGraphAddNode");
   return node;
 }
 
-absl::StatusOr<std::size_t> count_nodes(CUgraph graph) {
-  std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nullptr, &count), "cuGraphGetNodes"));
-  return count;
+// `failure` to add a node, explained by its dependencies if they are the cause, else by `explain`.
+template <class Explain>
+[[gnu::cold]] absl::Status refused(const absl::Status& failure, const GraphState& state, Dependencies dependencies,
+                                   const std::string& what, Explain explain) {
+  const std::string broken = dependencies.empty() ? "" : broken_dependency(state, dependencies);
+  if (broken.empty()) return explain(failure);
+  return driver::annotate(failure, absl::StrCat(what, broken));
+}
+[[gnu::cold]] absl::Status refused(const absl::Status& failure, const GraphState& state, Dependencies dependencies) {
+  return refused(failure, state, dependencies, "", [](const absl::Status& status) { return status; });
 }
 
-bool has_attributes(const KernelLaunch& launch) {
-  return launch.attributes != nullptr && !launch.attributes->is_default();
+bool has_attributes(const KernelLaunch& launch, const driver::ResolvedFunction& function) {
+  return (launch.attributes != nullptr && !launch.attributes->is_default()) || function.cluster != Dim3();
 }
 
 // All or nothing: a node that cannot have its attributes is taken out again.
-absl::Status set_attributes(GraphState& state, CUgraphNode node, const KernelLaunch& launch) {
+absl::Status set_attributes(GraphState& state, CUgraphNode node, const KernelLaunch& launch,
+                            const Dim3& compiled_cluster) {
+  const LaunchAttributes wanted = launch.attributes != nullptr ? *launch.attributes : LaunchAttributes{};
   CUlaunchAttribute attributes[kMaxLaunchAttributes];
-  const unsigned count = to_driver(*launch.attributes, attributes);
+  const unsigned count = to_driver(wanted, attributes);
   absl::Cleanup remove = [&] { driver::api().GraphDestroyNode(node); };
   for (unsigned i = 0; i < count; ++i) {
     const CUresult result = driver::api().GraphKernelNodeSetAttribute(node, attributes[i].id, &attributes[i].value);
     if (result != CUDA_SUCCESS) {
-      return explain_launch(driver::to_status(result, "cuGraphKernelNodeSetAttribute"), launch);
+      return explain_launch(driver::to_status(result, "cuGraphKernelNodeSetAttribute"), launch, state.context);
     }
   }
-  CGRT_ASSIGN_OR_RETURN(const std::size_t nodes, count_nodes(state.handle.get()));
-  state.attributes.push_back({{nodes - 1}, node, *launch.attributes});
+  CGRT_ASSIGN_OR_RETURN(const std::size_t nodes, count_nodes(state.handle));
+  state.knowledge.add(nodes - 1, node, normal_form(wanted, compiled_cluster));
   std::move(remove).Cancel();
   return absl::OkStatus();
 }
@@ -155,99 +176,120 @@ absl::Status set_attributes(GraphState& state, CUgraphNode node, const KernelLau
 
 absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependencies, const KernelLaunch& launch) {
   CUDA_KERNEL_NODE_PARAMS kernel{};
-  CGRT_RETURN_IF_ERROR(set_kernel_params(kernel, state.context, launch));
-  if (!state.is_scope_noted()) CGRT_RETURN_IF_ERROR(driver::to_status(state.note_scope(), "cuGraphGetNodes"));
-  // Most nodes wait for one other or none, and the kernel's own call is cheaper than cuGraphAddNode.
+  const driver::ResolvedFunction* function = nullptr;
+  CGRT_RETURN_IF_ERROR(set_kernel_params(kernel, state.context, launch, &function));
+  CGRT_RETURN_IF_ERROR(prepare(state));
   CUgraphNode node = nullptr;
-  if (dependencies.empty() || (dependencies.size() == 1 && dependencies.front().kind == EdgeKind::kFull)) {
+  CUresult result = CUDA_SUCCESS;
+  // Most nodes wait for one other or none, and the kernel's own call is cheaper than cuGraphAddNode.
+  const bool is_simple =
+      dependencies.empty() || (dependencies.size() == 1 && dependencies.front().kind == EdgeKind::kFull);
+  if (ABSL_PREDICT_TRUE(is_simple)) {
     const CUgraphNode before = dependencies.empty() ? nullptr : dependencies.front().node.get();
-    const CUresult result =
-        driver::api().GraphAddKernelNode(&node, state.handle.get(), &before, dependencies.size(), &kernel);
-    if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
-      return explain_launch(driver::to_status(result, "cuGraphAddKernelNode"), launch);
-    }
-    if (ABSL_PREDICT_FALSE(has_attributes(launch))) CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch));
-    return KernelNode(node);
+    result = driver::api().GraphAddKernelNode(&node, state.handle, &before, dependencies.size(), &kernel);
+  } else {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    static_assert(sizeof(params.kernel) == sizeof(kernel));  // v3 and v2 differ in what they promise only
+    std::memcpy(&params.kernel, &kernel, sizeof(kernel));
+    result = add_generic(state, dependencies, params, &node);
   }
-  CUgraphNodeParams params{};
-  params.type = CU_GRAPH_NODE_TYPE_KERNEL;
-  static_assert(sizeof(params.kernel) == sizeof(kernel));  // v3 and v2 differ in what they promise only
-  std::memcpy(&params.kernel, &kernel, sizeof(kernel));
-  absl::StatusOr<CUgraphNode> added = add_node(state, DriverDependencies(dependencies), params);
-  if (ABSL_PREDICT_FALSE(!added.ok())) return explain_launch(added.status(), launch);
-  if (has_attributes(launch)) CGRT_RETURN_IF_ERROR(set_attributes(state, *added, launch));
-  return KernelNode(*added);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return refused(driver::to_status(result, is_simple ? "cuGraphAddKernelNode" : "cuGraphAddNode"), state,
+                   dependencies, absl::StrCat("Kernel \"", launch.kernel->name, "\": "),
+                   [&](const absl::Status& status) { return explain_launch(status, launch, state.context); });
+  }
+  if (ABSL_PREDICT_FALSE(has_attributes(launch, *function))) {
+    CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch, function->cluster));
+  }
+  return KernelNode(node);
 }
 
 absl::StatusOr<MemcpyNode> add_copy(GraphState& state, Dependencies dependencies, const CopyParams& copy) {
   CUgraphNodeParams params{};
   set_copy_params(params, state.context, copy);
-  absl::StatusOr<CUgraphNode> node = add_node(state, DriverDependencies(dependencies), params);
-  if (ABSL_PREDICT_FALSE(!node.ok())) return explain(node.status(), copy);
+  const absl::StatusOr<CUgraphNode> node = add_node(state, dependencies, params);
+  if (ABSL_PREDICT_FALSE(!node.ok())) {
+    return refused(node.status(), state, dependencies,
+                   "Copy: ", [&](const absl::Status& status) { return explain(status, copy); });
+  }
   return MemcpyNode(*node);
 }
 
 absl::StatusOr<MemsetNode> add_fill(GraphState& state, Dependencies dependencies, const FillParams& fill) {
   CUgraphNodeParams params{};
   set_fill_params(params, state.context, fill);
-  absl::StatusOr<CUgraphNode> node = add_node(state, DriverDependencies(dependencies), params);
-  if (ABSL_PREDICT_FALSE(!node.ok())) return explain(node.status(), fill);
+  const absl::StatusOr<CUgraphNode> node = add_node(state, dependencies, params);
+  if (ABSL_PREDICT_FALSE(!node.ok())) {
+    return refused(node.status(), state, dependencies,
+                   "Memset: ", [&](const absl::Status& status) { return explain(status, fill); });
+  }
   return MemsetNode(*node);
 }
+
+namespace {
+
+template <class Node>
+absl::StatusOr<Node> typed(GraphState& state, Dependencies dependencies, CUgraphNodeParams& params) {
+  const absl::StatusOr<CUgraphNode> node = add_node(state, dependencies, params);
+  if (ABSL_PREDICT_FALSE(!node.ok())) return refused(node.status(), state, dependencies);
+  return Node(*node);
+}
+
+}  // namespace
 
 absl::StatusOr<EmptyNode> add_empty(GraphState& state, Dependencies dependencies) {
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_EMPTY;
-  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
-  return EmptyNode(node);
+  return typed<EmptyNode>(state, dependencies, params);
 }
 
 absl::StatusOr<HostNode> add_host(GraphState& state, Dependencies dependencies, const HostParams& host) {
   if (host.function == nullptr) return absl::InvalidArgumentError("Host node: the function is null.");
   CUgraphNodeParams params{};
   set_host_params(params, host);
-  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
-  return HostNode(node);
+  return typed<HostNode>(state, dependencies, params);
 }
 
 absl::StatusOr<EventRecordNode> add_event_record(GraphState& state, Dependencies dependencies, EventRef event) {
+  if (event.get() == nullptr) return driver::empty_object("Event");
   CUgraphNodeParams params{};
   set_record_params(params, event);
-  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
-  return EventRecordNode(node);
+  return typed<EventRecordNode>(state, dependencies, params);
 }
 
 absl::StatusOr<EventWaitNode> add_event_wait(GraphState& state, Dependencies dependencies, EventRef event) {
+  if (event.get() == nullptr) return driver::empty_object("Event");
   CUgraphNodeParams params{};
   set_wait_params(params, event);
-  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
-  return EventWaitNode(node);
+  return typed<EventWaitNode>(state, dependencies, params);
 }
 
-absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies, GraphState& child,
-                                         ChildOwnership ownership) {
+absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies,
+                                         const std::shared_ptr<GraphState>& child, ChildOwnership ownership) {
   // Driver 580 crashes on a copy of the graph into itself, and takes a move into itself.
-  if (child.handle.get() == state.handle.get()) {
-    return absl::InvalidArgumentError("A graph cannot be a child of itself. Clone it first: Graph::clone.");
+  if (child->contains(state)) {
+    return absl::InvalidArgumentError(
+        "A graph cannot be a child of itself, nor of one that is inside of it. Clone it first: Graph::clone.");
   }
+  CGRT_ASSIGN_OR_RETURN(const std::size_t position, count_nodes(state.handle));
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  params.graph.graph = child.handle.get();
+  params.graph.graph = child->handle;
   params.graph.ownership =
       ownership == ChildOwnership::kMove ? CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE : CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-  std::size_t position = 0;
-  if (!child.attributes.empty() || !child.scopes.empty()) {
-    CGRT_ASSIGN_OR_RETURN(position, count_nodes(state.handle.get()));
+  CGRT_ASSIGN_OR_RETURN(const ChildGraphNode node, typed<ChildGraphNode>(state, dependencies, params));
+  if (ownership == ChildOwnership::kMove) {
+    child->move_into(state);
+    state.children.push_back({position, node.get(), child});
+    return node;
   }
-  CGRT_ASSIGN_OR_RETURN(CUgraphNode node, add_node(state, DriverDependencies(dependencies), params));
-  if (!child.scopes.empty()) state.scopes.children.emplace_back(position, child.scopes);
-  for (const NodeAttributes& inner : child.attributes) {
-    NodeAttributes& outer = state.attributes.emplace_back(inner);
-    outer.path.insert(outer.path.begin(), position);
-    if (ownership == ChildOwnership::kCopy) outer.node = nullptr;
-  }
-  if (ownership == ChildOwnership::kMove) child.handle.release();
-  return ChildGraphNode(node);
+  absl::Cleanup remove = [&] { driver::api().GraphDestroyNode(node.get()); };
+  CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node.get()));
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphState> copy, copy_state(*child, inside, false));
+  state.children.push_back({position, node.get(), std::move(copy)});
+  std::move(remove).Cancel();
+  return node;
 }
 
 }  // namespace cgrt::internal

@@ -6,7 +6,7 @@
 #include "cgrt/base/log.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
-#include "cgrt/graph/graph_state.h"
+#include "cgrt/stream/capture_context.h"
 
 namespace cgrt {
 namespace internal {
@@ -19,11 +19,24 @@ namespace {
 
 thread_local Scope* innermost = nullptr;
 
+// The graph of a capture in progress is the driver's: asked for only when a scope needs it.
+CUresult note_in(internal::CaptureContext& capture) {
+  if (capture.scope_id == internal::current_scope_id()) return CUDA_SUCCESS;
+  if (capture.is_origin_lost()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph graph = nullptr;
+  const CUresult result =
+      driver::api().StreamGetCaptureInfo(capture.origin(), &status, nullptr, &graph, nullptr, nullptr, nullptr);
+  if (result != CUDA_SUCCESS) return result;
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  return internal::note_scope(graph, capture.scope_runs, capture.scope_id);
+}
+
 }  // namespace
 
 void Scope::note_in_captures() {
-  for (auto* capture = internal::CaptureScopes::innermost; capture != nullptr; capture = capture->outer_) {
-    const absl::Status noted = driver::to_status(capture->note(), "cuGraphGetNodes");
+  for (auto* capture = internal::CaptureContext::current(); capture != nullptr; capture = capture->outer()) {
+    const absl::Status noted = driver::to_status(note_in(*capture), "cuGraphGetNodes");
     if (!noted.ok()) log_warning(absl::StrCat("A scope was not recorded: ", noted.message()));
   }
 }
@@ -32,13 +45,13 @@ Scope::Scope(std::string_view name) : name_(name), outer_(innermost), outer_id_(
   static std::atomic<std::uint64_t> next{1};
   innermost = this;
   internal::scope_id = next.fetch_add(1, std::memory_order_relaxed);
-  if (internal::CaptureScopes::innermost != nullptr) note_in_captures();
+  if (internal::CaptureContext::is_active()) note_in_captures();
 }
 
 Scope::~Scope() {
   innermost = outer_;
   internal::scope_id = outer_id_;
-  if (internal::CaptureScopes::innermost != nullptr) note_in_captures();
+  if (internal::CaptureContext::is_active()) note_in_captures();
 }
 
 std::string current_scope_path() {
@@ -49,22 +62,15 @@ std::string current_scope_path() {
   return path;
 }
 
-namespace internal {
-
-CUresult CaptureScopes::note() {
-  if (state_.is_scope_noted()) return CUDA_SUCCESS;
-  // The graph of a capture in progress is the driver's: asked for only when a scope needs it.
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUgraph graph = nullptr;
-  const CUresult result =
-      driver::api().StreamGetCaptureInfo(stream_, &status, nullptr, &graph, nullptr, nullptr, nullptr);
+CUresult internal::note_scope(CUgraph graph, std::vector<ScopeRun>& runs, std::uint64_t& id) {
+  if (id == current_scope_id()) return CUDA_SUCCESS;
+  std::size_t count = 0;
+  const CUresult result = driver::api().GraphGetNodes(graph, nullptr, &count);
   if (result != CUDA_SUCCESS) return result;
-  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  state_.handle.reset(graph);
-  const CUresult noted = state_.note_scope();
-  state_.handle.release();
-  return noted;
+  if (!runs.empty() && runs.back().first_node == count) runs.pop_back();
+  runs.push_back({count, current_scope_path()});
+  id = current_scope_id();
+  return CUDA_SUCCESS;
 }
 
-}  // namespace internal
 }  // namespace cgrt

@@ -14,8 +14,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cgrt {
+
+namespace internal {
+struct ScopeRun;
+}
 
 class Scope {
  public:
@@ -35,31 +40,12 @@ class Scope {
 
 namespace internal {
 
-struct GraphState;
-
 extern thread_local constinit std::uint64_t scope_id;
 // Differs whenever the names in force differ; 0 outside all scopes.
 inline std::uint64_t current_scope_id() { return scope_id; }
 
-// While one lives, scopes of this thread are noted in the graph that `stream` is captured into.
-class CaptureScopes {
- public:
-  CaptureScopes(CUstream stream, GraphState& state) : stream_(stream), state_(state), outer_(innermost) {
-    innermost = this;
-  }
-  ~CaptureScopes() { innermost = outer_; }
-  CaptureScopes(const CaptureScopes&) = delete;
-  CaptureScopes& operator=(const CaptureScopes&) = delete;
-
- private:
-  friend class cgrt::Scope;
-  CUresult note();
-
-  static inline thread_local constinit CaptureScopes* innermost = nullptr;
-  CUstream stream_;
-  GraphState& state_;
-  CaptureScopes* outer_;
-};
+// Notes that the next node of `graph` is made in the scope that is in force now, when it is another than `id` says.
+CUresult note_scope(CUgraph graph, std::vector<ScopeRun>& runs, std::uint64_t& id);
 
 }  // namespace internal
 

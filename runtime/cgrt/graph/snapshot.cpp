@@ -1,7 +1,7 @@
 #include "cgrt/graph/snapshot.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -10,6 +10,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/graph/addresses.h"
 #include "cgrt/graph/function_name.h"
 #include "cgrt/graph/graph_state.h"
 
@@ -38,68 +39,6 @@ absl::StatusOr<Edges> edges_of(CUgraph graph) {
 
 ir::Dim3 dim(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 
-// Names addresses as (allocation, offset), numbering allocations as they come.
-class Addresses {
- public:
-  explicit Addresses(GraphIr& out) : out_(out) {}
-
-  // nullopt when the driver does not know the address.
-  absl::StatusOr<std::optional<ir::Pointer>> find(CUdeviceptr address) {
-    for (const Range& range : ranges_) {
-      if (address >= range.start && address - range.start < range.bytes) return at(range, address);
-    }
-    unsigned memory_type = 0, managed = 0;
-    int device = -1;
-    CUdeviceptr start = 0;
-    std::size_t bytes = 0;
-    CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                 CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void* values[] = {&memory_type, &managed, &device, &start, &bytes};
-    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().PointerGetAttributes(std::size(ids), ids, values, address),
-                                           "cuPointerGetAttributes"));
-    if (memory_type == 0 || start == 0) return std::optional<ir::Pointer>();
-    ir::Allocation allocation;
-    allocation.bytes = bytes;
-    if (managed != 0) {
-      allocation.kind = ir::MemoryKind::kManaged;
-    } else if (memory_type == CU_MEMORYTYPE_HOST) {
-      allocation.kind = ir::MemoryKind::kPinnedHost;
-    } else {
-      allocation.kind = ir::MemoryKind::kDevice;
-      allocation.device = device;
-    }
-    return at(add(start, bytes, allocation), address);
-  }
-
-  // For an operand that is an address for certain: unknown ones are pageable host memory.
-  absl::StatusOr<ir::Pointer> operand(CUdeviceptr address) {
-    CGRT_ASSIGN_OR_RETURN(std::optional<ir::Pointer> known, find(address));
-    if (known.has_value()) return *known;
-    return *at(add(address, 1, {ir::MemoryKind::kPageableHost, -1, 0}), address);
-  }
-
- private:
-  struct Range {
-    CUdeviceptr start;
-    std::size_t bytes;
-    std::uint32_t allocation;
-  };
-
-  std::optional<ir::Pointer> at(const Range& range, CUdeviceptr address) {
-    return ir::Pointer{range.allocation, address - range.start};
-  }
-  const Range& add(CUdeviceptr start, std::size_t bytes, const ir::Allocation& allocation) {
-    const auto id = static_cast<std::uint32_t>(out_.allocations.size());
-    out_.allocations.push_back(allocation);
-    ranges_.push_back({start, bytes, id});
-    return ranges_.back();
-  }
-
-  GraphIr& out_;
-  std::vector<Range> ranges_;
-};
-
 struct FunctionInfo {
   std::string name;
   std::vector<std::pair<std::size_t, std::size_t>> parameters;  // offset, size
@@ -108,7 +47,7 @@ struct FunctionInfo {
 
 class Reader {
  public:
-  explicit Reader(GraphIr& out) : addresses_(out) {}
+  explicit Reader(GraphIr& out) : addresses_(out.allocations) {}
 
   absl::StatusOr<ir::Node> read(CUgraphNode handle) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -165,10 +104,10 @@ class Reader {
       const void* value = params.kernelParams != nullptr ? params.kernelParams[i]
                           : packed != nullptr            ? packed + offset
                                                          : nullptr;
-      CGRT_ASSIGN_OR_RETURN(ir::Argument argument, read_argument(value, offset, size));
+      CGRT_ASSIGN_OR_RETURN(ir::Argument argument, addresses_.argument(value, offset, size));
       kernel.arguments.push_back(std::move(argument));
     }
-    CGRT_ASSIGN_OR_RETURN(const LaunchAttributes attributes, internal::attributes_of(handle));
+    CGRT_ASSIGN_OR_RETURN(const LaunchAttributes attributes, internal::attributes_of(handle, clusters_));
     if (!attributes.is_default()) {
       CGRT_ASSIGN_OR_RETURN(kernel.attributes, read_attributes(attributes));
     }
@@ -188,7 +127,7 @@ class Reader {
     if (const AccessPolicyWindow& window = attributes.access_policy; window.bytes != 0) {
       CGRT_ASSIGN_OR_RETURN(out.access_policy.base, addresses_.operand(reinterpret_cast<CUdeviceptr>(window.base)));
       out.access_policy.bytes = window.bytes;
-      out.access_policy.hit_ratio = window.hit_ratio;
+      out.access_policy.hit_ratio = std::isfinite(window.hit_ratio) ? window.hit_ratio : 0;  // a file holds no others
       out.access_policy.hit = static_cast<ir::AccessProperty>(window.hit);
       out.access_policy.miss = static_cast<ir::AccessProperty>(window.miss);
     }
@@ -216,25 +155,6 @@ class Reader {
       if (*entry == CU_LAUNCH_PARAM_BUFFER_POINTER) return static_cast<const std::uint8_t*>(entry[1]);
     }
     return nullptr;
-  }
-
-  absl::StatusOr<ir::Argument> read_argument(const void* value, std::size_t offset, std::size_t size) {
-    ir::Argument argument;
-    argument.offset = static_cast<std::uint32_t>(offset);
-    argument.size = static_cast<std::uint32_t>(size);
-    if (value == nullptr) return argument;
-    if (size == sizeof(CUdeviceptr)) {
-      CUdeviceptr address = 0;
-      std::memcpy(&address, value, sizeof(address));
-      constexpr CUdeviceptr kLowestAddress = 1 << 16;  // nothing is mapped below: a small number
-      if (address >= kLowestAddress) {
-        CGRT_ASSIGN_OR_RETURN(argument.pointer, addresses_.find(address));
-        if (argument.pointer.has_value()) return argument;
-      }
-    }
-    const auto* bytes = static_cast<const std::uint8_t*>(value);
-    argument.bytes.assign(bytes, bytes + size);
-    return argument;
   }
 
   absl::StatusOr<std::optional<ir::Pointer>> operand(CUmemorytype type, CUdeviceptr device, const void* host,
@@ -287,49 +207,41 @@ class Reader {
     return absl::OkStatus();
   }
 
-  Addresses addresses_;
+  internal::Addresses addresses_;
   absl::flat_hash_map<CUfunction, std::unique_ptr<FunctionInfo>> functions_;
   absl::flat_hash_map<CUevent, std::uint32_t> events_;
+  internal::CompiledClusters clusters_;
 };
 
 }  // namespace
-
-absl::StatusOr<std::vector<CUgraphNode>> internal::nodes_of(CUgraph graph) {
-  std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nullptr, &count), "cuGraphGetNodes"));
-  std::vector<CUgraphNode> nodes(count);
-  if (count == 0) return nodes;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nodes.data(), &count), "cuGraphGetNodes"));
-  return nodes;
-}
 
 namespace {
 
 // A graph still to be read: the graph itself, or the child of a node that was.
 struct Pending {
   CUgraph graph;
-  const internal::ScopeTree* scopes;  // null: not known
+  const internal::GraphState* state;  // null: not known
 };
 
-std::string scope_of(const internal::ScopeTree& scopes, std::size_t position) {
+std::string scope_of(const std::vector<internal::ScopeRun>& runs, std::size_t position) {
   const auto after =
-      std::upper_bound(scopes.runs.begin(), scopes.runs.end(), position,
+      std::upper_bound(runs.begin(), runs.end(), position,
                        [](std::size_t at, const internal::ScopeRun& run) { return at < run.first_node; });
-  return after == scopes.runs.begin() ? "" : std::prev(after)->scope;
+  return after == runs.begin() ? "" : std::prev(after)->scope;
 }
 
-const internal::ScopeTree* scopes_of_child(const internal::ScopeTree* scopes, std::size_t position) {
-  if (scopes == nullptr) return nullptr;
-  for (const auto& [child, inner] : scopes->children) {
-    if (child == position) return &inner;
-  }
-  return nullptr;
+const internal::GraphState* state_of_child(const internal::GraphState* state, std::size_t position) {
+  if (state == nullptr) return nullptr;
+  using Child = internal::GraphState::Child;
+  const auto found = std::lower_bound(state->children.begin(), state->children.end(), position,
+                                      [](const Child& child, std::size_t at) { return child.position < at; });
+  return found != state->children.end() && found->position == position ? found->state.get() : nullptr;
 }
 
-absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::ScopeTree* scopes) {
+absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* state) {
   GraphIr out;
   Reader reader(out);
-  std::vector<Pending> pending{{graph, scopes}};
+  std::vector<Pending> pending{{graph, state}};
   for (std::uint32_t body = 0; body < pending.size(); ++body) {
     const Pending current = pending[body];
     CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, internal::nodes_of(current.graph));
@@ -341,12 +253,10 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::ScopeTree* sco
       absl::StatusOr<ir::Node> node = reader.read(nodes[i]);
       if (!node.ok()) return driver::annotate(node.status(), absl::StrCat("Reading node ", id));
       node->body = body;
-      if (current.scopes != nullptr) node->scope = scope_of(*current.scopes, i);
+      if (current.state != nullptr) node->scope = scope_of(current.state->scope_runs, i);
       if (node->kind == ir::NodeKind::kChildGraph) {
-        CUgraph child = nullptr;
-        CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphChildGraphNodeGetGraph(nodes[i], &child),
-                                               "cuGraphChildGraphNodeGetGraph"));
-        pending.push_back({child, scopes_of_child(current.scopes, i)});
+        CGRT_ASSIGN_OR_RETURN(const CUgraph child, internal::graph_inside(nodes[i]));
+        pending.push_back({child, state_of_child(current.state, i)});
         out.bodies.push_back({id});
       }
       out.nodes.push_back(*std::move(node));
@@ -366,8 +276,8 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::ScopeTree* sco
 absl::StatusOr<GraphIr> snapshot(GraphRef graph) { return read_graph(graph.get(), nullptr); }
 
 absl::StatusOr<GraphIr> snapshot(const Graph& graph) {
-  if (graph.state() == nullptr) return internal::moved_from("Graph");
-  return read_graph(graph.ref().get(), &graph.state()->scopes);
+  if (graph.state() == nullptr) return driver::empty_object("Graph");
+  return read_graph(graph.ref().get(), graph.state().get());
 }
 
 std::string describe_node(CUgraphNode node) {

@@ -5,7 +5,16 @@
 //   CGRT_RETURN_IF_ERROR(inspect::write_file("step.cgrt.json", ir));      // graphdump show step.cgrt.json
 //
 // Reads only; the graph must not be changed meanwhile. Costs about 5 us per kernel node: not for
-// the hot path. An argument of 8 bytes counts as a pointer when the driver knows the address.
+// the hot path.
+//
+// An argument of 8 bytes counts as a pointer when the driver knows the address, and so does each aligned word of 8
+// bytes inside a larger one, such as a structure or a tensor map: a file holds no addresses, so two runs of a
+// program write the same. A number that happens to be the address of live memory is taken for it; an address one past
+// the end of its memory is not known, or is that of what follows there. Padding inside a structure is written as it
+// was left: two runs write the same when the structure has none, or is cleared before it is filled.
+//
+// Kernels have one name on every machine: "ns::norm<(ns::Op)3, float>", where messages say ns::norm<ns::Op::kNorm,
+// float>. graph/function_name.h names two exceptions.
 #pragma once
 
 #include <string>

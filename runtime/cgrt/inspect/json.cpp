@@ -1,5 +1,6 @@
 #include "cgrt/inspect/json.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/inspect/json_writer.h"
 #include "cgrt/inspect/text_file.h"
+#include "cgrt/ir/validate.h"
 
 namespace cgrt::inspect {
 namespace {
@@ -39,6 +41,14 @@ void write(JsonWriter& json, const ir::Pointer& pointer) {
   json.end_array();
 }
 
+void write(JsonWriter& json, const ir::InnerPointer& inner) {
+  json.begin_object();
+  json.member("at", inner.at);
+  json.key("pointer");
+  write(json, inner.pointer);
+  json.end_object();
+}
+
 void write(JsonWriter& json, const ir::Argument& argument) {
   json.begin_object();
   json.member("offset", argument.offset);
@@ -48,6 +58,12 @@ void write(JsonWriter& json, const ir::Argument& argument) {
     write(json, *argument.pointer);
   } else {
     json.member("bytes", absl::BytesToHexString(std::string(argument.bytes.begin(), argument.bytes.end())));
+  }
+  if (!argument.inner_pointers.empty()) {
+    json.key("inner_pointers");
+    json.begin_array();
+    for (const ir::InnerPointer& inner : argument.inner_pointers) write(json, inner);
+    json.end_array();
   }
   json.end_object();
 }
@@ -181,13 +197,24 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
+bool has_inner_pointers(const ir::Node& node) {
+  const auto* kernel = std::get_if<ir::KernelParams>(&node.params);
+  return kernel != nullptr && std::any_of(kernel->arguments.begin(), kernel->arguments.end(),
+                                          [](const ir::Argument& one) { return !one.inner_pointers.empty(); });
+}
+
+int lowest_version(const ir::GraphIr& graph) {
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), has_inner_pointers)) return 3;
+  return graph.bodies.empty() ? 1 : 2;
+}
+
 }  // namespace
 
 std::string to_json(const ir::GraphIr& graph) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", kGraphSchema);
-  json.member("version", graph.bodies.empty() ? 1 : kGraphVersion);
+  json.member("version", lowest_version(graph));
   write_list(json, "nodes", graph.nodes);
   write_list(json, "edges", graph.edges);
   write_list(json, "allocations", graph.allocations);
@@ -197,6 +224,9 @@ std::string to_json(const ir::GraphIr& graph) {
 }
 
 absl::Status write_file(const std::string& path, const ir::GraphIr& graph) {
+  if (const absl::Status status = ir::validate(graph); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a graph that could be read again: ", status.message()));
+  }
   return write_text_file(path, to_json(graph));
 }
 

@@ -20,9 +20,9 @@
 namespace cgrt::inspect {
 
 inline constexpr char kGraphSchema[] = "cgrt-graph";
-inline constexpr int kGraphVersion = 2;
+inline constexpr int kGraphVersion = 3;
 
-// In the lowest version that can say it. Does not need a valid graph; from_json does.
+// In the lowest version that can say it. Takes any graph; from_json reads those that are valid.
 std::string to_json(const ir::GraphIr& graph);
 
 // InvalidArgument for any text that is not a valid graph of this version or an older one, with line and column or
@@ -30,7 +30,8 @@ std::string to_json(const ir::GraphIr& graph);
 // Keys that this reader does not know are skipped. Safe on files of unknown origin.
 absl::StatusOr<ir::GraphIr> from_json(std::string_view text);
 
-// Overwrites. The error names the path; NotFound when the folder does not exist.
+// Overwrites. The error names the path; NotFound when the folder does not exist, InvalidArgument for a
+// graph that is not valid: what is written can be read again.
 absl::Status write_file(const std::string& path, const ir::GraphIr& graph);
 
 // Errors of the file system or of from_json, each with the path in front; InvalidArgument above

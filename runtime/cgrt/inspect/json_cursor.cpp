@@ -1,5 +1,6 @@
 #include "cgrt/inspect/json_cursor.h"
 
+#include <cmath>
 #include <variant>
 #include <vector>
 
@@ -92,6 +93,15 @@ absl::Status read(const JsonCursor& cursor, double& out) {
     return out = static_cast<double>(*negative), absl::OkStatus();
   }
   return cursor.mismatch("a number");
+}
+
+absl::Status read(const JsonCursor& cursor, float& out) {
+  double number = 0;
+  CGRT_RETURN_IF_ERROR(read(cursor, number));
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  if (!(std::abs(number) <= kLargest)) return cursor.mismatch(absl::StrCat("a number up to ", kLargest));
+  out = static_cast<float>(number);
+  return absl::OkStatus();
 }
 
 absl::Status read_integer(const JsonCursor& cursor, std::int64_t lowest, std::uint64_t highest, std::uint64_t& bits) {

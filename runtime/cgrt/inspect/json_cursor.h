@@ -1,4 +1,5 @@
-// JsonCursor: a place in a JsonValue tree that knows its path, so that every complaint says where.
+// JsonCursor: a place in a JsonValue tree that knows its path, so that every complaint says where. Internal
+// to inspect/.
 //
 //   const JsonCursor root(tree);
 //   CGRT_RETURN_IF_ERROR(root.expect_object());
@@ -53,6 +54,7 @@ class JsonCursor {
 
 absl::Status read(const JsonCursor& cursor, std::string& out);
 absl::Status read(const JsonCursor& cursor, double& out);
+absl::Status read(const JsonCursor& cursor, float& out);  // a number too large for one is refused
 absl::Status read_integer(const JsonCursor& cursor, std::int64_t lowest, std::uint64_t highest, std::uint64_t& bits);
 
 template <std::integral Integer>

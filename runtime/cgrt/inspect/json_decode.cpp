@@ -71,6 +71,7 @@ static absl::Status read(const JsonCursor& cursor, std::vector<std::uint8_t>& ou
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::Argument& out);
+static absl::Status read(const JsonCursor& cursor, ir::InnerPointer& out);
 
 template <class Item>
 static absl::Status read(const JsonCursor& cursor, std::vector<Item>& out) {
@@ -85,8 +86,15 @@ static absl::Status read(const JsonCursor& cursor, ir::Argument& out) {
   CGRT_RETURN_IF_ERROR(read_required(cursor, "offset", out.offset));
   CGRT_RETURN_IF_ERROR(read_required(cursor, "size", out.size));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "pointer", out.pointer));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "inner_pointers", out.inner_pointers));
   if (!out.pointer.has_value()) return read_required(cursor, "bytes", out.bytes);
   return cursor.member("bytes") ? cursor.error("has both \"pointer\" and \"bytes\"") : absl::OkStatus();
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::InnerPointer& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "at", out.at));
+  return read_required(cursor, "pointer", out.pointer);
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::AccessProperty& out) {
@@ -102,11 +110,9 @@ static absl::Status read(const JsonCursor& cursor, bool& out) {
 
 static absl::Status read(const JsonCursor& cursor, ir::AccessPolicyWindow& out) {
   CGRT_RETURN_IF_ERROR(cursor.expect_object());
-  double hit_ratio = 0;
   CGRT_RETURN_IF_ERROR(read_required(cursor, "base", out.base));
   CGRT_RETURN_IF_ERROR(read_required(cursor, "bytes", out.bytes));
-  CGRT_RETURN_IF_ERROR(read_required(cursor, "hit_ratio", hit_ratio));
-  out.hit_ratio = static_cast<float>(hit_ratio);
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "hit_ratio", out.hit_ratio));
   CGRT_RETURN_IF_ERROR(read_required(cursor, "hit", out.hit));
   return read_required(cursor, "miss", out.miss);
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <limits>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -248,6 +249,7 @@ std::string kernel_driver_version() {
 double median(std::vector<double> samples) { return quantile(std::move(samples), 0.5); }
 
 double quantile(std::vector<double> samples, double q) {
+  if (samples.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::sort(samples.begin(), samples.end());
   const double place = q * static_cast<double>(samples.size() - 1);
   const std::size_t below = static_cast<std::size_t>(place);

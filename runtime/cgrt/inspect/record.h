@@ -57,7 +57,7 @@ std::string to_csv(const Record& record);
 std::string utc_date();
 std::string kernel_driver_version();
 
-// From at least one sample, unsorted.
+// Of samples in any order; of none, not a number.
 double median(std::vector<double> samples);
 double quantile(std::vector<double> samples, double q);  // q in [0, 1], linear between samples
 

@@ -1,5 +1,6 @@
 #include "cgrt/inspect/text.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -112,22 +113,39 @@ bool uses_several_devices(const ir::GraphIr& graph) {
   return false;
 }
 
-// The nodes of one body.
-void append_nodes(const ir::GraphIr& graph, std::uint32_t body, std::string& out) {
-  const bool shows_device = uses_several_devices(graph);
-  std::vector<std::string> after = dependencies(graph);
-  Table<8> table;
-  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
-    const ir::Node& node = graph.nodes[id];
-    if (node.body != body) continue;
-    Cells cells = std::visit([&](const auto& params) { return cells_of(graph, params); }, node.params);
-    table.add({absl::StrCat(id), to_string(node.kind),
-               shows_device && node.device != -1 ? absl::StrCat("on ", node.device) : "", std::move(cells.subject),
-               std::move(cells.size), std::move(cells.arguments),
-               node.scope.empty() ? "" : absl::StrCat("[", ir::printable(node.scope), "]"), std::move(after[id])});
+// Writes the nodes of one body after the other. Nodes are ascending by body, so that each is looked at once.
+class NodeWriter {
+ public:
+  NodeWriter(const ir::GraphIr& graph, std::string& out)
+      : graph_(graph), out_(out), shows_device_(uses_several_devices(graph)), after_(dependencies(graph)) {}
+
+  // `body` must be the one after that of the call before; 0 at first.
+  void append(std::uint32_t body) {
+    Table<8> table;
+    for (; next_ < graph_.nodes.size() && graph_.nodes[next_].body == body; ++next_) table.add(row(next_));
+    table.append_to(out_, Align::kRight);
   }
-  table.append_to(out, Align::kRight);
-}
+
+ private:
+  Table<8>::Row row(std::size_t id) {
+    const ir::Node& node = graph_.nodes[id];
+    Cells cells = std::visit([&](const auto& params) { return cells_of(graph_, params); }, node.params);
+    return {absl::StrCat(id),
+            to_string(node.kind),
+            shows_device_ && node.device != -1 ? absl::StrCat("on ", node.device) : "",
+            std::move(cells.subject),
+            std::move(cells.size),
+            std::move(cells.arguments),
+            node.scope.empty() ? "" : absl::StrCat("[", ir::printable(node.scope), "]"),
+            std::move(after_[id])};
+  }
+
+  const ir::GraphIr& graph_;
+  std::string& out_;
+  const bool shows_device_;
+  std::vector<std::string> after_;
+  std::size_t next_ = 0;
+};
 
 void append_allocations(const ir::GraphIr& graph, std::string& out) {
   Table<3> table;
@@ -148,13 +166,12 @@ std::string to_text(const ir::GraphIr& graph) {
     return absl::StrCat("not a valid graph: ", status.message(), "\n");
   }
   std::string out = header(graph);
-  if (!graph.nodes.empty()) {
-    out += '\n';
-    append_nodes(graph, 0, out);
-  }
+  NodeWriter nodes(graph, out);
+  if (!graph.nodes.empty()) out += '\n';
+  nodes.append(0);
   for (std::uint32_t body = 1; body <= graph.bodies.size(); ++body) {
     absl::StrAppend(&out, "\nchild of ", ir::node_label(graph, graph.bodies[body - 1].owner), "\n");
-    append_nodes(graph, body, out);
+    nodes.append(body);
   }
   if (!graph.allocations.empty()) {
     out += "\nallocations\n";

@@ -1,4 +1,4 @@
-// Aligned columns for the texts of this folder.
+// Aligned columns for the texts of this folder. Internal to inspect/.
 //
 //   Table<2> table;
 //   table.add({"12", "kernel"});

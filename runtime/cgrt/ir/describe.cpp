@@ -171,7 +171,14 @@ std::string describe(const GraphIr& graph, const Argument& argument) {
   if (size <= 8) return scalar(argument.bytes);
   const std::string shown(argument.bytes.begin(),
                           argument.bytes.begin() + static_cast<std::ptrdiff_t>(std::min(size, kShown)));
-  const std::string more = size > kShown ? absl::StrCat(".. ", size, " bytes") : "";
+  std::string more = size > kShown ? absl::StrCat(".. ", size, " bytes") : "";
+  constexpr std::size_t kPointersShown = 4;
+  const std::size_t pointers = argument.inner_pointers.size();
+  for (std::size_t i = 0; i < std::min(pointers, kPointersShown); ++i) {
+    const auto& [at, pointer] = argument.inner_pointers[i];
+    absl::StrAppend(&more, ", ", describe(graph, pointer), " at ", at);
+  }
+  if (pointers > kPointersShown) absl::StrAppend(&more, " and ", pointers - kPointersShown, " more");
   return absl::StrCat("{", absl::BytesToHexString(shown), more, "}");
 }
 

@@ -30,7 +30,8 @@ std::string describe(const GraphIr& graph, const LaunchAttributes& attributes);
 
 // Arguments carry no types, so a scalar is a guess that keeps every bit: a small integer in
 // decimal, a plausible float as 2.0f and double as 2.0, and hexadecimal otherwise. More than eight
-// bytes are written as {0011..} in memory order, at most 16 of them.
+// bytes are written as {0011..} in memory order, at most 16 of them, and then the addresses among
+// them, at most 4: {0000.. 24 bytes, device#0 at 0, device#1+0x100 at 8}.
 std::string describe(const GraphIr& graph, const Argument& argument);
 
 }  // namespace cgrt::ir

@@ -92,9 +92,22 @@ class Comparison {
     const bool are_long = !a.pointer && !b.pointer && a.bytes.size() == b.bytes.size() && a.bytes.size() > 8;
     if (!are_long) return report(name, describe(a_, a), describe(b_, b));
     // A long value is not shown whole, so the text could look the same.
-    const auto [at_a, at_b] = std::mismatch(a.bytes.begin(), a.bytes.end(), b.bytes.begin());
-    const auto hex = [](std::uint8_t byte) { return absl::StrCat("0x", absl::Hex(byte, absl::kZeroPad2)); };
-    report(absl::StrCat(name, " byte ", at_a - a.bytes.begin()), hex(*at_a), hex(*at_b));
+    std::size_t at = a.bytes.size();  // where the two first part
+    const auto [pointer_a, pointer_b] = std::mismatch(a.inner_pointers.begin(), a.inner_pointers.end(),
+                                                      b.inner_pointers.begin(), b.inner_pointers.end());
+    if (pointer_a != a.inner_pointers.end()) at = std::min<std::size_t>(at, pointer_a->at);
+    if (pointer_b != b.inner_pointers.end()) at = std::min<std::size_t>(at, pointer_b->at);
+    const auto byte_a = std::mismatch(a.bytes.begin(), a.bytes.end(), b.bytes.begin()).first;
+    at = std::min(at, static_cast<std::size_t>(byte_a - a.bytes.begin()));
+    report(absl::StrCat(name, " byte ", at), describe_at(a_, a, at), describe_at(b_, b, at));
+  }
+
+  // The address that begins at byte `at` of a value, or the byte.
+  static std::string describe_at(const GraphIr& graph, const Argument& argument, std::size_t at) {
+    for (const InnerPointer& inner : argument.inner_pointers) {
+      if (inner.at == at) return describe(graph, inner.pointer);
+    }
+    return at < argument.bytes.size() ? absl::StrCat("0x", absl::Hex(argument.bytes[at], absl::kZeroPad2)) : "none";
   }
 
   void compare(const MemcpyParams& a, const MemcpyParams& b) {

@@ -10,6 +10,8 @@
 // every run.
 #pragma once
 
+#include "cgrt/base/language.h"  // first
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -62,12 +64,20 @@ struct Pointer {
   bool operator==(const Pointer&) const = default;
 };
 
+// An address inside the value of a larger argument.
+struct InnerPointer {
+  std::uint32_t at = 0;  // bytes, in the value
+  Pointer pointer;
+  bool operator==(const InnerPointer&) const = default;
+};
+
 // One kernel parameter. `bytes` holds its value unless `pointer` is set: then the value is that
-// address, and `bytes` is empty.
+// address, and `bytes` is empty. A structure may hold addresses: `bytes` is zero where one stands.
 struct Argument {
   std::uint32_t offset = 0, size = 0;  // bytes, in the parameter buffer
   std::vector<std::uint8_t> bytes;
   std::optional<Pointer> pointer;
+  std::vector<InnerPointer> inner_pointers = {};  // ascending by `at`
   bool operator==(const Argument&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "cgrt/ir/validate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -31,15 +32,14 @@ class NodeChecker {
 
  private:
   absl::Status check(const NoParams&, NodeKind kind) const {
-    const bool needs_some = kind == NodeKind::kKernel || kind == NodeKind::kMemcpy || kind == NodeKind::kMemset;
+    const bool needs_some = kind == NodeKind::kKernel || kind == NodeKind::kMemcpy || kind == NodeKind::kMemset ||
+                            kind == NodeKind::kEventRecord || kind == NodeKind::kEventWait;
     return needs_some ? offence("has no parameters") : absl::OkStatus();
   }
 
   absl::Status check(const KernelParams& params, NodeKind kind) const {
     if (kind != NodeKind::kKernel) return wrong_params(kind, "a kernel");
-    if (const AccessPolicyWindow& window = params.attributes.access_policy; window.bytes != 0) {
-      CGRT_RETURN_IF_ERROR(check_pointer("access policy window", window.base));
-    }
+    CGRT_RETURN_IF_ERROR(check(params.attributes.access_policy));
     for (std::size_t i = 0; i < params.arguments.size(); ++i) {
       const Argument& argument = params.arguments[i];
       const std::string name = absl::StrCat("argument ", i);
@@ -53,8 +53,39 @@ class NodeChecker {
         return offence(
             absl::StrCat(name, " has the size ", argument.size, " and ", argument.bytes.size(), " bytes of value"));
       }
+      CGRT_RETURN_IF_ERROR(check_inner_pointers(name, argument));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status check_inner_pointers(const std::string& name, const Argument& argument) const {
+    std::size_t end = 0;  // of the one before
+    for (const auto& [at, pointer] : argument.inner_pointers) {
+      const auto begin = static_cast<std::ptrdiff_t>(at);
+      if (at < end || argument.bytes.size() < 8 || at > argument.bytes.size() - 8) {
+        return offence(absl::StrCat(name, " of ", argument.bytes.size(), " bytes has an address at byte ", at,
+                                    "; they are ascending, 8 bytes each and inside of it"));
+      }
+      if (std::count(argument.bytes.begin() + begin, argument.bytes.begin() + begin + 8, 0) != 8) {
+        return offence(absl::StrCat(name, " has an address at byte ", at, " and bytes that are not 0 there"));
+      }
+      CGRT_RETURN_IF_ERROR(check_pointer(absl::StrCat(name, " at byte ", at), pointer));
+      end = std::size_t{at} + 8;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status check(const AccessPolicyWindow& window) const {
+    if (window == AccessPolicyWindow{}) return absl::OkStatus();
+    if (window.bytes == 0) return offence("has an access policy window of 0 bytes that says more than that");
+    if (!std::isfinite(window.hit_ratio)) {
+      return offence(absl::StrCat("access policy window has the hit ratio ", window.hit_ratio));
+    }
+    for (const AccessProperty property : {window.hit, window.miss}) {
+      if (property <= AccessProperty::kPersisting) continue;
+      return offence(absl::StrCat("access policy window has the unknown property ", static_cast<unsigned>(property)));
+    }
+    return check_pointer("access policy window", window.base);
   }
 
   absl::Status check(const MemcpyParams& params, NodeKind kind) const {

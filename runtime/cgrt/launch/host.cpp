@@ -5,10 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/optimization.h"
 #include "cgrt/base/log.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/stream/capture_context.h"
 #include "cgrt/stream/keep.h"
 
 namespace cgrt {
@@ -33,7 +35,11 @@ void CUDA_CB call_and_delete(void* data) {
 }
 
 absl::Status launch_in_stream(StreamRef stream, CUhostFn function, void* data) {
-  return driver::to_status(driver::api().LaunchHostFunc(stream.get(), function, data), "cuLaunchHostFunc");
+  if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().LaunchHostFunc(stream.get(), function, data), "cuLaunchHostFunc"));
+  internal::CaptureContext::note_node(stream.get());
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -52,6 +58,7 @@ absl::Status launch_host(LaunchTarget target, std::function<void()> function) {
     return target.sink()->add_host({&call, owned.get()});
   }
   const StreamRef stream = target.stream();
+  if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUgraph graph = nullptr;
   CGRT_RETURN_IF_ERROR(driver::to_status(

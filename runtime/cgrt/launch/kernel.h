@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 #include "cgrt/driver/kernel_identity.h"
@@ -83,21 +84,25 @@ struct ParameterLayout {
 template <class... Args>
 inline constexpr ParameterLayout<Args...> parameter_layout;
 
+// The name of this type holds the mangled name of the kernel.
+template <auto kKernel>
+struct KernelTag {};
+
+template <std::size_t kSize>
+struct SpelledName {
+  char text[kSize] = {};
+};
 // "constexpr auto cgrt::internal::spelled() [with auto kKernel = ns::scale]" -> "ns::scale". The
 // names that nvcc gives to unnamed namespaces are cut out.
-struct SpelledName {
-  char text[256] = {};
-};
 template <auto kKernel>
-constexpr SpelledName spelled() {
+constexpr auto spelled() {
   constexpr const char* kUnnamed = "_GLOBAL__N__";
+  SpelledName<sizeof(__PRETTY_FUNCTION__)> name;
   const char* pretty = __PRETTY_FUNCTION__;
   while (*pretty != '=') ++pretty;
   pretty += 2;
-  SpelledName name;
   std::size_t length = 0;
-  while (pretty[0] != '\0' && !(pretty[0] == ']' && pretty[1] == '\0') && pretty[0] != ';' &&
-         length + 1 < sizeof(name.text)) {
+  while (pretty[0] != '\0' && !(pretty[0] == ']' && pretty[1] == '\0')) {
     std::size_t match = 0;
     while (kUnnamed[match] != '\0' && pretty[match] == kUnnamed[match]) ++match;
     if (kUnnamed[match] == '\0') {
@@ -144,7 +149,11 @@ struct KernelTraits<kKernel, kHostFunction, kResources, void (*)(Args...)> {
   }
 
   static const driver::KernelIdentity* identity() {
-    static constexpr SpelledName name = spelled<kKernel>();
+    static constexpr auto name = spelled<kKernel>();
+    const std::type_info* tag = nullptr;
+#if defined(__GXX_RTTI) || defined(__cpp_rtti)
+    tag = &typeid(KernelTag<kKernel>);
+#endif
     static constexpr const ParameterLayout<Args...>& layout = parameter_layout<Args...>;
     driver::KernelIdentity::HostFunction body = nullptr;
     if constexpr (!std::is_same_v<decltype(kHostFunction), std::nullptr_t>) {
@@ -152,10 +161,15 @@ struct KernelTraits<kKernel, kHostFunction, kResources, void (*)(Args...)> {
                     "The host body must take a HostGrid and then the kernel's own parameters.");
       body = &run_on_host;
     }
-    static const driver::KernelIdentity identity{name.text,         reinterpret_cast<const void*>(kKernel),
-                                                 &lookup_in_cudart, body,
-                                                 kResources,        layout.sizes,
-                                                 layout.offsets,    sizeof...(Args)};
+    static const driver::KernelIdentity identity{name.text,
+                                                 reinterpret_cast<const void*>(kKernel),
+                                                 &lookup_in_cudart,
+                                                 body,
+                                                 kResources,
+                                                 layout.sizes,
+                                                 layout.offsets,
+                                                 sizeof...(Args),
+                                                 tag};
     return &identity;
   }
 };

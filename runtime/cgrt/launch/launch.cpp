@@ -8,7 +8,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/launch/occupancy.h"
-#include "cgrt/stream/capture_watch.h"
+#include "cgrt/stream/capture_context.h"
 
 namespace cgrt {
 namespace {
@@ -19,54 +19,65 @@ bool is_multiple(const Dim3& grid, const Dim3& cluster) {
   return cluster.count() != 0 && grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
 }
 
-std::string broken_attribute(const KernelLaunch& launch, const LaunchAttributes& attributes) {
+// A limit that a launch breaks.
+struct BrokenLimit {
+  std::string text;         // a sentence after a space; empty: none was found
+  bool is_invalid = false;  // on every device
+};
+
+BrokenLimit broken_attribute(const KernelLaunch& launch, const LaunchAttributes& attributes, ContextRef context) {
   const KernelRef kernel(launch.kernel);
-  const DeviceRef device(0);
-  if (!is_multiple(launch.grid, attributes.cluster)) {
-    return absl::StrCat(" The grid is not a multiple of the cluster ", to_text(attributes.cluster), ".");
+  const Dim3& cluster = attributes.cluster;
+  if (cluster.count() == 0) return {absl::StrCat(" A dimension of the cluster ", to_text(cluster), " is 0."), true};
+  if (!is_multiple(launch.grid, cluster)) {
+    return {absl::StrCat(" The grid is not a multiple of the cluster ", to_text(cluster), "."), true};
   }
-  if (attributes.cluster.count() > 1) {
-    const absl::StatusOr<int> largest = max_cluster_size(kernel, device, launch.block, launch.shared_bytes);
-    if (largest.ok() && attributes.cluster.count() > static_cast<std::uint64_t>(*largest)) {
-      return absl::StrCat(" A cluster of ", attributes.cluster.count(), " blocks exceeds the largest, ", *largest, ".");
+  if (cluster.count() > 1) {
+    const absl::StatusOr<int> max = max_cluster_size(kernel, context, launch.block, launch.shared_bytes);
+    if (max.ok() && cluster.count() > static_cast<std::uint64_t>(*max)) {
+      return {absl::StrCat(" A cluster of ", cluster.count(), " blocks exceeds the largest, ", *max, ".")};
     }
   }
   if (attributes.cooperative) {
-    const absl::StatusOr<int> most = max_cooperative_blocks(kernel, device, launch.block, launch.shared_bytes);
-    if (most.ok() && launch.grid.count() > static_cast<std::uint64_t>(*most)) {
-      return absl::StrCat(" A cooperative launch needs all of its ", launch.grid.count(),
-                          " blocks at once; the device holds ", *most, " of them.");
+    const absl::StatusOr<int> max = max_cooperative_blocks(kernel, context, launch.block, launch.shared_bytes);
+    if (max.ok() && launch.grid.count() > static_cast<std::uint64_t>(*max)) {
+      return {absl::StrCat(" A cooperative launch needs all of its ", launch.grid.count(),
+                           " blocks at once; there is room for ", *max, " of them.")};
     }
   }
-  return "";
+  return {};
 }
 
-// Limits that hold on every device that CUDA 13 supports, and those of this kernel.
-std::string broken_limit(const KernelLaunch& launch) {
+// Limits that hold on every device that CUDA 13 supports, and those of this kernel where it was to run.
+BrokenLimit broken_limit(const KernelLaunch& launch, CUcontext context) {
   const auto& [kernel, grid, block, shared_bytes, arguments, attributes] = launch;
-  if (grid.count() == 0) return " A grid dimension is 0.";
-  if (block.count() == 0) return " A block dimension is 0.";
-  if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) return " The grid exceeds (2147483647, 65535, 65535).";
-  if (block.x > 1024 || block.y > 1024 || block.z > 64) return " The block exceeds (1024, 1024, 64).";
-  if (block.count() > 1024) return absl::StrCat(" The block has ", block.count(), " threads; the limit is 1024.");
+  if (grid.count() == 0) return {" A grid dimension is 0.", true};
+  if (block.count() == 0) return {" A block dimension is 0.", true};
+  if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) {
+    return {" The grid exceeds (2147483647, 65535, 65535).", true};
+  }
+  if (block.x > 1024 || block.y > 1024 || block.z > 64) return {" The block exceeds (1024, 1024, 64).", true};
+  if (block.count() > 1024) {
+    return {absl::StrCat(" The block has ", block.count(), " threads; the limit is 1024."), true};
+  }
   CUkernel handle = nullptr;
-  CUdevice device = 0;
-  if (driver::resolve(*kernel, &handle) != CUDA_SUCCESS) return "";
-  // Limits of the first device: a message, not a decision.
-  if (driver::api().DeviceGet(&device, 0) != CUDA_SUCCESS) return "";
+  if (context == nullptr || driver::resolve(*kernel, &handle) != CUDA_SUCCESS) return {};
+  const absl::StatusOr<DeviceRef> device = ContextRef(context).device();
+  const absl::StatusOr<CUdevice> ordinal = device.ok() ? device->get() : device.status();
+  if (!ordinal.ok()) return {};
   int limit = 0;
-  if (driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle, device) ==
+  if (driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle, *ordinal) ==
           CUDA_SUCCESS &&
       block.count() > static_cast<std::uint64_t>(limit)) {
-    return absl::StrCat(" The block has ", block.count(), " threads; this kernel can have ", limit, ".");
+    return {absl::StrCat(" The block has ", block.count(), " threads; this kernel can have ", limit, ".")};
   }
-  if (driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, handle, device) ==
+  if (driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, handle, *ordinal) ==
           CUDA_SUCCESS &&
       shared_bytes > static_cast<std::uint32_t>(limit)) {
-    return absl::StrCat(" Dynamic shared memory of ", shared_bytes, " bytes exceeds the kernel's limit of ", limit,
-                        "; raise it with set_max_shared_bytes.");
+    return {absl::StrCat(" Dynamic shared memory of ", shared_bytes, " bytes exceeds the kernel's limit of ", limit,
+                         "; raise it with set_max_shared_bytes.")};
   }
-  return attributes != nullptr ? broken_attribute(launch, *attributes) : "";
+  return attributes != nullptr ? broken_attribute(launch, *attributes, context) : BrokenLimit{};
 }
 
 void set_config(CUlaunchConfig& config, const KernelLaunch& launch, StreamRef stream) {
@@ -86,8 +97,8 @@ void set_programmatic(CUlaunchAttribute& attribute) {
 }
 
 // Apart, because an array of attributes costs the launches that have none.
-absl::Status launch_with_attributes(LaunchTarget target, const KernelLaunch& launch, CUfunction function) {
-  internal::CaptureWatch::note_attributes();
+[[gnu::noinline]] CUresult launch_with_attributes(LaunchTarget target, const KernelLaunch& launch,
+                                                  CUfunction function) {
   CUlaunchAttribute own[internal::kMaxLaunchAttributes];
   CUlaunchAttribute attributes[internal::kMaxLaunchAttributes + 1];
   CUlaunchConfig config;
@@ -96,50 +107,55 @@ absl::Status launch_with_attributes(LaunchTarget target, const KernelLaunch& lau
   config.numAttrs = internal::to_driver(*launch.attributes, own);
   std::copy_n(own, config.numAttrs, attributes);
   if (target.edge() == EdgeKind::kProgrammatic) set_programmatic(attributes[config.numAttrs++]);
-  const CUresult result = driver::api().LaunchKernelEx(&config, function, launch.arguments, nullptr);
-  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
-  return explain_launch(driver::to_status(result, "cuLaunchKernelEx"), launch);
+  return driver::api().LaunchKernelEx(&config, function, launch.arguments, nullptr);
 }
 
 }  // namespace
 
-absl::Status explain_launch(const absl::Status& status, const KernelLaunch& launch) {
-  std::string context = absl::StrCat("Kernel \"", launch.kernel->name, "\" with grid ", to_text(launch.grid),
-                                     ", block ", to_text(launch.block), ", ", launch.shared_bytes,
-                                     " bytes of dynamic shared memory.", broken_limit(launch));
-  context.pop_back();  // annotate() goes on with a colon
-  return driver::annotate(status, context);
+absl::Status explain_launch(const absl::Status& status, const KernelLaunch& launch, CUcontext context) {
+  const BrokenLimit broken = broken_limit(launch, context);
+  std::string text =
+      absl::StrCat("Kernel \"", launch.kernel->name, "\" with grid ", to_text(launch.grid), ", block ",
+                   to_text(launch.block), ", ", launch.shared_bytes, " bytes of dynamic shared memory.", broken.text);
+  text.pop_back();  // annotate() goes on with a colon
+  absl::Status explained = driver::annotate(status, text);
+  if (!broken.is_invalid || explained.code() == absl::StatusCode::kInvalidArgument) return explained;
+  return driver::with_code(explained, absl::StatusCode::kInvalidArgument);
 }
 
 absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
   if (target.sink() != nullptr) return target.sink()->add_kernel(launch, target.edge());
   const StreamRef stream = target.stream();
   CUcontext context = stream.known_context();
-  CUresult result = context != nullptr ? CUDA_SUCCESS : driver::api().StreamGetCtx(stream.get(), &context);
-  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
-    return explain_launch(driver::to_status(result, "cuStreamGetCtx"), launch);
+  if (ABSL_PREDICT_FALSE(context == nullptr)) {
+    if (stream.get() == nullptr) return driver::empty_object("Stream");
+    const CUresult asked = driver::api().StreamGetCtx(stream.get(), &context);
+    if (asked != CUDA_SUCCESS) return explain_launch(driver::to_status(asked, "cuStreamGetCtx"), launch, nullptr);
   }
   const driver::ResolvedFunction* resolved = nullptr;
-  result = driver::resolve_function(*launch.kernel, context, &resolved);
+  CUresult result = driver::resolve_function(*launch.kernel, context, &resolved);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
-    return explain_launch(driver::to_status(result, "cuKernelGetFunction"), launch);
+    return explain_launch(driver::to_status(result, "cuKernelGetFunction"), launch, context);
   }
-  if (ABSL_PREDICT_FALSE(launch.attributes != nullptr))
-    return launch_with_attributes(target, launch, resolved->function);
-  CUlaunchAttribute programmatic;
-  CUlaunchConfig config;
-  set_config(config, launch, stream);
-  config.attrs = nullptr;
-  config.numAttrs = 0;
-  if (target.edge() == EdgeKind::kProgrammatic) {
-    set_programmatic(programmatic);
-    config.attrs = &programmatic;
-    config.numAttrs = 1;
+  if (ABSL_PREDICT_FALSE(launch.attributes != nullptr)) {
+    result = launch_with_attributes(target, launch, resolved->function);
+  } else {
+    CUlaunchAttribute programmatic;
+    CUlaunchConfig config;
+    set_config(config, launch, stream);
+    config.attrs = nullptr;
+    config.numAttrs = 0;
+    if (target.edge() == EdgeKind::kProgrammatic) {
+      set_programmatic(programmatic);
+      config.attrs = &programmatic;
+      config.numAttrs = 1;
+    }
+    result = driver::api().LaunchKernelEx(&config, resolved->function, launch.arguments, nullptr);
   }
-  result = driver::api().LaunchKernelEx(&config, resolved->function, launch.arguments, nullptr);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
-    return explain_launch(driver::to_status(result, "cuLaunchKernelEx"), launch);
+    return explain_launch(driver::to_status(result, "cuLaunchKernelEx"), launch, context);
   }
+  internal::CaptureContext::note_kernel(stream.get(), launch.attributes, resolved->cluster);
   return absl::OkStatus();
 }
 

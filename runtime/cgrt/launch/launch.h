@@ -1,12 +1,13 @@
 // launch: one call site for every target.
 //
 //   const LaunchConfig config{.grid = 64, .block = 256};
-//   CGRT_RETURN_IF_ERROR(launch(stream.ref(), config, kernel, out, in, 2.0f, n));   // eager, or captured
-//   CGRT_RETURN_IF_ERROR(launch(cursor, config, kernel, out, in, 2.0f, n));         // explicit node
+//   CGRT_RETURN_IF_ERROR(launch(stream, config, kernel, out, in, 2.0f, n));   // eager, or captured
+//   CGRT_RETURN_IF_ERROR(launch(cursor, config, kernel, out, in, 2.0f, n));   // explicit node
 //
 // Arguments are converted to the kernel's parameter types here and copied before the call returns.
 // Asynchronous. Thread-safe in streams; a cursor is used by one thread at a time.
-// Errors name the kernel, the grid, the block and the shared memory: see driver/status.h.
+// Errors name the kernel, the grid, the block and the shared memory: see driver/status.h. A launch that is refused
+// in a stream that is being captured ends that capture: CUDA's rule.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +45,9 @@ absl::Status launch(LaunchTarget target, const LaunchConfig& config, Kernel<Args
   return launch(target, internal::kernel_launch(config, kernel.identity(), packed));
 }
 
-// `status` of a failed launch or node, with the kernel and its configuration in front. When the
-// device cannot run that configuration, says which limit it breaks.
-absl::Status explain_launch(const absl::Status& status, const KernelLaunch& launch);
+// `status` of a failed launch or node, with the kernel and its configuration in front. When the device of
+// `context` (null: not known) cannot run that configuration, says which limit it breaks; kInvalidArgument when no
+// device could.
+absl::Status explain_launch(const absl::Status& status, const KernelLaunch& launch, CUcontext context);
 
 }  // namespace cgrt

@@ -1,6 +1,7 @@
 #include "cgrt/launch/occupancy.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -30,6 +31,16 @@ absl::StatusOr<int> attribute(CUkernel kernel, CUfunction_attribute id, CUdevice
   return value;
 }
 
+// The driver's answer is then a block of 0 threads, and no error.
+[[gnu::cold]] absl::Status no_block_fits(KernelRef kernel, std::size_t shared_bytes) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "No block of kernel \"", kernel.name(), "\" fits a multiprocessor",
+      shared_bytes == 0 ? "."
+                        : absl::StrCat(": one of 32 threads asks for ", shared_bytes,
+                                       " bytes of dynamic shared memory. Ask for less, or, up to the device's limit, "
+                                       "call set_max_shared_bytes first.")));
+}
+
 absl::StatusOr<int> suggested_block(KernelRef kernel, CUcontext context) {
   static std::mutex mutex;
   static auto& known = *new absl::flat_hash_map<std::tuple<CUkernel, CUcontext, std::uint32_t>, int>();
@@ -44,6 +55,7 @@ absl::StatusOr<int> suggested_block(KernelRef kernel, CUcontext context) {
   CGRT_RETURN_IF_ERROR(driver::to_status(
       driver::api().OccupancyMaxPotentialBlockSize(&grid, &block, reinterpret_cast<CUfunction>(handle), nullptr, 0, 0),
       "cuOccupancyMaxPotentialBlockSize"));
+  if (block == 0) return no_block_fits(kernel, 0);
   const std::lock_guard lock(mutex);
   known.emplace(key, block);
   return block;
@@ -134,6 +146,14 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
 
 namespace {
 
+// What the driver would take as an int.
+absl::Status check_block(KernelRef kernel, const Dim3& block) {
+  if (block.count() != 0 && block.count() <= 1024) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("A block of (", block.x, ", ", block.y, ", ", block.z,
+                                                 ") threads for kernel \"", kernel.name(),
+                                                 "\" is outside 1 to 1024 threads."));
+}
+
 absl::StatusOr<LaunchConfig> cover(KernelRef kernel, std::uint64_t count, int block) {
   const std::uint64_t threads = static_cast<std::uint64_t>(block);
   const std::uint64_t blocks = count / threads + (count % threads != 0 ? 1 : 0);
@@ -186,13 +206,18 @@ absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context
   CGRT_RETURN_IF_ERROR(ask(kernel, context, "cuOccupancyMaxPotentialBlockSize", [&](CUfunction function) {
     return driver::api().OccupancyMaxPotentialBlockSize(&grid, &block, function, shared_bytes_of_block, 0, 0);
   }));
+  if (block == 0) return no_block_fits(kernel, shared_bytes_of_block(32));
+  const std::size_t shared_bytes = shared_bytes_of_block(block);
+  // The driver takes the low 32 bits alone (driver 580).
+  if (shared_bytes > std::numeric_limits<std::uint32_t>::max()) return no_block_fits(kernel, shared_bytes_of_block(32));
   CGRT_ASSIGN_OR_RETURN(LaunchConfig config, cover(kernel, count, block));
-  config.shared_bytes = static_cast<std::uint32_t>(shared_bytes_of_block(block));
+  config.shared_bytes = static_cast<std::uint32_t>(shared_bytes);
   return config;
 }
 
 absl::StatusOr<std::size_t> available_shared_bytes(KernelRef kernel, ContextRef context, Dim3 block,
                                                    int blocks_per_sm) {
+  CGRT_RETURN_IF_ERROR(check_block(kernel, block));
   std::size_t bytes = 0;
   CGRT_RETURN_IF_ERROR(ask(kernel, context, "cuOccupancyAvailableDynamicSMemPerBlock", [&](CUfunction function) {
     return driver::api().OccupancyAvailableDynamicSMemPerBlock(&bytes, function, blocks_per_sm,
@@ -202,6 +227,7 @@ absl::StatusOr<std::size_t> available_shared_bytes(KernelRef kernel, ContextRef 
 }
 
 absl::StatusOr<int> max_cluster_size(KernelRef kernel, ContextRef context, Dim3 block, std::uint32_t shared_bytes) {
+  CGRT_RETURN_IF_ERROR(check_block(kernel, block));
   int size = 0;
   const CUlaunchConfig config = driver_config(Dim3(64), block, shared_bytes);
   CGRT_RETURN_IF_ERROR(ask(kernel, context, "cuOccupancyMaxPotentialClusterSize", [&](CUfunction function) {
@@ -212,6 +238,7 @@ absl::StatusOr<int> max_cluster_size(KernelRef kernel, ContextRef context, Dim3 
 
 absl::StatusOr<int> max_active_clusters(KernelRef kernel, ContextRef context, Dim3 cluster, Dim3 block,
                                         std::uint32_t shared_bytes) {
+  CGRT_RETURN_IF_ERROR(check_block(kernel, block));
   int clusters = 0;
   CUlaunchAttribute attribute{};
   attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
@@ -228,9 +255,11 @@ absl::StatusOr<int> max_active_clusters(KernelRef kernel, ContextRef context, Di
 absl::StatusOr<int> max_cooperative_blocks(KernelRef kernel, ContextRef context, Dim3 block,
                                            std::uint32_t shared_bytes) {
   CGRT_ASSIGN_OR_RETURN(Occupancy per_sm, occupancy(kernel, context, block, shared_bytes));
-  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  return per_sm.blocks_per_sm * sms;
+  CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  CUdevResource multiprocessors{};  // a green context has some of the device's
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().CtxGetDevResource(handle, &multiprocessors, CU_DEV_RESOURCE_TYPE_SM), "cuCtxGetDevResource"));
+  return per_sm.blocks_per_sm * static_cast<int>(multiprocessors.sm.smCount);
 }
 
 absl::Status preload(KernelRef kernel, ContextRef context) {

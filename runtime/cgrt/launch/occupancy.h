@@ -62,7 +62,8 @@ absl::StatusOr<int> max_cluster_size(KernelRef kernel, ContextRef context, Dim3 
 absl::StatusOr<int> max_active_clusters(KernelRef kernel, ContextRef context, Dim3 cluster, Dim3 block,
                                         std::uint32_t shared_bytes);
 
-// Blocks that run at once on the whole device: the most that a cooperative launch can have.
+// Blocks that run at once in the context, which may have a part of the device: the most that a cooperative launch
+// can have.
 absl::StatusOr<int> max_cooperative_blocks(KernelRef kernel, ContextRef context, Dim3 block,
                                            std::uint32_t shared_bytes);
 

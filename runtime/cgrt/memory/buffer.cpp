@@ -28,6 +28,7 @@ void internal::free_pinned(void* address) {
 
 absl::StatusOr<DeviceBuffer> DeviceBuffer::create(ContextRef context, std::size_t size_bytes) {
   CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  if (size_bytes == 0) return DeviceBuffer();
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
   CUdeviceptr address = 0;
   const CUresult result = driver::api().MemAlloc(&address, size_bytes);
@@ -37,6 +38,7 @@ absl::StatusOr<DeviceBuffer> DeviceBuffer::create(ContextRef context, std::size_
 
 absl::StatusOr<PinnedBuffer> PinnedBuffer::create(ContextRef context, std::size_t size_bytes) {
   CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
+  if (size_bytes == 0) return PinnedBuffer();
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
   void* address = nullptr;
   const CUresult result = driver::api().MemHostAlloc(&address, size_bytes, CU_MEMHOSTALLOC_PORTABLE);

@@ -14,6 +14,8 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <type_traits>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "cgrt/base/unique_handle.h"
@@ -22,46 +24,79 @@
 namespace cgrt {
 
 namespace internal {
+
 void free_device(CUdeviceptr address);
 void free_pinned(void* address);
-}  // namespace internal
 
-// Owns `size_bytes()` of device memory, aligned to at least 256 bytes.
-class DeviceBuffer {
+// What both kinds of buffers are: an address and a size, which go together.
+template <class Address, auto kFree>
+class Memory {
  public:
-  // Blocks as cuMemAlloc does. kInvalidArgument for 0 bytes, kResourceExhausted when the device has
-  // too little.
-  static absl::StatusOr<DeviceBuffer> create(ContextRef context, std::size_t size_bytes);
+  Memory() = default;
+  Memory(Memory&& other) noexcept
+      : address_(std::move(other.address_)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+  Memory& operator=(Memory&& other) noexcept {
+    address_ = std::move(other.address_);
+    size_bytes_ = std::exchange(other.size_bytes_, 0);
+    return *this;
+  }
 
-  void* data() const { return reinterpret_cast<void*>(address_.get()); }
+  // Null when empty.
+  void* data() const {
+    if constexpr (std::is_pointer_v<Address>) {
+      return address_.get();
+    } else {
+      return reinterpret_cast<void*>(address_.get());
+    }
+  }
   template <class T>
   T* as() const {
     return static_cast<T*>(data());
   }
   std::size_t size_bytes() const { return size_bytes_; }
 
+ protected:
+  Memory(Address address, std::size_t size_bytes) : address_(address), size_bytes_(size_bytes) {}
+  Address give_up() {
+    size_bytes_ = 0;
+    return address_.release();
+  }
+
  private:
-  DeviceBuffer(CUdeviceptr address, std::size_t size_bytes) : address_(address), size_bytes_(size_bytes) {}
-  UniqueHandle<CUdeviceptr, internal::free_device> address_;
+  UniqueHandle<Address, kFree> address_;
   std::size_t size_bytes_ = 0;
 };
 
-// Owns page-locked host memory, usable at the same address by every device.
-class PinnedBuffer {
- public:
-  static absl::StatusOr<PinnedBuffer> create(ContextRef context, std::size_t size_bytes);
+}  // namespace internal
 
-  void* data() const { return address_.get(); }
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data());
-  }
-  std::size_t size_bytes() const { return size_bytes_; }
+// Owns `size_bytes()` of device memory, aligned to at least 256 bytes. Empty by default, when moved from, and of 0
+// bytes.
+class DeviceBuffer : public internal::Memory<CUdeviceptr, internal::free_device> {
+ public:
+  DeviceBuffer() = default;
+  // Blocks as cuMemAlloc does. kResourceExhausted when the device has too little.
+  static absl::StatusOr<DeviceBuffer> create(ContextRef context, std::size_t size_bytes);
+  // Takes over memory of cuMemAlloc or cudaMalloc.
+  static DeviceBuffer adopt(CUdeviceptr address, std::size_t size_bytes) { return {address, size_bytes}; }
+  // To be freed with cuMemFree or cudaFree.
+  CUdeviceptr release() && { return give_up(); }
 
  private:
-  PinnedBuffer(void* address, std::size_t size_bytes) : address_(address), size_bytes_(size_bytes) {}
-  UniqueHandle<void*, internal::free_pinned> address_;
-  std::size_t size_bytes_ = 0;
+  DeviceBuffer(CUdeviceptr address, std::size_t size_bytes) : Memory(address, size_bytes) {}
+};
+
+// Owns page-locked host memory, usable at the same address by every device. Empty as a DeviceBuffer.
+class PinnedBuffer : public internal::Memory<void*, internal::free_pinned> {
+ public:
+  PinnedBuffer() = default;
+  static absl::StatusOr<PinnedBuffer> create(ContextRef context, std::size_t size_bytes);
+  // Takes over memory of cuMemHostAlloc or cudaHostAlloc.
+  static PinnedBuffer adopt(void* address, std::size_t size_bytes) { return {address, size_bytes}; }
+  // To be freed with cuMemFreeHost or cudaFreeHost.
+  void* release() && { return give_up(); }
+
+ private:
+  PinnedBuffer(void* address, std::size_t size_bytes) : Memory(address, size_bytes) {}
 };
 
 }  // namespace cgrt

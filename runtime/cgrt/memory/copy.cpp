@@ -7,6 +7,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/stream/capture_context.h"
 
 namespace cgrt {
 namespace {
@@ -24,19 +25,29 @@ absl::Status refuse_programmatic(LaunchTarget target, const char* what) {
 absl::Status copy(LaunchTarget target, void* destination, const void* source, std::size_t bytes) {
   CGRT_RETURN_IF_ERROR(refuse_programmatic(target, "copy"));
   if (target.sink() != nullptr) return target.sink()->add_copy({destination, source, bytes});
-  const CUresult result =
-      driver::api().MemcpyAsync(address_of(destination), address_of(source), bytes, target.stream().get());
-  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
-  return internal::explain(driver::to_status(result, "cuMemcpyAsync"), {destination, source, bytes});
+  const CUstream stream = target.stream().get();
+  if (ABSL_PREDICT_FALSE(stream == nullptr)) return driver::empty_object("Stream");
+  const CUresult result = driver::api().MemcpyAsync(address_of(destination), address_of(source), bytes, stream);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return internal::explain(driver::to_status(result, "cuMemcpyAsync"), {destination, source, bytes});
+  }
+  if (bytes != 0) internal::CaptureContext::note_node(stream);
+  return absl::OkStatus();
 }
 
 absl::Status copy(LaunchTarget target, const CopyParams& params) {
   if (params.height == 1 && params.depth == 1) return copy(target, params.destination, params.source, params.bytes);
   CGRT_RETURN_IF_ERROR(refuse_programmatic(target, "copy"));
   if (target.sink() != nullptr) return target.sink()->add_copy(params);
+  const CUstream stream = target.stream().get();
+  if (ABSL_PREDICT_FALSE(stream == nullptr)) return driver::empty_object("Stream");
   const CUDA_MEMCPY3D operation = internal::to_driver(params);
-  return internal::explain(
-      driver::to_status(driver::api().Memcpy3DAsync(&operation, target.stream().get()), "cuMemcpy3DAsync"), params);
+  const CUresult result = driver::api().Memcpy3DAsync(&operation, stream);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return internal::explain(driver::to_status(result, "cuMemcpy3DAsync"), params);
+  }
+  if (params.bytes != 0 && params.height != 0 && params.depth != 0) internal::CaptureContext::note_node(stream);
+  return absl::OkStatus();
 }
 
 absl::Status fill(LaunchTarget target, const FillParams& params) {
@@ -45,6 +56,7 @@ absl::Status fill(LaunchTarget target, const FillParams& params) {
   const driver::Api& api = driver::api();
   const CUdeviceptr address = address_of(params.destination);
   const CUstream stream = target.stream().get();
+  if (ABSL_PREDICT_FALSE(stream == nullptr)) return driver::empty_object("Stream");
   const auto byte = static_cast<unsigned char>(params.value);
   const auto half = static_cast<unsigned short>(params.value);
   CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -65,8 +77,11 @@ absl::Status fill(LaunchTarget target, const FillParams& params) {
       default: break;
     }
   }
-  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
-  return internal::explain(driver::to_status(result, "cuMemset"), params);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return internal::explain(driver::to_status(result, "cuMemset"), params);
+  }
+  if (params.count != 0 && params.height != 0) internal::CaptureContext::note_node(stream);
+  return absl::OkStatus();
 }
 
 namespace internal {

@@ -206,22 +206,19 @@ CUresult StreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cu
   const Lock lock(state->mutex);
   const CUresult result = StreamIsCapturing(handle, status);
   if (result != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return result;
-  // The arrays are the stream's until its next use; one pair serves, since calls are serialized.
-  static std::vector<CUgraphNode> listed_nodes;
-  static std::vector<CUgraphEdgeData> listed_edges;
   CUresult found = CUDA_SUCCESS;
   CUstream stream = find_stream(handle, &found);
-  listed_nodes.clear();
-  listed_edges.clear();
+  stream->listed_nodes.clear();
+  stream->listed_edges.clear();
   for (const Dependency& dependency : stream->frontier) {
-    listed_nodes.push_back(dependency.node);
-    listed_edges.push_back(dependency.edge);
+    stream->listed_nodes.push_back(dependency.node);
+    stream->listed_edges.push_back(dependency.edge);
   }
   if (id != nullptr) *id = stream->capture->id;
   if (graph != nullptr) *graph = stream->capture->graph.get();
-  if (nodes != nullptr) *nodes = listed_nodes.data();
-  if (edges != nullptr) *edges = listed_edges.data();
-  if (count != nullptr) *count = listed_nodes.size();
+  if (nodes != nullptr) *nodes = stream->listed_nodes.data();
+  if (edges != nullptr) *edges = stream->listed_edges.data();
+  if (count != nullptr) *count = stream->listed_nodes.size();
   return CUDA_SUCCESS;
 }
 

@@ -148,13 +148,29 @@ CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice d
 }
 
 CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  const Lock lock(state->mutex);
   if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   *context = state->contexts[static_cast<std::size_t>(device)].get();
+  ++(*context)->retained;
   return CUDA_SUCCESS;
 }
 
+// The context itself lives as long as the simulator.
 CUresult DevicePrimaryCtxRelease(CUdevice device) {
-  return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;  // the contexts live as long as the simulator
+  const Lock lock(state->mutex);
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  CUctx_st& context = *state->contexts[static_cast<std::size_t>(device)];
+  if (context.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  --context.retained;
+  return CUDA_SUCCESS;
+}
+
+CUresult DevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  const Lock lock(state->mutex);
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *flags = 0;
+  *active = state->contexts[static_cast<std::size_t>(device)]->retained > 0 ? 1 : 0;
+  return CUDA_SUCCESS;
 }
 
 CUresult DeviceGraphMemTrim(CUdevice device) { return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }

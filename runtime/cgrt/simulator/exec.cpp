@@ -1,6 +1,7 @@
 // Executables: instantiate, launch in a random legal order, set, update.
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
@@ -55,7 +56,7 @@ bool is_cooperative(const NodeData& node) {
 // The parameters of `to` with the attributes of `from`: those of an executable never change.
 NodeDataRef with_attributes_of(const NodeData& from, NodeDataRef to) {
   if (from.attributes.empty() && to->attributes.empty()) return to;
-  auto merged = copy_of(*to);
+  auto merged = std::make_shared<NodeData>(*to);
   merged->attributes = from.attributes;
   return merged;
 }
@@ -65,7 +66,12 @@ struct Refusal {
   CUgraphNode node;
 };
 
-Refusal check_update(const Body& exec, const CUgraph_st& graph) {
+int priority_of(const NodeData& node) {
+  const auto found = node.attributes.find(CU_LAUNCH_ATTRIBUTE_PRIORITY);
+  return found != node.attributes.end() ? found->second.priority : 0;
+}
+
+Refusal check_update(const Body& exec, const CUgraph_st& graph, bool uses_priorities) {
   if (graph.nodes.size() != exec.nodes.size()) return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr};
   const auto positions = positions_of(graph);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -81,9 +87,12 @@ Refusal check_update(const Body& exec, const CUgraph_st& graph) {
                                                    : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
               node};
     }
-    if (is_cooperative(from) != is_cooperative(to)) return {CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, node};
+    if (is_cooperative(from) != is_cooperative(to) || (uses_priorities && priority_of(from) != priority_of(to))) {
+      return {CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, node};
+    }
     if (node->child == nullptr) continue;
-    if (const Refusal inner = check_update(*from.body, *node->child); inner.reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
+    if (const Refusal inner = check_update(*from.body, *node->child, uses_priorities);
+        inner.reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
       return inner;
     }
   }
@@ -100,10 +109,41 @@ void apply_update(Body& exec, const CUgraph_st& graph) {
     }
     auto body = std::make_shared<Body>(*exec.nodes[i]->body);
     apply_update(*body, *node.child);
-    auto changed = copy_of(*node.data);
+    auto changed = std::make_shared<NodeData>(*node.data);
     changed->body = std::move(body);
     exec.nodes[i] = std::move(changed);
   }
+}
+
+void add_paths(const CUgraph_st& graph, const std::vector<std::size_t>& outer,
+               std::unordered_map<CUgraphNode, std::vector<std::size_t>>& paths) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    std::vector<std::size_t> path = outer;
+    path.push_back(i);
+    if (graph.nodes[i]->child != nullptr) add_paths(*graph.nodes[i]->child, path, paths);
+    paths.emplace(graph.nodes[i].get(), std::move(path));
+  }
+}
+
+using Path = std::span<const std::size_t>;
+
+NodeDataRef node_at(const Body& body, Path path) {
+  const NodeDataRef& node = body.nodes[path.front()];
+  return path.size() == 1 ? node : node_at(*node->body, path.subspan(1));
+}
+
+// Launches in flight keep the old one, also that of the child graphs around it.
+void replace(Body& body, Path path, NodeDataRef data) {
+  NodeDataRef& node = body.nodes[path.front()];
+  if (path.size() == 1) {
+    node = std::move(data);
+    return;
+  }
+  auto outer = std::make_shared<NodeData>(*node);
+  auto inside = std::make_shared<Body>(*outer->body);
+  replace(*inside, path.subspan(1), std::move(data));
+  outer->body = std::move(inside);
+  node = std::move(outer);
 }
 
 void collect_kept(const CUgraph_st& graph, std::vector<std::shared_ptr<void>>& kept) {
@@ -155,7 +195,7 @@ void run_body(const Body& body, const LaunchedEvents& events) {
 void run_node(const NodeData& node) {
   switch (node.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
-      HostGrid grid{node.grid, node.block, node.shared_bytes, {}};
+      HostGrid grid{node.grid, node.block, node.shared_bytes, node.kernel->resources.cluster};
       const auto cluster = node.attributes.find(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
       if (cluster != node.attributes.end()) {
         const auto& dim = cluster->second.clusterDim;
@@ -177,7 +217,7 @@ Body make_body(const CUgraph_st& graph) {
   for (const auto& node : graph.nodes) {
     NodeDataRef data = node->data;
     if (node->child != nullptr) {
-      auto child = copy_of(*data);
+      auto child = std::make_shared<NodeData>(*data);
       child->body = std::make_shared<const Body>(make_body(*node->child));
       data = std::move(child);
     }
@@ -193,17 +233,27 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   const CUgraph_st* graph = find_graph(handle);
   if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
   constexpr cuuint64_t kKnown =
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   if ((params->flags & ~kKnown) != 0) return unsupported("the simulator does not have that instantiate flag");
   auto exec = std::make_unique<CUgraphExec_st>();
-  exec->positions = positions_of(*graph);
+  exec->flags = params->flags;
+  add_paths(*graph, {}, exec->paths);
   exec->body = make_body(*graph);
   collect_kept(*graph, exec->kept);
   params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
   params->hErrNode_out = nullptr;
   *out = exec.get();
   state->execs.emplace(*out, std::move(exec));
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
+  const Lock lock(state->mutex);
+  const CUgraphExec_st* exec = find_exec(handle);
+  if (exec == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = exec->flags;
   return CUDA_SUCCESS;
 }
 
@@ -216,7 +266,12 @@ CUresult GraphExecDestroy(CUgraphExec exec) {
 CUresult GraphUpload(CUgraphExec handle, CUstream stream) {
   const Lock lock(state->mutex);
   CUresult result = CUDA_SUCCESS;
-  if (find_stream(stream, &result) == nullptr) return result;
+  const CUstream found = find_stream(stream, &result);
+  if (found == nullptr) return result;
+  if (found->capture != nullptr) {
+    invalidate(*found->capture);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   return find_exec(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -261,26 +316,26 @@ CUresult GraphExecNodeSetParams(CUgraphExec handle, CUgraphNode node, CUgraphNod
   const Lock lock(state->mutex);
   CUgraphExec_st* exec = find_exec(handle);
   if (exec == nullptr || !state->nodes.contains(node)) return CUDA_ERROR_INVALID_VALUE;
-  const auto position = exec->positions.find(node);
-  if (position == exec->positions.end()) return CUDA_ERROR_INVALID_VALUE;
-  NodeDataRef& current = exec->body.nodes[position->second];
+  const auto path = exec->paths.find(node);
+  if (path == exec->paths.end()) return CUDA_ERROR_INVALID_VALUE;
+  const NodeDataRef current = node_at(exec->body, path->second);
   if (params->type != current->type) return CUDA_ERROR_INVALID_VALUE;
   NodeDataRef data;
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
   if (!can_become(*current, *data)) return CUDA_ERROR_INVALID_VALUE;
   if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
     const CUgraph_st& child = *find_graph(params->graph.graph);
-    if (check_update(*current->body, child).reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
+    if (check_update(*current->body, child, false).reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
       return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
-    auto changed = copy_of(*data);  // unlike an update of the whole graph, this takes over attributes too
+    auto changed = std::make_shared<NodeData>(*data);  // unlike an update of the whole graph, this takes attributes too
     changed->body = std::make_shared<const Body>(make_body(child));
-    current = std::move(changed);
+    replace(exec->body, path->second, std::move(changed));
     return CUDA_SUCCESS;
   }
   data = with_attributes_of(*current, std::move(data));
   if (const CUresult bad = check_attributes(*data); bad != CUDA_SUCCESS) return bad;
-  current = std::move(data);  // launches in flight hold the old one
+  replace(exec->body, path->second, std::move(data));
   return CUDA_SUCCESS;
 }
 
@@ -294,12 +349,13 @@ namespace {
 // The position of a node that can be switched off; nullopt for others.
 std::optional<std::size_t> find_switchable(CUgraphExec_st* exec, CUgraphNode node) {
   if (exec == nullptr) return std::nullopt;
-  const auto position = exec->positions.find(node);
-  if (position == exec->positions.end()) return std::nullopt;
-  const CUgraphNodeType type = exec->body.nodes[position->second]->type;
+  const auto path = exec->paths.find(node);
+  if (path == exec->paths.end() || path->second.size() != 1) return std::nullopt;
+  const std::size_t position = path->second.front();
+  const CUgraphNodeType type = exec->body.nodes[position]->type;
   const bool is_switchable =
       type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
-  return is_switchable ? std::optional(position->second) : std::nullopt;
+  return is_switchable ? std::optional(position) : std::nullopt;
 }
 
 }  // namespace
@@ -327,7 +383,8 @@ CUresult GraphExecUpdate(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUp
   CUgraphExec_st* exec = find_exec(handle);
   const CUgraph_st* graph = find_graph(graph_handle);
   if (exec == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Refusal refusal = check_update(exec->body, *graph);
+  const bool uses_priorities = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) != 0;
+  const Refusal refusal = check_update(exec->body, *graph, uses_priorities);
   *info = {refusal.reason, refusal.node, nullptr};
   if (refusal.reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   apply_update(exec->body, *graph);

@@ -267,8 +267,9 @@ CUresult GraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, 
   const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_KERNEL);
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult bad = check_attribute(*node->data, id, *value); bad != CUDA_SUCCESS) return bad;
-  auto changed = copy_of(*node->data);
+  auto changed = std::make_shared<NodeData>(*node->data);
   changed->attributes[id] = *value;
+  if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY) changed->attributes[id].priority = clamped_priority(value->priority);
   node->data = std::move(changed);
   return CUDA_SUCCESS;
 }

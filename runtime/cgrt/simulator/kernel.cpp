@@ -3,7 +3,9 @@
 
 #include <cuda_occupancy.h>
 
+#include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "cgrt/simulator/state.h"
@@ -15,6 +17,7 @@ namespace {
 constexpr int kDefaultShared = 49152;  // bytes of shared memory per block before opting in
 constexpr int kOptInShared = 232448;   // of an H200
 constexpr int kMultiprocessors = 132;
+constexpr int kGreatestPriority = -5;
 
 int max_dynamic_shared(const driver::KernelIdentity* kernel) {
   const auto found = state->max_dynamic_shared.find(kernel->symbol);
@@ -50,7 +53,7 @@ cudaOccFuncAttributes occupancy_function(const driver::KernelIdentity* kernel) {
   function.numRegs = kernel->resources.registers;
   function.sharedSizeBytes = static_cast<std::size_t>(kernel->resources.static_shared_bytes);
   function.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
-  function.maxDynamicSharedSizeBytes = static_cast<std::size_t>(kOptInShared - kernel->resources.static_shared_bytes);
+  function.maxDynamicSharedSizeBytes = static_cast<std::size_t>(max_dynamic_shared(kernel));
   return function;
 }
 
@@ -100,31 +103,36 @@ std::shared_ptr<NodeData> kernel_data(const driver::KernelIdentity* kernel, CUco
   data->grid = grid;
   data->block = block;
   data->shared_bytes = shared_bytes;
-  data->values.resize(kernel->parameter_count);
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < kernel->parameter_count; ++i) {
-    const auto* value = static_cast<const unsigned char*>(arguments[i]);
-    data->values[i].assign(value, value + kernel->parameter_sizes[i]);
+    bytes = std::max(bytes, std::size_t{kernel->parameter_offsets[i]} + kernel->parameter_sizes[i]);
   }
-  for (auto& value : data->values) data->arguments.push_back(value.data());
+  // As a parameter buffer on a device: aligned for any type (tensor maps want 64), each argument at its offset.
+  constexpr std::align_val_t kAlignment{256};
+  const std::shared_ptr<unsigned char> values(static_cast<unsigned char*>(::operator new(bytes, kAlignment)),
+                                              [](unsigned char* buffer) { ::operator delete(buffer, kAlignment); });
+  for (std::size_t i = 0; i < kernel->parameter_count; ++i) {
+    unsigned char* const value = values.get() + kernel->parameter_offsets[i];
+    std::memcpy(value, arguments[i], kernel->parameter_sizes[i]);
+    data->arguments.push_back(value);
+  }
+  data->values = values;
   return data;
 }
 
-std::shared_ptr<NodeData> copy_of(const NodeData& data) {
-  auto copy = std::make_shared<NodeData>(data);
-  copy->arguments.clear();
-  for (auto& value : copy->values) copy->arguments.push_back(value.data());
-  return copy;
-}
+int clamped_priority(int priority) { return std::clamp(priority, kGreatestPriority, 0); }
 
 CUresult check_attribute(const NodeData& node, CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
   switch (id) {
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-      constexpr std::uint64_t kLargest = 8;
+      const auto largest = static_cast<std::uint64_t>(state->options.largest_cluster);
       const Dim3 cluster(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
       if (cluster.count() == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+      const Dim3& compiled = node.kernel->resources.cluster;
+      if (compiled != Dim3() && compiled != cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
       const bool is_multiple =
           node.grid.x % cluster.x == 0 && node.grid.y % cluster.y == 0 && node.grid.z % cluster.z == 0;
-      return is_multiple && cluster.count() <= kLargest ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+      return is_multiple && cluster.count() <= largest ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
     }
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: {
       if (value.cooperative == 0) return CUDA_SUCCESS;
@@ -177,19 +185,53 @@ CUresult KernelGetFunction(CUfunction* function, CUkernel handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult KernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle, CUdevice) {
-  const Lock lock(state->mutex);
-  const driver::KernelIdentity* kernel = identity_of(handle);
+namespace {
+
+CUresult get_attribute(int* value, CUfunction_attribute attribute, const driver::KernelIdentity* kernel) {
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const Dim3& cluster = kernel->resources.cluster;
+  const auto compiled = [&](std::uint32_t size) { return cluster == Dim3() ? 0 : static_cast<int>(size); };
   switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: *value = compiled(cluster.x); break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: *value = compiled(cluster.y); break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: *value = compiled(cluster.z); break;
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = kernel->resources.max_threads; break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = kernel->resources.static_shared_bytes; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = kernel->resources.registers; break;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = state->options.ptx_version; break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 90; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = max_dynamic_shared(kernel); break;
     default: *value = 0; break;
   }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult KernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle, CUdevice) {
+  const Lock lock(state->mutex);
+  return get_attribute(value, attribute, identity_of(handle));
+}
+
+CUresult FuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
+  const Lock lock(state->mutex);
+  return get_attribute(value, attribute, find_kernel(function));
+}
+
+CUresult CtxGetDevResource(CUcontext context, CUdevResource* resource, CUdevResourceType type) {
+  const Lock lock(state->mutex);
+  if (!is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (type != CU_DEV_RESOURCE_TYPE_SM) return unsupported("the simulator has no resources but multiprocessors");
+  resource->type = type;
+  resource->sm.smCount = kMultiprocessors;
+  return CUDA_SUCCESS;
+}
+
+CUresult CtxGetStreamPriorityRange(int* least, int* greatest) {
+  const Lock lock(state->mutex);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *least = 0;
+  *greatest = kGreatestPriority;
   return CUDA_SUCCESS;
 }
 
@@ -209,7 +251,7 @@ CUresult FuncGetName(const char** name, CUfunction function) {
   const Lock lock(state->mutex);
   const driver::KernelIdentity* kernel = find_kernel(function);
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  *name = kernel->name;
+  *name = kernel->tag != nullptr ? kernel->tag->name() : kernel->name;  // mangled, as a driver's answer
   return CUDA_SUCCESS;
 }
 
@@ -223,6 +265,35 @@ CUresult FuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* o
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+// The node that a launch asks for.
+CUresult make_launch(const CUlaunchConfig& config, const driver::KernelIdentity* kernel, CUstream stream,
+                     void** arguments, std::shared_ptr<NodeData>* out, bool* programmatic) {
+  const Dim3 grid(config.gridDimX, config.gridDimY, config.gridDimZ);
+  const Dim3 block(config.blockDimX, config.blockDimY, config.blockDimZ);
+  if (const CUresult bad = check_launch(kernel, grid, block, config.sharedMemBytes); bad != CUDA_SUCCESS) return bad;
+  std::shared_ptr<NodeData> data = kernel_data(kernel, stream->context, grid, block, config.sharedMemBytes, arguments);
+  // What the node has unless the launch says otherwise: its stream's priority, its kernel's cluster.
+  if (stream->priority != 0) data->attributes[CU_LAUNCH_ATTRIBUTE_PRIORITY].priority = stream->priority;
+  if (const Dim3& compiled = kernel->resources.cluster; compiled != Dim3()) {
+    data->attributes[CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION].clusterDim = {compiled.x, compiled.y, compiled.z};
+  }
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config.attrs[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+      *programmatic = attribute.value.programmaticStreamSerializationAllowed != 0;
+      continue;
+    }
+    CUlaunchAttributeValue& value = data->attributes[attribute.id] = attribute.value;
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_PRIORITY) value.priority = clamped_priority(value.priority);
+  }
+  *out = std::move(data);
+  return check_attributes(**out);
+}
+
+}  // namespace
+
 CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void**) {
   const Lock lock(state->mutex);
   const driver::KernelIdentity* kernel = find_kernel(function);
@@ -232,21 +303,13 @@ CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void*
   if (stream == nullptr) return result;
   const bool capturing = is_capturing(stream, &result);
   if (result != CUDA_SUCCESS) return result;
-  const Dim3 grid(config->gridDimX, config->gridDimY, config->gridDimZ);
-  const Dim3 block(config->blockDimX, config->blockDimY, config->blockDimZ);
-  result = check_launch(kernel, grid, block, config->sharedMemBytes);
-  if (result != CUDA_SUCCESS) return result;
-  const auto data = kernel_data(kernel, stream->context, grid, block, config->sharedMemBytes, arguments);
+  std::shared_ptr<NodeData> data;
   bool programmatic = false;
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    const CUlaunchAttribute& attribute = config->attrs[i];
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
-      programmatic = attribute.value.programmaticStreamSerializationAllowed != 0;
-    } else {
-      data->attributes[attribute.id] = attribute.value;
-    }
+  result = make_launch(*config, kernel, stream, arguments, &data, &programmatic);
+  if (result != CUDA_SUCCESS) {
+    if (capturing) invalidate(*stream->capture);  // as the driver does, and for no other kind of node
+    return result;
   }
-  if (result = check_attributes(*data); result != CUDA_SUCCESS) return result;
   if (capturing) {
     capture_node(stream, data, programmatic);
     return CUDA_SUCCESS;
@@ -285,7 +348,7 @@ CUresult OccupancyMaxPotentialClusterSize(int* size, CUfunction function, const 
   const Lock lock(state->mutex);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (find_kernel(function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  *size = 8;
+  *size = state->options.largest_cluster;
   return CUDA_SUCCESS;
 }
 
@@ -308,7 +371,8 @@ CUresult OccupancyMaxActiveClusters(int* clusters, CUfunction function, const CU
   }
   if (size == 0 || size > 8) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   constexpr int kUsable[] = {132, 132, 132, 124, 124, 120, 120, 120};  // multiprocessors, by size - 1
-  *clusters = kUsable[size - 1] * per_multiprocessor / static_cast<int>(size);
+  const bool has_room = size <= static_cast<std::uint64_t>(state->options.largest_cluster);
+  *clusters = has_room ? kUsable[size - 1] * per_multiprocessor / static_cast<int>(size) : 0;
   return CUDA_SUCCESS;
 }
 

@@ -1,8 +1,11 @@
 #include "cgrt/simulator/simulator.h"
 
+#include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "cgrt/base/log.h"
+#include "cgrt/driver/status.h"
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
 
@@ -63,6 +66,19 @@ Simulator::~Simulator() {
   }
   driver::restore(*impl_->previous);
   simulator::state = nullptr;
+}
+
+std::unique_ptr<Simulator> Simulator::if_no_device(SimulatorOptions options) {
+  int devices = 0;
+  const CUresult result = driver::api().DeviceGetCount(&devices);
+  const bool has_none = result == CUDA_ERROR_STUB_LIBRARY || result == CUDA_ERROR_NO_DEVICE;
+  if (!has_none && (result != CUDA_SUCCESS || devices != 0)) return nullptr;
+  const std::string reason = result == CUDA_SUCCESS
+                                 ? "The CUDA driver has no device."
+                                 : std::string(driver::to_status(result, "cuDeviceGetCount").message());
+  std::printf("No GPU here: running on the simulator; no figure below is a GPU time. (%s)\n", reason.c_str());
+  std::fflush(stdout);  // it stands before everything, also before what goes to stderr
+  return std::make_unique<Simulator>(options);
 }
 
 std::size_t Simulator::live_handles() const {

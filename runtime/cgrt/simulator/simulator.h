@@ -27,6 +27,8 @@ struct SimulatorOptions {
   std::uint64_t seed = 0;
   int device_count = 1;
   std::size_t memory_bytes = std::size_t{8} << 30;  // per device; an allocation beyond it fails
+  int ptx_version = 90;     // that kernels were compiled for; below 90: the device has translated them
+  int largest_cluster = 8;  // blocks that the device has room for, 1 to 8; a slice of one may have less
 };
 
 class Simulator {
@@ -35,6 +37,15 @@ class Simulator {
   ~Simulator();
   Simulator(const Simulator&) = delete;
   Simulator& operator=(const Simulator&) = delete;
+
+  // For programs that run with and without a GPU: a simulator where there is no device, with a sentence on standard
+  // output that says so and why; null, and no word, where there is one or a simulator is in force already.
+  //
+  //   const std::unique_ptr<cgrt::Simulator> simulator = cgrt::Simulator::if_no_device();
+  //
+  // There is none when no driver can be loaded or started, and when the driver has no device (no GPU in this
+  // machine or container, an empty CUDA_VISIBLE_DEVICES). Null on any other error, which the next call will tell.
+  static std::unique_ptr<Simulator> if_no_device(SimulatorOptions options = {});
 
   // Streams, events, graphs, executables, allocations and user objects that were created and not
   // given back. Graphs and executables inside others, and primary contexts, do not count.

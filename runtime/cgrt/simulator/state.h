@@ -52,8 +52,8 @@ struct NodeData {
   const driver::KernelIdentity* kernel = nullptr;
   Dim3 grid, block;
   unsigned shared_bytes = 0;
-  std::vector<std::vector<unsigned char>> values;
-  std::vector<void*> arguments;  // into values
+  std::shared_ptr<const unsigned char> values;  // all arguments, each at its offset; never changed
+  std::vector<void*> arguments;                 // into values
 
   std::map<CUlaunchAttributeID, CUlaunchAttributeValue> attributes;  // that are not at their defaults
 
@@ -85,6 +85,7 @@ struct Dependency {
 struct CUctx_st {
   int device = 0;
   CUstream legacy = nullptr;  // its default stream
+  int retained = 0;           // a primary context is active while it is
 };
 struct CUfunc_st {
   const cgrt::driver::KernelIdentity* kernel = nullptr;
@@ -93,12 +94,16 @@ struct CUfunc_st {
 struct CUstream_st {
   CUcontext context = nullptr;
   bool blocking = false;
+  int priority = 0;
   bool held = false;
   bool destroyed = false;  // no handle any more, but work is left
   std::deque<cgrt::simulator::Work> queue;
   cgrt::simulator::MarkerRef last;  // of the newest work
   cgrt::simulator::Capture* capture = nullptr;
   std::vector<cgrt::simulator::Dependency> frontier;  // while capturing
+  // What cuStreamGetCaptureInfo listed last: the caller's until the next call on this stream.
+  std::vector<CUgraphNode> listed_nodes;
+  std::vector<CUgraphEdgeData> listed_edges;
 };
 struct CUevent_st {
   bool timing = false;
@@ -126,8 +131,10 @@ struct CUgraph_st {
 };
 inline CUgraphNode_st::~CUgraphNode_st() = default;
 struct CUgraphExec_st {
+  cuuint64_t flags = 0;
   cgrt::simulator::Body body;
-  std::unordered_map<CUgraphNode, std::size_t> positions;  // of the template's nodes
+  // Of the template's nodes: their positions, after those of the child graph nodes that they are inside of.
+  std::unordered_map<CUgraphNode, std::vector<std::size_t>> paths;
   std::vector<std::shared_ptr<void>> kept;
   cgrt::simulator::MarkerRef last_launch;
 };
@@ -243,10 +250,10 @@ void run_fill(const CUDA_MEMSET_NODE_PARAMS& fill);
 const driver::KernelIdentity* find_kernel(CUfunction function);
 CUfunction function_of(const driver::KernelIdentity* kernel, CUcontext context);
 CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 block, unsigned shared_bytes);
+// To what a context has: 0 to -5.
+int clamped_priority(int priority);
 std::shared_ptr<NodeData> kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
                                       unsigned shared_bytes, void** arguments);
-// A copy whose arguments point to its own values.
-std::shared_ptr<NodeData> copy_of(const NodeData& data);
 // 720, 912: what the attribute asks for does not fit the device or the grid.
 CUresult check_attribute(const NodeData& kernel, CUlaunchAttributeID id, const CUlaunchAttributeValue& value);
 CUresult check_attributes(const NodeData& kernel);

@@ -131,7 +131,7 @@ bool is_idle() {
                      [](const CUstream_st& stream) { return stream.queue.empty(); });
 }
 
-CUresult StreamCreateWithPriority(CUstream* out, unsigned flags, int) {
+CUresult StreamCreateWithPriority(CUstream* out, unsigned flags, int priority) {
   const Lock lock(state->mutex);
   if (out == nullptr || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   const CUcontext context = current_context();
@@ -139,6 +139,7 @@ CUresult StreamCreateWithPriority(CUstream* out, unsigned flags, int) {
   CUstream_st& stream = state->streams.emplace_back();
   stream.context = context;
   stream.blocking = flags == CU_STREAM_DEFAULT;
+  stream.priority = clamped_priority(priority);
   state->live_streams.insert(&stream);
   *out = &stream;
   return CUDA_SUCCESS;
@@ -284,6 +285,11 @@ CUresult EventSynchronize(CUevent event) {
 
 CUresult EventElapsedTime(float*, CUevent start, CUevent end) {
   const Lock lock(state->mutex);
+  for (CUevent event : {start, end}) {
+    if (find_event(event) == nullptr || event->capture_id == 0) continue;
+    // Refused, and unlike a query it leaves the capture as it is.
+    return find_capture(event->capture_id) != nullptr ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_VALUE;
+  }
   for (CUevent event : {start, end}) {
     if (find_event(event) == nullptr || !event->timing || event->record == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   }

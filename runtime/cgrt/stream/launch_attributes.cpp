@@ -14,6 +14,18 @@ CUaccessProperty to_driver(AccessProperty property) {
 
 }  // namespace
 
+LaunchAttributes normal_form(LaunchAttributes attributes, const Dim3& compiled_cluster) {
+  if (attributes.access_policy.bytes == 0) attributes.access_policy = {};
+  if (attributes.cluster == Dim3()) attributes.cluster = compiled_cluster;
+  return attributes;
+}
+
+bool are_interchangeable(const LaunchAttributes& ours, const LaunchAttributes& theirs) {
+  LaunchAttributes same_priority = theirs;
+  same_priority.priority = ours.priority;
+  return ours == same_priority;
+}
+
 unsigned to_driver(const LaunchAttributes& attributes, CUlaunchAttribute (&out)[kMaxLaunchAttributes]) {
   constexpr LaunchAttributes kDefault;
   unsigned count = 0;

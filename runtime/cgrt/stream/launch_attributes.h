@@ -20,8 +20,8 @@ enum class MemSyncDomain : std::uint8_t { kDefault, kRemote };
 
 enum class AccessProperty : std::uint8_t { kNormal, kStreaming, kPersisting };
 
-// Bytes that the second-level cache should treat apart: `hit` for the share `hit_ratio` of them,
-// `miss` for the rest.
+// Bytes that the L2 cache should treat apart: `hit` for the share `hit_ratio` of them (0 to 1), `miss` for the
+// rest.
 struct AccessPolicyWindow {
   void* base = nullptr;
   std::size_t bytes = 0;  // 0: no window
@@ -36,7 +36,7 @@ struct LaunchAttributes {
   Dim3 preferred_cluster = {};  // a multiple of `cluster`, taken where it fits; (1, 1, 1): none
   int priority = 0;             // lower runs first; 0: the stream's
   MemSyncDomain mem_sync_domain = MemSyncDomain::kDefault;
-  int shared_carveout_percent = 0;  // of the first-level cache, preferred for shared memory; 0: CUDA's choice
+  int shared_carveout_percent = 0;  // of the L1 cache, preferred for shared memory; 0: CUDA's choice
   AccessPolicyWindow access_policy = {};
 
   bool operator==(const LaunchAttributes&) const = default;
@@ -44,6 +44,14 @@ struct LaunchAttributes {
 };
 
 namespace internal {
+
+// The attributes as two launches are compared by: a window of 0 bytes is none, and a launch that names no cluster
+// has the one that its kernel was compiled with.
+LaunchAttributes normal_form(LaunchAttributes attributes, const Dim3& compiled_cluster);
+
+// Whether an executable that has `ours` can run a node that wants `theirs`: all but the priority, which counts only
+// in executables that use the nodes' own, where the driver compares it.
+bool are_interchangeable(const LaunchAttributes& ours, const LaunchAttributes& theirs);
 
 // The driver's form of those that are not at their defaults; returns how many.
 inline constexpr std::size_t kMaxLaunchAttributes = 7;

@@ -3,17 +3,31 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/stream/capture_context.h"
 
 namespace cgrt {
 
+namespace {
+
 // The external flags are refused outside of a capture (401), so the stream is asked first.
+template <class Call>
+absl::Status make_event_node(StreamRef stream, const char* name, Call call) {
+  CGRT_RETURN_IF_ERROR(driver::to_status(call(), name));
+  internal::CaptureContext::note_node(stream.get());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status record_event(LaunchTarget target, EventRef event) {
   if (target.sink() != nullptr) return target.sink()->add_event_record(event);
   const StreamRef stream = target.stream();
   CGRT_ASSIGN_OR_RETURN(bool capturing, stream.is_capturing());
   if (!capturing) return stream.record(event);
-  return driver::to_status(driver::api().EventRecordWithFlags(event.get(), stream.get(), CU_EVENT_RECORD_EXTERNAL),
-                           "cuEventRecordWithFlags");
+  if (event.get() == nullptr) return driver::empty_object("Event");
+  return make_event_node(stream, "cuEventRecordWithFlags", [&] {
+    return driver::api().EventRecordWithFlags(event.get(), stream.get(), CU_EVENT_RECORD_EXTERNAL);
+  });
 }
 
 absl::Status wait_event(LaunchTarget target, EventRef event) {
@@ -21,8 +35,10 @@ absl::Status wait_event(LaunchTarget target, EventRef event) {
   const StreamRef stream = target.stream();
   CGRT_ASSIGN_OR_RETURN(bool capturing, stream.is_capturing());
   if (!capturing) return stream.wait(event);
-  return driver::to_status(driver::api().StreamWaitEvent(stream.get(), event.get(), CU_EVENT_WAIT_EXTERNAL),
-                           "cuStreamWaitEvent");
+  if (event.get() == nullptr) return driver::empty_object("Event");
+  return make_event_node(stream, "cuStreamWaitEvent", [&] {
+    return driver::api().StreamWaitEvent(stream.get(), event.get(), CU_EVENT_WAIT_EXTERNAL);
+  });
 }
 
 }  // namespace cgrt

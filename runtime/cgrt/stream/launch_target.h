@@ -3,9 +3,9 @@
 //
 //   absl::Status step(LaunchTarget target) { return launch(target, config, kernel, out, in, n); }
 //
-//   step(stream.ref());                                        // eager, or captured while stream is
+//   step(stream);                                              // eager, or captured while stream is
 //   step(graph.cursor());                                      // explicit node
-//   step(LaunchTarget(stream.ref()).programmatic());           // may start before its predecessor ends
+//   step(LaunchTarget(stream).programmatic());                 // may start before its predecessor ends
 //
 // A small value. It names the stream or the sink and owns neither.
 #pragma once
@@ -91,6 +91,8 @@ class LaunchTarget {
  public:
   LaunchTarget(StreamRef stream) : stream_(stream) {}
   [[gnu::always_inline]] LaunchTarget(CUstream stream) : stream_(stream) {}
+  LaunchTarget(const Stream& stream) : stream_(stream) {}
+  LaunchTarget(Stream&&) = delete;
   LaunchTarget(std::nullptr_t) = delete;
   LaunchTarget(int) = delete;
   // The sink must outlive the target.

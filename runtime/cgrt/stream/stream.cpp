@@ -4,19 +4,48 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/stream/capture_context.h"
 #include "cgrt/stream/capture_mode.h"
-#include "cgrt/stream/capture_watch.h"
 
 namespace cgrt {
+namespace {
+
+[[gnu::cold]] absl::Status explain_wait(CUresult result) {
+  const absl::Status failure = driver::to_status(result, "cuStreamWaitEvent");
+  switch (result) {
+    case CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
+      return driver::annotate(failure,
+                              "A captured stream cannot wait for work outside of its capture: the event was last "
+                              "recorded in a stream that has not joined it. A stream joins by waiting for an event "
+                              "that the captured stream recorded; to wait at each launch, use wait_event");
+    case CUDA_ERROR_STREAM_CAPTURE_MERGE:
+      return driver::annotate(failure,
+                              "The event was recorded in another capture, and two captures cannot become one: both "
+                              "have ended now");
+    case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+      return driver::annotate(failure,
+                              "The legacy default stream cannot join a capture: fork into a stream of Stream::create");
+    case CUDA_ERROR_INVALID_VALUE:
+      return driver::annotate(failure,
+                              "The event was last recorded in a capture that has ended: record it again before it is "
+                              "waited for");
+    default: return failure;
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<Completion> StreamRef::completion() const {
+  if (ABSL_PREDICT_FALSE(handle_ == nullptr)) return driver::empty_object("Stream");
+  const driver::Api& api = driver::api();
   // cuStreamQuery on a capturing stream would invalidate the capture; this question does not.
-  CGRT_ASSIGN_OR_RETURN(bool capturing, is_capturing());
-  if (capturing) return Completion::kCaptured;
-  RelaxedCaptureMode relaxed;
-  CGRT_RETURN_IF_ERROR(driver::to_status(relaxed.result(), "cuThreadExchangeStreamCaptureMode"));
-  const CUresult result = driver::api().StreamQuery(handle_);
-  CGRT_RETURN_IF_ERROR(driver::to_status(relaxed.end(), "cuThreadExchangeStreamCaptureMode"));
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult asked = api.StreamIsCapturing(handle_, &status);
+  if (ABSL_PREDICT_FALSE(asked != CUDA_SUCCESS)) return driver::to_status(asked, "cuStreamIsCapturing");
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE) return Completion::kCaptured;
+  RelaxedCaptureMode relaxed(api);
+  const CUresult result = relaxed.result() == CUDA_SUCCESS ? api.StreamQuery(handle_) : CUDA_SUCCESS;
+  if (ABSL_PREDICT_FALSE(relaxed.end() != CUDA_SUCCESS)) return relaxed.status();
   if (result == CUDA_SUCCESS) return Completion::kDone;
   if (result == CUDA_ERROR_NOT_READY) return Completion::kPending;
   return driver::to_status(result, "cuStreamQuery");
@@ -31,43 +60,45 @@ absl::StatusOr<bool> StreamRef::is_complete() const {
 }
 
 absl::StatusOr<bool> StreamRef::is_capturing() const {
+  if (ABSL_PREDICT_FALSE(handle_ == nullptr)) return driver::empty_object("Stream");
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().StreamIsCapturing(handle_, &status), "cuStreamIsCapturing"));
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 absl::Status StreamRef::synchronize() const {
+  if (ABSL_PREDICT_FALSE(handle_ == nullptr)) return driver::empty_object("Stream");
   return driver::to_status(driver::api().StreamSynchronize(handle_), "cuStreamSynchronize");
 }
 
 absl::Status StreamRef::record(EventRef event) const {
-  // Only a thread that captures asks whether this stream is part of it.
-  std::uint64_t capture = 0;
-  if (ABSL_PREDICT_FALSE(internal::CaptureWatch::is_capturing()) && event.memory() != nullptr) {
-    CGRT_ASSIGN_OR_RETURN(bool capturing, is_capturing());
-    if (capturing) capture = internal::CaptureWatch::current_id();
-  }
-  const CUresult result = driver::api().EventRecord(event.get(), handle_);
-  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return driver::to_status(result, "cuEventRecord");
-  if (event.memory() != nullptr) event.memory()->capture.store(capture, std::memory_order_release);
-  return absl::OkStatus();
+  if (ABSL_PREDICT_FALSE(handle_ == nullptr)) return driver::empty_object("Stream");
+  if (ABSL_PREDICT_FALSE(event.get() == nullptr)) return driver::empty_object("Event");
+  return driver::to_status(driver::api().EventRecord(event.get(), handle_), "cuEventRecord");
 }
 
 absl::Status StreamRef::wait(EventRef event) const {
-  internal::CaptureWatch::note(handle_);
-  return driver::to_status(driver::api().StreamWaitEvent(handle_, event.get(), CU_EVENT_WAIT_DEFAULT),
-                           "cuStreamWaitEvent");
+  if (ABSL_PREDICT_FALSE(handle_ == nullptr)) return driver::empty_object("Stream");
+  if (ABSL_PREDICT_FALSE(event.get() == nullptr)) return driver::empty_object("Event");
+  const CUresult result = driver::api().StreamWaitEvent(handle_, event.get(), CU_EVENT_WAIT_DEFAULT);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return explain_wait(result);
+  if (ABSL_PREDICT_FALSE(internal::CaptureContext::is_active())) {
+    CGRT_ASSIGN_OR_RETURN(const bool capturing, is_capturing());
+    if (capturing) internal::CaptureContext::note_join(handle_);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CUcontext> StreamRef::context() const {
   if (context_ != nullptr) return context_;
+  if (ABSL_PREDICT_FALSE(handle_ == nullptr)) return driver::empty_object("Stream");
   CUcontext context = nullptr;
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().StreamGetCtx(handle_, &context), "cuStreamGetCtx"));
   return context;
 }
 
 void internal::destroy_stream(CUstream stream) {
-  CaptureWatch::forget(stream);
+  if (CaptureContext::is_active()) CaptureContext::forget(stream);
   driver::destroy_stream(stream);
 }
 

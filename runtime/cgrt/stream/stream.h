@@ -1,11 +1,11 @@
 // Stream: an order of work on a device.
 //
 //   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
-//   CGRT_RETURN_IF_ERROR(copy(stream.ref(), out, in, bytes));
+//   CGRT_RETURN_IF_ERROR(copy(stream, out, in, bytes));
 //   CGRT_ASSIGN_OR_RETURN(bool done, stream.ref().is_complete());
 //
 // StreamRef is thread-safe; a Stream must not be moved or destroyed beside other calls on it.
-// Errors: driver/status.h.
+// Errors: driver/status.h; kFailedPrecondition for an empty Stream.
 #pragma once
 
 #include <cuda.h>
@@ -38,6 +38,8 @@ void destroy_stream(CUstream stream);
 
 }  // namespace internal
 
+class Stream;
+
 // Does not own. Must not outlive the stream. A literal null cannot be passed; a handle that is 0 at
 // run time means the default stream of the file that passes it (legacy, or per-thread when compiled
 // with --default-stream per-thread). Make the StreamRef in that file: a template that converts later
@@ -45,6 +47,8 @@ void destroy_stream(CUstream stream);
 class StreamRef {
  public:
   [[gnu::always_inline]] StreamRef(CUstream stream) : handle_(internal::named_stream(stream)) {}
+  StreamRef(const Stream& stream);  // implicit: an owned stream is taken where a raw one is
+  StreamRef(Stream&&) = delete;
   StreamRef(std::nullptr_t) = delete;
   StreamRef(int) = delete;
   // The same with the stream's context, which saves asking for it at every launch.
@@ -74,11 +78,15 @@ class StreamRef {
 
   absl::StatusOr<CUcontext> context() const;
 
-  CUstream get() const { return handle_; }
+  CUstream get() const { return handle_; }              // null: of an empty Stream
   CUcontext known_context() const { return context_; }  // null: not known
   bool operator==(const StreamRef& other) const { return handle_ == other.handle_; }
 
  private:
+  friend class Stream;
+  struct Empty {};
+  explicit StreamRef(Empty) : handle_(nullptr) {}
+
   CUstream handle_;
   CUcontext context_ = nullptr;
 };
@@ -91,20 +99,23 @@ struct StreamOptions {
   int priority = 0;  // lower runs first; clamped to what the device has
 };
 
-// Owns. Destroying it while work is pending is allowed; CUDA frees it later. A moved-from Stream can
-// only be assigned to or destroyed.
+// Owns. Destroying it while work is pending is allowed; CUDA frees it later. Empty by default and when moved from:
+// work that is put into an empty Stream is refused.
 class Stream {
  public:
+  Stream() = default;
   static absl::StatusOr<Stream> create(ContextRef context, StreamOptions options = {});
   // kInvalidArgument for a default stream, which nobody owns.
   static absl::StatusOr<Stream> adopt(CUstream stream);
   CUstream release() && { return handle_.release(); }
-  StreamRef ref() const { return StreamRef(handle_.get(), context_); }
+  StreamRef ref() const { return handle_ ? StreamRef(handle_.get(), context_) : StreamRef(StreamRef::Empty{}); }
 
  private:
   Stream(CUstream stream, CUcontext context) : handle_(stream), context_(context) {}
   UniqueHandle<CUstream, internal::destroy_stream> handle_;
-  CUcontext context_;  // null when adopted
+  CUcontext context_ = nullptr;  // null when adopted
 };
+
+inline StreamRef::StreamRef(const Stream& stream) : StreamRef(stream.ref()) {}
 
 }  // namespace cgrt

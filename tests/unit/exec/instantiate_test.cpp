@@ -14,7 +14,7 @@ TEST_CASE("short of memory, instantiate trims what graphs freed and tries once m
   driver::Instrument instrument;
 
   SECTION("and succeeds when that was enough") {
-    instrument.fail_call(1, CUDA_ERROR_OUT_OF_MEMORY);  // after the push of the context
+    instrument.fail_call(3, CUDA_ERROR_OUT_OF_MEMORY);  // after the count, the context and the capture mode
     CHECK_OK(instantiate(graph));
   }
   SECTION("and says so when it was not") {

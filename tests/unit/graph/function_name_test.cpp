@@ -11,6 +11,19 @@ TEST_CASE("symbols become the names of the source", "[graph]") {
   CHECK(function_name("plain_c_name") == "plain_c_name");
 }
 
+TEST_CASE("values of enumerations are numbers, whose types are written out", "[graph]") {
+  CHECK(function_name("_ZN2ns4normILNS_2OpE3EfEEvPT0_i") == "ns::norm<(ns::Op)3, float>");
+  CHECK(function_name("_ZN2ns4normILNS_2OpEn1EfEEvPT0_i") == "ns::norm<(ns::Op)-1, float>");
+}
+
+TEST_CASE("the name of a tag is that of its kernel", "[graph]") {
+  CHECK(function_name("N4cgrt8internal9KernelTagIXadL_ZN2ns4normILNS2_2OpE3EfEEvPT0_iEEEE") ==
+        "ns::norm<(ns::Op)3, float>");
+  CHECK(function_name("N4cgrt8internal9KernelTagIXadL_ZL4stepPFviEEEEE") == "step");
+  CHECK(function_name("N4cgrt8internal9KernelTagIXadL_Z12plain_c_nameEEEE") == "plain_c_name");
+  CHECK(function_name("N4cgrt8internal9KernelTagIXadL_ZN12_GLOBAL__N_15scaleEvEEEE") == "scale");
+}
+
 TEST_CASE("a C name that reads like a mangled type is left alone", "[graph]") {
   CHECK(function_name("f") == "f");  // the demangler would say "float"
   CHECK(function_name("i") == "i");

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <string>
+#include <type_traits>
 
 #include "cgrt/inspect/json_value.h"
 #include "support/catch.h"
@@ -50,6 +52,86 @@ TEST_CASE("a graph read back equals the one written", "[inspect][json]") {
 
   REQUIRE_OK(again);
   CHECK(*again == graph);
+}
+
+TEST_CASE("a graph is written in the lowest version that can say it", "[inspect][json]") {
+  const auto version = [](const ir::GraphIr& graph) {
+    const std::string text = to_json(graph);
+    return text.substr(text.find("\"version\": "), 12);
+  };
+  ir::GraphIr graph = small_graph();
+  CHECK(version(graph) == "\"version\": 1");
+  graph.nodes[1].kind = ir::NodeKind::kChildGraph;
+  graph.bodies.push_back({1});
+  CHECK(version(graph) == "\"version\": 2");
+  graph = small_graph();
+  kernel_of(graph, 1).arguments[2] = testing::structure_argument(16, 24, {{8, {1, 0}}});
+  CHECK(version(graph) == "\"version\": 3");
+}
+
+TEST_CASE("addresses inside arguments are read back, and refused with their path", "[inspect][json]") {
+  ir::GraphIr graph = small_graph();
+  kernel_of(graph, 1).arguments[2] = testing::structure_argument(16, 24, {{8, {1, 0}}, {16, {0, 4}}});
+  std::string text = to_json(graph);
+
+  const absl::StatusOr<ir::GraphIr> again = from_json(text);
+  REQUIRE_OK(again);
+  CHECK(*again == graph);
+
+  text.replace(text.find("\"at\": 8"), 7, "\"at\": -8");
+  check_refused(text, "nodes[1].arguments[2].inner_pointers[0].at: expected an integer from 0 to");
+}
+
+// Whatever a number is: a graph that is not valid, or one that reads back the same.
+TEST_CASE("numbers at the end of their range are written and read", "[inspect][json]") {
+  const auto most = [](auto& field) { field = std::numeric_limits<std::decay_t<decltype(field)>>::max(); };
+  ir::GraphIr graph = small_graph();
+  graph.nodes.push_back({.kind = ir::NodeKind::kEventWait, .device = -1, .scope = {}, .params = ir::EventParams{~0u}});
+  for (ir::Allocation& allocation : graph.allocations) most(allocation.bytes), most(allocation.device);
+  most(graph.nodes[0].device);
+  auto& memset = std::get<ir::MemsetParams>(graph.nodes[0].params);
+  most(memset.value), most(memset.width), most(memset.height), most(memset.pitch);
+  memset.destination.offset = ~std::uint64_t{0} - 1;
+  auto& memcpy = std::get<ir::MemcpyParams>(graph.nodes[2].params);
+  most(memcpy.width_bytes), most(memcpy.height), most(memcpy.depth);
+  most(memcpy.destination_pitch), most(memcpy.source_pitch);
+  ir::KernelParams& kernel = kernel_of(graph, 1);
+  kernel.grid = kernel.block = kernel.attributes.cluster = {~0u, ~0u, ~0u};
+  most(kernel.shared_bytes), most(kernel.arguments[2].offset), most(kernel.attributes.shared_carveout_percent);
+  kernel.attributes.priority = std::numeric_limits<std::int32_t>::min();
+  ir::AccessPolicyWindow& window = kernel.attributes.access_policy;
+  most(window.bytes);
+
+  using Limits = std::numeric_limits<float>;
+  for (const float share : {0.0f, 0.6f, -1.0f, Limits::max(), Limits::lowest(), Limits::min(), Limits::denorm_min()}) {
+    window.hit_ratio = share;
+    const absl::StatusOr<ir::GraphIr> again = from_json(to_json(graph));
+    REQUIRE_OK(again);
+    CHECK(*again == graph);
+  }
+  for (const float share : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()}) {
+    window.hit_ratio = share;
+    CHECK_THAT(write_file(scratch("share"), graph),
+               StatusIs(absl::StatusCode::kInvalidArgument, "share: not a graph that could be read again: node 1"));
+    CHECK_FALSE(std::filesystem::remove(scratch("share")));
+  }
+}
+
+TEST_CASE("a share that no float holds is refused", "[inspect][json]") {
+  ir::GraphIr graph = small_graph();
+  kernel_of(graph, 1).attributes.access_policy = {.base = {0, 0}, .bytes = 16, .hit_ratio = 0.5f};
+  const std::string text = to_json(graph);
+  const auto with_share = [&](const std::string& share) {
+    return std::string(text).replace(text.find("\"hit_ratio\": 0.5") + 13, 3, share);
+  };
+  const std::string path = "nodes[1].attributes.access_policy.hit_ratio: expected a number";
+
+  CHECK_OK(from_json(with_share("1")));
+  check_refused(with_share("1e300"), path + " up to 3.40282e+38, found the number 1e+300");
+  check_refused(with_share("-1e300"), path + " up to 3.40282e+38, found the number -1e+300");
+  check_refused(with_share("1e400"), "not JSON: number overflow");
+  check_refused(with_share("null"), path + ", found null");
+  check_refused(with_share("NaN"), "not JSON");
 }
 
 TEST_CASE("text that is not UTF-8 is written as something that can be read", "[inspect][json]") {

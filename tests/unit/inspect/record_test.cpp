@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -135,6 +136,11 @@ TEST_CASE("the median is the middle sample or the mean of the middle two", "[ins
   CHECK(median({3}) == 3);
   CHECK(median({9, 1, 2}) == 2);
   CHECK(median({4, 1, 3, 2}) == 2.5);
+}
+
+TEST_CASE("the median of no samples is no number", "[inspect][record]") {
+  CHECK(std::isnan(median({})));
+  CHECK(std::isnan(quantile({}, 0.95)));
 }
 
 TEST_CASE("quantiles lie linearly between samples", "[inspect][record]") {

@@ -13,6 +13,7 @@ using testing::empty_nodes;
 using testing::kernel_node;
 using testing::kernel_of;
 using testing::small_graph;
+using testing::structure_argument;
 using testing::value_argument;
 
 struct Expected {
@@ -88,6 +89,25 @@ TEST_CASE("long arguments are told apart by their first differing byte", "[ir][d
   CHECK(difference->where == "node 1 \"scale\": argument 2 byte 99");
   CHECK(difference->a == "0x07");
   CHECK(difference->b == "0x08");
+}
+
+TEST_CASE("structures are told apart by their first differing byte or address", "[ir][diff]") {
+  const auto check = [](const std::function<void(Argument&)>& change, const Expected& expected) {
+    GraphIr a = small_graph();
+    kernel_of(a, 1).arguments[2] = structure_argument(16, 40, {{8, {0, 4}}, {24, {1, 0}}});
+    GraphIr b = a;
+    change(kernel_of(b, 1).arguments[2]);
+    const std::optional<Difference> difference = first_difference(a, b);
+    REQUIRE(difference.has_value());
+    CHECK(difference->where == "node 1 \"scale\": argument 2 byte " + expected.where);
+    CHECK(difference->a == expected.a);
+    CHECK(difference->b == expected.b);
+  };
+
+  check([](Argument& b) { b.inner_pointers[1].pointer.offset = 16; }, {"24", "pinned#1", "pinned#1+0x10"});
+  check([](Argument& b) { b.inner_pointers.pop_back(); }, {"24", "pinned#1", "0x00"});
+  check([](Argument& b) { b.inner_pointers[0].at = 0; }, {"0", "0x00", "device#0+0x4"});
+  check([](Argument& b) { b.inner_pointers[1].pointer.offset = 16, b.bytes[20] = 3; }, {"20", "0x00", "0x03"});
 }
 
 TEST_CASE("each field of a memcpy is compared", "[ir][diff]") {

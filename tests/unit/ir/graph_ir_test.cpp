@@ -74,6 +74,18 @@ TEST_CASE("a scalar argument is written as the number that it most likely is", "
   CHECK(text(std::vector<std::uint8_t>(4096, 0xab)) == "{abababababababababababababababab.. 4096 bytes}");
 }
 
+TEST_CASE("the addresses of a structure follow its bytes", "[ir][describe]") {
+  const GraphIr graph = small_graph();
+  std::vector<InnerPointer> many;
+  for (std::uint32_t i = 0; i < 6; ++i) many.push_back({8 * i, {0, i}});
+
+  CHECK(describe(graph, testing::structure_argument(0, 16, {{8, {1, 4}}})) ==
+        "{00000000000000000000000000000000, pinned#1+0x4 at 8}");
+  CHECK(describe(graph, testing::structure_argument(0, 48, many)) ==
+        "{00000000000000000000000000000000.. 48 bytes, device#0 at 0, device#0+0x1 at 8, device#0+0x2 at 16, "
+        "device#0+0x3 at 24 and 2 more}");
+}
+
 TEST_CASE("control characters are made visible and other text is left alone", "[ir][describe]") {
   CHECK(printable("scale<float>") == "scale<float>");
   CHECK(printable("\x1b[31mred\n") == "\\x1b[31mred\\x0a");

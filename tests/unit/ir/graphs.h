@@ -19,6 +19,14 @@ inline ir::Argument value_argument(std::uint32_t offset, std::vector<std::uint8_
   return {.offset = offset, .size = size, .bytes = std::move(bytes), .pointer = {}};
 }
 
+// `size` bytes that are 0 but for addresses.
+inline ir::Argument structure_argument(std::uint32_t offset, std::uint32_t size,
+                                       std::vector<ir::InnerPointer> inner_pointers) {
+  ir::Argument argument = value_argument(offset, std::vector<std::uint8_t>(size));
+  argument.inner_pointers = std::move(inner_pointers);
+  return argument;
+}
+
 inline ir::Node kernel_node(std::string function, std::vector<ir::Argument> arguments = {}) {
   return {.kind = ir::NodeKind::kKernel,
           .device = 0,

@@ -1,5 +1,7 @@
 #include "cgrt/ir/validate.h"
 
+#include <limits>
+
 #include "support/catch.h"
 #include "support/status_matchers.h"
 #include "unit/ir/graphs.h"
@@ -15,6 +17,7 @@ using cgrt::testing::memset_node;
 using cgrt::testing::pointer_argument;
 using cgrt::testing::small_graph;
 using cgrt::testing::StatusIs;
+using cgrt::testing::structure_argument;
 using cgrt::testing::value_argument;
 
 void check_refused(const GraphIr& graph, const std::string& message) {
@@ -88,6 +91,13 @@ TEST_CASE("a kernel without parameters is refused", "[ir][validate]") {
   graph.nodes[0].kind = NodeKind::kKernel;
 
   check_refused(graph, "node 0 (kernel): has no parameters.");
+}
+
+TEST_CASE("an event node without an event is refused", "[ir][validate]") {
+  GraphIr graph = empty_nodes(1);
+  graph.nodes[0].kind = NodeKind::kEventWait;
+
+  check_refused(graph, "node 0 (event wait): has no parameters.");
 }
 
 TEST_CASE("a node of an unknown kind is refused", "[ir][validate]") {
@@ -171,6 +181,44 @@ TEST_CASE("an argument whose bytes are not as many as its size is refused", "[ir
   graph = small_graph();
   kernel_of(graph, 1).arguments[0].bytes = {1};
   check_refused(graph, "argument 0 is a pointer of 8 bytes with 1 bytes of value");
+}
+
+TEST_CASE("addresses inside an argument have their place and their allocation", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  Argument& argument = kernel_of(graph, 1).arguments[2];
+  argument = structure_argument(16, 24, {{0, {0, 4}}, {16, {1, 0}}});
+  CHECK_OK(validate(graph));
+
+  argument.inner_pointers[1].pointer.allocation = 2;
+  check_refused(graph, "node 1 \"scale\": argument 2 at byte 16 points into allocation 2; the graph has 2.");
+  argument.inner_pointers[1] = {17, {1, 0}};
+  check_refused(graph, "argument 2 of 24 bytes has an address at byte 17; they are ascending, 8 bytes each");
+  argument.inner_pointers[1] = {4, {1, 0}};
+  check_refused(graph, "argument 2 of 24 bytes has an address at byte 4;");
+  argument.inner_pointers[1] = {8, {1, 0}};
+  argument.bytes[15] = 1;
+  check_refused(graph, "argument 2 has an address at byte 8 and bytes that are not 0 there.");
+
+  kernel_of(graph, 1).arguments[0].inner_pointers = {{0, {0, 0}}};
+  check_refused(graph, "argument 0 of 0 bytes has an address at byte 0;");
+}
+
+TEST_CASE("an access policy window that no file can hold is refused", "[ir][validate]") {
+  const auto with_window = [](const AccessPolicyWindow& window) {
+    GraphIr graph = small_graph();
+    kernel_of(graph, 1).attributes.access_policy = window;
+    return graph;
+  };
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+
+  CHECK_OK(validate(with_window({.base = {0, 0}, .bytes = 16, .hit_ratio = 1.5f})));
+  check_refused(with_window({.base = {0, 0}, .bytes = 16, .hit_ratio = infinity}),
+                "node 1 \"scale\": access policy window has the hit ratio inf.");
+  check_refused(with_window({.base = {0, 0}, .bytes = 16, .hit_ratio = nan}), "has the hit ratio nan.");
+  check_refused(with_window({.base = {2, 0}, .bytes = 16}), "access policy window points into allocation 2");
+  check_refused(with_window({.base = {0, 0}, .bytes = 16, .hit = static_cast<AccessProperty>(3)}),
+                "has the unknown property 3.");
+  check_refused(with_window({.base = {0, 0}, .bytes = 0, .hit_ratio = 0.5f}), "of 0 bytes that says more than that.");
 }
 
 TEST_CASE("an allocation of an unknown kind is refused", "[ir][validate]") {

@@ -5,6 +5,7 @@
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
+#include "support/named_kernels.h"
 #include "support/status_matchers.h"
 #include "support/test_kernels.h"
 
@@ -14,6 +15,12 @@ namespace {
 TEST_CASE("a kernel's name is known without a driver", "[launch]") {
   CHECK(std::string(scale_kernel().name()) == "cgrt::testing::scale");  // without its unnamed namespace
   CHECK(std::string(shift_kernel().name()) == "cgrt::testing::shift<float>");
+}
+
+TEST_CASE("messages name enumerators, and names are whole", "[launch]") {
+  CHECK(std::string(norm_kernel().name()) == "cgrt::testing::norm<cgrt::testing::Op::kNorm>");
+  CHECK(std::string(unnamed_kernel().name()) == "cgrt::testing::of_hidden<cgrt::testing::Hidden::kSecond>");
+  CHECK(std::string(long_kernel().name()).ends_with("WouldDo<8> > >"));
 }
 
 TEST_CASE("kernels of one signature are told apart", "[launch]") {

@@ -21,7 +21,7 @@ TEST_CASE_METHOD(TrapsTest, "launch attributes survive an add after several node
   REQUIRE_OK(graph.add_kernel({{programmatic(a)}}, clustered, scale_kernel(), x, x, 1.0f, 1));
 
   const ir::GraphIr shot = *snapshot(graph);
-  for (const std::size_t node : {2, 3}) {
+  for (const std::size_t node : {std::size_t{2}, std::size_t{3}}) {
     CHECK(std::get<ir::KernelParams>(shot.nodes[node].params).attributes.cluster.x == 2);
   }
   Graph plain = *Graph::create(kDevice);
@@ -180,7 +180,7 @@ TEST_CASE_METHOD(ClusterTest, "a child set later has its own attributes, which a
   REQUIRE_OK(child.add_kernel({}, with({.cluster = {4}}), cluster_kernel(), seen.as<int>()));
   REQUIRE_OK(exec.set_params(node, child));
   CHECK(run(exec) == 4);
-  const UpdateReport report = *exec.update(two);
+  const UpdateReport report = *exec.try_update(two);
   const int now = run(exec);
   // either refused and 4, or taken over and 2
   CHECK((report.rung == UpdateRung::kRefused ? now == 4 : now == 2));
@@ -193,7 +193,7 @@ TEST_CASE_METHOD(ClusterTest, "attributes that are all at their defaults are non
   Graph a = *Graph::create(kDevice), b = *Graph::create(kDevice);
   REQUIRE_OK(a.add_kernel({}, KernelLaunch{cluster_kernel().identity(), 8, 64, 0, arguments, &defaults}));
   REQUIRE_OK(b.add_kernel({}, kPlain, cluster_kernel(), seen.as<int>()));
-  CHECK(instantiate(a)->update(b)->rung == UpdateRung::kWholeGraph);
+  CHECK(instantiate(a)->try_update(b)->rung == UpdateRung::kWholeGraph);
 }
 
 TEST_CASE_METHOD(ClusterTest, "attributes that another thread launches into a capture are known", "[traps]") {
@@ -208,7 +208,7 @@ TEST_CASE_METHOD(ClusterTest, "attributes that another thread launches into a ca
   });
   Graph plain = *Graph::create(kDevice);
   REQUIRE_OK(plain.add_kernel({}, kPlain, cluster_kernel(), seen.as<int>()));
-  CHECK(instantiate(two)->update(plain)->rung == UpdateRung::kRefused);
+  CHECK(instantiate(two)->try_update(plain)->rung == UpdateRung::kRefused);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class TrapsTest {
   Graph captured(const std::vector<LaunchAttributes>& nodes) {
     return *capture(stream.ref(), [&](StreamRef s) { return steps(s, nodes); });
   }
-  UpdateRefusal update(const Graph& from, const Graph& to) { return instantiate(from)->update(to)->refusal; }
+  UpdateRefusal update(const Graph& from, const Graph& to) { return instantiate(from)->try_update(to)->refusal; }
 
   Simulator simulator;
   Stream stream = *Stream::create(kDevice);

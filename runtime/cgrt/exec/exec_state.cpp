@@ -1,0 +1,149 @@
+#include "cgrt/exec/exec_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/base/optimization.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/destroy.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/exec/explain_update.h"
+#include "cgrt/stream/capture_mode.h"
+
+namespace cgrt {
+namespace {
+
+using Path = std::vector<std::size_t>;
+
+bool is_inside(const Path& path, const Path& outer) {
+  return path.size() > outer.size() && std::equal(outer.begin(), outer.end(), path.begin());
+}
+
+// The first entry of either list that the other has not, or has with attributes that an update would lose; null: none.
+const internal::NodeAttributes* find_lost(const std::vector<internal::NodeAttributes>& ours,
+                                          const std::vector<internal::NodeAttributes>& theirs) {
+  constexpr LaunchAttributes kNone;
+  const auto is_lost = [](const LaunchAttributes& a, const LaunchAttributes& b) {
+    return !internal::are_interchangeable(a, b);
+  };
+  std::size_t i = 0, j = 0;
+  while (i < ours.size() || j < theirs.size()) {
+    const bool is_ours = j == theirs.size() || (i < ours.size() && ours[i].path < theirs[j].path);
+    const bool is_theirs = i == ours.size() || (j < theirs.size() && theirs[j].path < ours[i].path);
+    if (is_ours) {
+      if (is_lost(ours[i].attributes, kNone)) return &ours[i];
+      ++i;
+    } else if (is_theirs) {
+      if (is_lost(kNone, theirs[j].attributes)) return &theirs[j];
+      ++j;
+    } else {
+      if (is_lost(ours[i].attributes, theirs[j].attributes)) return &theirs[j];
+      ++i, ++j;
+    }
+  }
+  return nullptr;
+}
+
+// Priorities are clamped to what the context has.
+absl::StatusOr<bool> is_same_priority(int a, int b, CUcontext context) {
+  if (a == b) return true;
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
+  int least = 0, greatest = 0;  // the greatest priority has the least number
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().CtxGetStreamPriorityRange(&least, &greatest), "cuCtxGetStreamPriorityRange"));
+  return std::clamp(a, greatest, least) == std::clamp(b, greatest, least);
+}
+
+}  // namespace
+
+void internal::destroy_exec(CUgraphExec exec) {
+  const RelaxedCaptureMode relaxed;
+  driver::destroy_graph_exec(exec);
+}
+
+absl::Status GraphExec::State::read_definition(const Graph& graph) {
+  definition = graph.state();
+  CGRT_ASSIGN_OR_RETURN(node_count, internal::count_nodes(definition->handle));
+  is_complete = definition->knowledge.is_complete();
+  if (is_complete && (!definition->knowledge.is_empty() || !definition->children.empty())) {
+    CGRT_ASSIGN_OR_RETURN(table, internal::node_table(*definition));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphExec::State::complete_table() {
+  if (is_complete) return absl::OkStatus();
+  // The graph has completed it before it grew, so its driver graph is not read beside its owner's calls.
+  CGRT_RETURN_IF_ERROR(definition->knowledge.complete(definition->handle));
+  table = definition->knowledge.table();
+  internal::drop_from(table, node_count);
+  is_complete = true;
+  return absl::OkStatus();
+}
+
+absl::Status GraphExec::State::check_attributes(CUgraphNode node, const KernelLaunch& launch,
+                                                const Dim3& compiled_cluster) {
+  CGRT_RETURN_IF_ERROR(complete_table());
+  const auto found = std::find_if(table.attributes.begin(), table.attributes.end(),
+                                  [&](const internal::NodeAttributes& one) { return one.node == node; });
+  const LaunchAttributes was = found != table.attributes.end() ? found->attributes : LaunchAttributes{};
+  const LaunchAttributes wanted =
+      internal::normal_form(launch.attributes != nullptr ? *launch.attributes : LaunchAttributes{}, compiled_cluster);
+  if (!internal::are_interchangeable(was, wanted)) return internal::attributes_differ(launch, was, wanted);
+  if (wanted.priority == 0) return absl::OkStatus();  // the node's
+  CGRT_ASSIGN_OR_RETURN(const bool is_same, is_same_priority(was.priority, wanted.priority, definition->context));
+  return is_same ? absl::OkStatus() : internal::attributes_differ(launch, was, wanted);
+}
+
+absl::Status GraphExec::State::set(CUgraphNode node, CUgraphNodeParams& params) {
+  return driver::to_status(driver::api().GraphExecNodeSetParams(handle.get(), node, &params),
+                           "cuGraphExecNodeSetParams");
+}
+
+void GraphExec::State::set_child_attributes(CUgraphNode node, std::vector<internal::NodeAttributes> inside) {
+  const std::vector<internal::ChildNode>& children = table.children;
+  const auto child =
+      std::find_if(children.begin(), children.end(), [&](const internal::ChildNode& one) { return one.node == node; });
+  if (child == children.end()) return;
+  std::erase_if(table.attributes,
+                [&](const internal::NodeAttributes& one) { return is_inside(one.path, child->path); });
+  for (internal::NodeAttributes& one : inside) {
+    one.path.insert(one.path.begin(), child->path.begin(), child->path.end());
+    const Path outer(one.path.begin(), one.path.end() - 1);
+    const auto around = std::find_if(children.begin(), children.end(),
+                                     [&](const internal::ChildNode& other) { return other.path == outer; });
+    one.node = around != children.end() ? around->inside[one.path.back()] : nullptr;
+    table.attributes.push_back(std::move(one));
+  }
+  std::sort(table.attributes.begin(), table.attributes.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
+}
+
+absl::Status GraphExec::State::update(const Graph& other, std::optional<UpdateReport>& refusal) {
+  if (ABSL_PREDICT_FALSE(!is_plain() || !internal::is_known_plain(*other.state()))) {
+    CGRT_RETURN_IF_ERROR(complete_table());
+    CGRT_ASSIGN_OR_RETURN(const std::vector<internal::NodeAttributes> theirs, internal::attributes_in(*other.state()));
+    if (const auto* lost = find_lost(table.attributes, theirs); lost != nullptr) {
+      refusal = internal::attributes_lost(lost->path, other.ref().get());
+      return absl::OkStatus();
+    }
+  }
+  CUgraphExecUpdateResultInfo info{};
+  const CUresult result = driver::api().GraphExecUpdate(handle.get(), other.ref().get(), &info);
+  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
+  if (result != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) return driver::to_status(result, "cuGraphExecUpdate");
+  refusal = internal::refused_by_driver(info, node_count, other.ref().get());
+  return absl::OkStatus();
+}
+
+void GraphExec::State::take(State& other) {
+  handle = std::move(other.handle);
+  definition = std::move(other.definition);
+  flags = other.flags;
+  node_count = other.node_count;
+  is_complete = other.is_complete;
+  table = std::move(other.table);
+}
+
+}  // namespace cgrt

@@ -1,0 +1,60 @@
+// What a GraphExec owns, and what it took from its definition when it was made. Internal to exec/.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cgrt/base/unique_handle.h"
+#include "cgrt/exec/graph_exec.h"
+#include "cgrt/graph/graph_state.h"
+
+namespace cgrt {
+
+namespace internal {
+
+// In a relaxed capture mode: as a free does, this would end captures.
+void destroy_exec(CUgraphExec exec);
+
+}  // namespace internal
+
+// All but `mutex` under `mutex`.
+struct GraphExec::State {
+  // To be called while nobody changes `graph`.
+  absl::Status read_definition(const Graph& graph);
+
+  // What `read_definition` put off: it asks the driver.
+  absl::Status complete_table();
+
+  // Whether no kernel node has launch attributes, for certain.
+  bool is_plain() const { return is_complete && table.attributes.empty(); }
+
+  // Parameters of a node of an executable can be set, its attributes cannot.
+  absl::Status check_attributes(CUgraphNode node, const KernelLaunch& launch, const Dim3& compiled_cluster);
+
+  absl::Status set(CUgraphNode node, CUgraphNodeParams& params);
+
+  // The attributes inside of the child graph node are those of its new child: the driver takes them over there.
+  void set_child_attributes(CUgraphNode node, std::vector<internal::NodeAttributes> inside);
+
+  // One rung of the ladder; an error when the question could not be put. A refusal is left in `refusal`.
+  absl::Status update(const Graph& other, std::optional<UpdateReport>& refusal);
+
+  // Becomes what `other` is.
+  void take(State& other);
+
+  std::shared_ptr<internal::GraphState> definition;  // node handles are valid as long as it lives
+  UniqueHandle<CUgraphExec, internal::destroy_exec> handle;
+  InstantiateFlags flags = InstantiateFlags::kNone;
+  std::size_t node_count = 0;
+  bool is_complete = true;  // the table
+  internal::NodeTable table;
+  std::mutex mutex;
+};
+
+}  // namespace cgrt

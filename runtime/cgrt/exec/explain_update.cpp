@@ -1,0 +1,126 @@
+#include "cgrt/exec/explain_update.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/graph/graph_state.h"
+#include "cgrt/graph/snapshot.h"
+
+namespace cgrt::internal {
+namespace {
+
+std::string to_text(const Dim3& dim) { return absl::StrCat("(", dim.x, ", ", dim.y, ", ", dim.z, ")"); }
+
+// "cluster (2, 1, 1)" of the first attribute in which both differ.
+struct Difference {
+  const char* name;
+  std::string was, wanted;
+};
+Difference difference(const LaunchAttributes& was, const LaunchAttributes& wanted) {
+  if (was.cluster != wanted.cluster) return {"cluster", to_text(was.cluster), to_text(wanted.cluster)};
+  if (was.preferred_cluster != wanted.preferred_cluster) {
+    return {"preferred cluster", to_text(was.preferred_cluster), to_text(wanted.preferred_cluster)};
+  }
+  if (was.cooperative != wanted.cooperative) {
+    return {"cooperative flag", was.cooperative ? "set" : "not set", wanted.cooperative ? "set" : "not set"};
+  }
+  if (was.mem_sync_domain != wanted.mem_sync_domain) {
+    const auto name = [](MemSyncDomain domain) { return domain == MemSyncDomain::kRemote ? "remote" : "default"; };
+    return {"memory sync domain", name(was.mem_sync_domain), name(wanted.mem_sync_domain)};
+  }
+  if (was.shared_carveout_percent != wanted.shared_carveout_percent) {
+    return {"shared memory carveout", absl::StrCat(was.shared_carveout_percent, " %"),
+            absl::StrCat(wanted.shared_carveout_percent, " %")};
+  }
+  if (was.access_policy != wanted.access_policy) {
+    const auto size = [](const AccessPolicyWindow& window) { return absl::StrCat(window.bytes, " bytes"); };
+    return {"access policy window", size(was.access_policy), size(wanted.access_policy)};
+  }
+  return {"priority", absl::StrCat(was.priority), absl::StrCat(wanted.priority)};
+}
+
+// The node of `graph` at `path`; null: there is none.
+CUgraphNode node_at(CUgraph graph, const std::vector<std::size_t>& path) {
+  CUgraphNode node = nullptr;
+  for (const std::size_t position : path) {
+    const absl::StatusOr<CUgraph> inside = node != nullptr ? graph_inside(node) : graph;
+    const absl::StatusOr<std::vector<CUgraphNode>> nodes =
+        inside.ok() ? nodes_of(*inside) : absl::StatusOr<std::vector<CUgraphNode>>(inside.status());
+    if (!nodes.ok() || position >= nodes->size()) return nullptr;
+    node = (*nodes)[position];
+  }
+  return node;
+}
+
+}  // namespace
+
+absl::Status attributes_differ(const KernelLaunch& launch, const LaunchAttributes& was,
+                               const LaunchAttributes& wanted) {
+  const Difference differs = difference(was, wanted);
+  return absl::FailedPreconditionError(absl::StrCat(
+      "Kernel \"", launch.kernel->name, "\": launch attributes of a node cannot be changed in an executable. The ",
+      differs.name, " of this node is ", differs.was, ", the launch asks for ", differs.wanted,
+      ". Launch it with the node's own, or instantiate the graph anew."));
+}
+
+UpdateReport attributes_lost(const std::vector<std::size_t>& path, CUgraph other) {
+  UpdateReport report;
+  report.rung = UpdateRung::kRefused;
+  report.refusal = UpdateRefusal::kAttributesChanged;
+  const CUgraphNode node = node_at(other, path);
+  if (node != nullptr) report.node = NodeRef(node);
+  report.text =
+      absl::StrCat("The executable cannot take over the other graph: the launch attributes of ",
+                   node != nullptr ? absl::StrCat(describe_node(node), " (node ", absl::StrJoin(path, "/"), ")")
+                                   : absl::StrCat("node ", absl::StrJoin(path, "/")),
+                   " differ, and CUDA would keep the old ones. Instantiate that graph anew.");
+  return report;
+}
+
+UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::size_t node_count, CUgraph other) {
+  UpdateReport report;
+  report.rung = UpdateRung::kRefused;
+  report.refusal = static_cast<UpdateRefusal>(info.result);
+  report.text = absl::StrCat("The executable cannot take over the other graph: ", to_string(report.refusal));
+  if (info.errorNode != nullptr) {
+    report.node = NodeRef(info.errorNode);
+    absl::StrAppend(&report.text, ", at ", describe_node(info.errorNode), " of that graph");
+  }
+  if (report.refusal == UpdateRefusal::kTopologyChanged) {
+    const absl::StatusOr<std::size_t> theirs = count_nodes(other);
+    if (theirs.ok()) absl::StrAppend(&report.text, " (", node_count, " nodes here, ", *theirs, " there)");
+  }
+  absl::StrAppend(&report.text, ". Instantiate that graph anew.");
+  return report;
+}
+
+absl::Status explain_graph_launch(CUresult result) {
+  const absl::Status failure = driver::to_status(result, "cuGraphLaunch");
+  if (result != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) return failure;
+  return driver::annotate(failure,
+                          "An executable cannot be launched into a stream that is being captured, and that capture has "
+                          "ended now. Put the graph in as a child: capture into its own graph, or Graph::add_child");
+}
+
+}  // namespace cgrt::internal
+
+namespace cgrt {
+
+const char* to_string(UpdateRefusal refusal) {
+  switch (refusal) {
+    case UpdateRefusal::kNone: return "none";
+    case UpdateRefusal::kUnknown: return "unknown reason";
+    case UpdateRefusal::kTopologyChanged: return "topology changed";
+    case UpdateRefusal::kNodeTypeChanged: return "node type changed";
+    case UpdateRefusal::kFunctionChanged: return "function changed";
+    case UpdateRefusal::kParametersChanged: return "parameters changed";
+    case UpdateRefusal::kNotSupported: return "not supported";
+    case UpdateRefusal::kUnsupportedFunctionChange: return "unsupported function change";
+    case UpdateRefusal::kAttributesChanged: return "attributes changed";
+  }
+  return "unknown reason";
+}
+
+}  // namespace cgrt

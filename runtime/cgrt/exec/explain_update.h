@@ -1,0 +1,25 @@
+// Why an executable could not take over parameters or a graph. Internal to exec/.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cgrt/exec/graph_exec.h"
+
+namespace cgrt::internal {
+
+// set_params with other attributes than the node's.
+absl::Status attributes_differ(const KernelLaunch& launch, const LaunchAttributes& was, const LaunchAttributes& wanted);
+
+// An update to `other` after which its node at `path` would not have its launch attributes.
+UpdateReport attributes_lost(const std::vector<std::size_t>& path, CUgraph other);
+
+// An update that the driver refused, of an executable of `node_count` nodes with `other`.
+UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::size_t node_count, CUgraph other);
+
+absl::Status explain_graph_launch(CUresult result);
+
+}  // namespace cgrt::internal

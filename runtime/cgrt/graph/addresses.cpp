@@ -1,0 +1,101 @@
+#include "cgrt/graph/addresses.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+
+namespace cgrt::internal {
+namespace {
+
+// Nothing is mapped below or above: the word is a number. 57 bits are the most that a CPU or a GPU translates.
+bool may_be_address(CUdeviceptr word) { return word >= CUdeviceptr{1} << 16 && word < CUdeviceptr{1} << 57; }
+
+CUdeviceptr word_at(const void* value) {
+  CUdeviceptr word = 0;
+  std::memcpy(&word, value, sizeof(word));
+  return word;
+}
+
+}  // namespace
+
+std::optional<ir::Pointer> Addresses::known(CUdeviceptr address) const {
+  const auto after = ranges_.upper_bound(address);
+  if (after == ranges_.begin()) return std::nullopt;
+  const auto& [start, range] = *std::prev(after);
+  if (address - start >= range.bytes) return std::nullopt;
+  return ir::Pointer{range.allocation, address - start};
+}
+
+ir::Pointer Addresses::add(CUdeviceptr address, CUdeviceptr start, std::size_t bytes,
+                           const ir::Allocation& allocation) {
+  const auto id = static_cast<std::uint32_t>(allocations_.size());
+  allocations_.push_back(allocation);
+  ranges_.insert_or_assign(start, Range{bytes, id});
+  return {id, address - start};
+}
+
+absl::StatusOr<std::optional<ir::Pointer>> Addresses::find(CUdeviceptr address) {
+  if (std::optional<ir::Pointer> found = known(address)) return found;
+  if (unknown_.contains(address)) return std::optional<ir::Pointer>();
+  unsigned memory_type = 0, managed = 0;
+  int device = -1;
+  CUdeviceptr start = 0;
+  std::size_t bytes = 0;
+  CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                               CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                               CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  void* values[] = {&memory_type, &managed, &device, &start, &bytes};
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().PointerGetAttributes(std::size(ids), ids, values, address),
+                                         "cuPointerGetAttributes"));
+  if (memory_type == 0 || start == 0) {
+    unknown_.insert(address);
+    return std::optional<ir::Pointer>();
+  }
+  ir::Allocation allocation;
+  allocation.bytes = bytes;
+  if (managed != 0) {
+    allocation.kind = ir::MemoryKind::kManaged;
+  } else if (memory_type == CU_MEMORYTYPE_HOST) {
+    allocation.kind = ir::MemoryKind::kPinnedHost;
+  } else {
+    allocation.kind = ir::MemoryKind::kDevice;
+    allocation.device = std::max(device, -1);  // CU_DEVICE_INVALID is -2
+  }
+  return std::optional<ir::Pointer>(add(address, start, bytes, allocation));
+}
+
+absl::StatusOr<ir::Pointer> Addresses::operand(CUdeviceptr address) {
+  CGRT_ASSIGN_OR_RETURN(const std::optional<ir::Pointer> found, find(address));
+  if (found.has_value()) return *found;
+  return add(address, address, 1, {ir::MemoryKind::kPageableHost, -1, 0});
+}
+
+absl::StatusOr<ir::Argument> Addresses::argument(const void* value, std::size_t offset, std::size_t size) {
+  ir::Argument argument;
+  argument.offset = static_cast<std::uint32_t>(offset);
+  argument.size = static_cast<std::uint32_t>(size);
+  if (value == nullptr) return argument;
+  constexpr std::size_t kWord = sizeof(CUdeviceptr);
+  if (size == kWord && may_be_address(word_at(value))) {
+    CGRT_ASSIGN_OR_RETURN(argument.pointer, find(word_at(value)));
+    if (argument.pointer.has_value()) return argument;
+  }
+  const auto* bytes = static_cast<const std::uint8_t*>(value);
+  argument.bytes.assign(bytes, bytes + size);
+  if (size <= kWord) return argument;
+  for (std::size_t at = (kWord - offset % kWord) % kWord; at + kWord <= size; at += kWord) {
+    const CUdeviceptr word = word_at(bytes + at);
+    if (!may_be_address(word)) continue;
+    CGRT_ASSIGN_OR_RETURN(const std::optional<ir::Pointer> found, find(word));
+    if (!found.has_value()) continue;
+    argument.inner_pointers.push_back({static_cast<std::uint32_t>(at), *found});
+    std::fill_n(argument.bytes.begin() + static_cast<std::ptrdiff_t>(at), kWord, std::uint8_t{0});
+  }
+  return argument;
+}
+
+}  // namespace cgrt::internal

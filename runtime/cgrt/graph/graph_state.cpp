@@ -1,0 +1,82 @@
+#include "cgrt/graph/graph_state.h"
+
+#include <algorithm>
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/destroy.h"
+#include "cgrt/driver/status.h"
+
+namespace cgrt::internal {
+
+GraphOwner::~GraphOwner() {
+  if (graph != nullptr) driver::destroy_graph(graph);
+}
+
+GraphState::~GraphState() {
+  if (is_owned && owner == nullptr && handle != nullptr) driver::destroy_graph(handle);
+}
+
+void GraphState::move_into(GraphState& parent) {
+  if (parent.owner == nullptr) parent.owner = std::make_shared<GraphOwner>(parent.handle);
+  if (owner == nullptr) {
+    owner = parent.owner;
+  } else {  // shared with what was moved in here: that goes along
+    owner->graph = nullptr;
+    owner->outer = parent.owner;
+  }
+}
+
+CUgraph GraphState::release() {
+  is_owned = false;
+  if (owner != nullptr) owner->graph = nullptr;
+  return handle;
+}
+
+bool GraphState::contains(const GraphState& other) const {
+  return handle == other.handle || std::any_of(children.begin(), children.end(),
+                                               [&](const Child& child) { return child.state->contains(other); });
+}
+
+absl::StatusOr<std::size_t> count_nodes(CUgraph graph) {
+  std::size_t count = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nullptr, &count), "cuGraphGetNodes"));
+  return count;
+}
+
+absl::StatusOr<std::vector<CUgraphNode>> nodes_of(CUgraph graph) {
+  CGRT_ASSIGN_OR_RETURN(std::size_t count, count_nodes(graph));
+  std::vector<CUgraphNode> nodes(count);
+  if (count == 0) return nodes;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nodes.data(), &count), "cuGraphGetNodes"));
+  return nodes;
+}
+
+absl::StatusOr<CUgraph> graph_inside(CUgraphNode child) {
+  CUgraph graph = nullptr;
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().GraphChildGraphNodeGetGraph(child, &graph), "cuGraphChildGraphNodeGetGraph"));
+  return graph;
+}
+
+absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& original, CUgraph copy, bool is_owned) {
+  auto state = std::make_shared<GraphState>(copy, original.context);
+  state->is_owned = false;  // while this may fail, the caller's
+  state->scope_id = original.scope_id;
+  state->scope_runs = original.scope_runs;
+  std::vector<CUgraphNode> nodes;
+  if (!original.knowledge.is_empty() || !original.children.empty()) {
+    CGRT_ASSIGN_OR_RETURN(nodes, nodes_of(copy));
+  }
+  state->knowledge.know_as(original.knowledge, nodes);
+  for (const GraphState::Child& child : original.children) {
+    const CUgraphNode node = nodes[child.position];
+    CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));
+    CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphState> inner, copy_state(*child.state, inside, false));
+    state->children.push_back({child.position, node, std::move(inner)});
+  }
+  state->is_owned = is_owned;
+  return state;
+}
+
+}  // namespace cgrt::internal

@@ -1,0 +1,244 @@
+#include "cgrt/graph/node_table.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt/device/context.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/graph/graph_state.h"
+
+namespace cgrt::internal {
+namespace {
+
+// Of the table of every NodeKnowledge, and held for a copy of one: graphs with a mutex of their own would be larger.
+std::mutex table_mutex;
+
+AccessProperty from_driver(CUaccessProperty property) {
+  switch (property) {
+    case CU_ACCESS_PROPERTY_STREAMING: return AccessProperty::kStreaming;
+    case CU_ACCESS_PROPERTY_PERSISTING: return AccessProperty::kPersisting;
+    default: return AccessProperty::kNormal;
+  }
+}
+
+absl::Status read(CUgraphNode node, CUlaunchAttributeID id, CUlaunchAttributeValue& value) {
+  value = {};
+  return driver::to_status(driver::api().GraphKernelNodeGetAttribute(node, id, &value),
+                           "cuGraphKernelNodeGetAttribute");
+}
+
+// Those that a captured node has from its stream.
+absl::Status read_inherited(CUgraphNode node, LaunchAttributes& out) {
+  CUlaunchAttributeValue value;
+  CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, value));
+  out.priority = value.priority;
+  CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, value));
+  if (value.memSyncDomain == CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE) out.mem_sync_domain = MemSyncDomain::kRemote;
+  CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, value));
+  if (const CUaccessPolicyWindow& window = value.accessPolicyWindow; window.num_bytes != 0) {
+    out.access_policy = {window.base_ptr, window.num_bytes, window.hitRatio, from_driver(window.hitProp),
+                         from_driver(window.missProp)};
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Dim3> compiled_cluster(CUgraphNode node, CompiledClusters& clusters) {
+  CUDA_KERNEL_NODE_PARAMS params{};
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().GraphKernelNodeGetParams(node, &params), "cuGraphKernelNodeGetParams"));
+  const auto known = clusters.find(params.func);
+  if (known != clusters.end()) return known->second;
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(params.ctx));
+  Dim3 cluster;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::compiled_cluster(params.func, &cluster), "cuFuncGetAttribute"));
+  clusters.emplace(params.func, cluster);
+  return cluster;
+}
+
+// Adds what is in `graph`, which is at `path`.
+absl::Status read_all(CUgraph graph, const std::vector<std::size_t>& path, CompiledClusters& clusters,
+                      NodeTable& table) {
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(nodes[i], &type), "cuGraphNodeGetType"));
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
+    std::vector<std::size_t> at = path;
+    at.push_back(i);
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      CGRT_ASSIGN_OR_RETURN(const LaunchAttributes attributes, attributes_of(nodes[i], clusters));
+      if (!attributes.is_default()) table.attributes.push_back({std::move(at), nodes[i], attributes});
+      continue;
+    }
+    CGRT_ASSIGN_OR_RETURN(const CUgraph child, graph_inside(nodes[i]));
+    CGRT_ASSIGN_OR_RETURN(std::vector<CUgraphNode> inside, nodes_of(child));
+    table.children.push_back({at, nodes[i], std::move(inside)});
+    CGRT_RETURN_IF_ERROR(read_all(child, at, clusters, table));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode node, CompiledClusters& clusters) {
+  LaunchAttributes out;
+  CGRT_RETURN_IF_ERROR(read_inherited(node, out));
+  CUlaunchAttributeValue value;
+  CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value));
+  out.cooperative = value.cooperative != 0;
+  CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, value));
+  out.shared_carveout_percent = static_cast<int>(value.sharedMemCarveout);
+  CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value));
+  if (value.clusterDim.x == 0) {  // none; a captured node has the one that it was compiled with, another has not
+    CGRT_ASSIGN_OR_RETURN(out.cluster, compiled_cluster(node, clusters));
+    return out;
+  }
+  out.cluster = Dim3(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
+  // Only beside a cluster. Devices without preferred clusters refuse the question (1 on an H200).
+  const CUresult preferred =
+      driver::api().GraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, &value);
+  if (preferred == CUDA_SUCCESS && value.preferredClusterDim.x != 0) {
+    out.preferred_cluster = Dim3(value.preferredClusterDim.x, value.preferredClusterDim.y, value.preferredClusterDim.z);
+  } else if (preferred != CUDA_SUCCESS && preferred != CUDA_ERROR_INVALID_VALUE) {
+    return driver::to_status(preferred, "cuGraphKernelNodeGetAttribute");
+  }
+  return out;
+}
+
+// True when every node of the graph came from launches that were noted, and none has more than they say.
+absl::StatusOr<bool> NodeKnowledge::are_captured_all(CUgraph graph) const {
+  if (captured_.is_ambiguous) return false;
+  CGRT_ASSIGN_OR_RETURN(const std::size_t count, count_nodes(graph));
+  if (count != captured_.count) return false;
+  std::vector<CapturedNodes::Kernel> first_kernels;  // that a node inherits from its stream is seen at these
+  if (captured_.first_kernel != CapturedNodes::kNone) first_kernels.push_back({captured_.first_kernel, true, {}});
+  for (const CapturedNodes::Kernel& kernel : captured_.kernels) {
+    if (kernel.is_first) first_kernels.push_back(kernel);
+  }
+  if (first_kernels.empty()) return true;
+  std::size_t listed = std::max(first_kernels.front().position, first_kernels.back().position) + 1;
+  std::vector<CUgraphNode> nodes(listed);
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nodes.data(), &listed), "cuGraphGetNodes"));
+  for (const CapturedNodes::Kernel& kernel : first_kernels) {
+    LaunchAttributes inherited;
+    CGRT_RETURN_IF_ERROR(read_inherited(nodes[kernel.position], inherited));
+    const LaunchAttributes& said = kernel.attributes;
+    const bool has_more = (said.priority == 0 && inherited.priority != 0) ||
+                          said.mem_sync_domain != inherited.mem_sync_domain ||
+                          said.access_policy != inherited.access_policy;
+    if (has_more) return false;
+  }
+  return true;
+}
+
+absl::Status NodeKnowledge::complete(CUgraph graph) {
+  if (is_complete()) return absl::OkStatus();
+  NodeTable table;  // of two threads that read at the same time, one has read in vain
+  bool is_all = false;
+  if (is_captured_) {
+    CGRT_ASSIGN_OR_RETURN(is_all, are_captured_all(graph));
+  }
+  if (is_all) {
+    std::vector<CUgraphNode> nodes;
+    for (const CapturedNodes::Kernel& kernel : captured_.kernels) {
+      if (kernel.attributes.is_default()) continue;
+      if (nodes.empty()) {
+        CGRT_ASSIGN_OR_RETURN(nodes, nodes_of(graph));
+      }
+      table.attributes.push_back({{kernel.position}, nodes[kernel.position], kernel.attributes});
+    }
+  } else {
+    CompiledClusters clusters;
+    CGRT_RETURN_IF_ERROR(read_all(graph, {}, clusters, table));
+  }
+  const std::lock_guard lock(table_mutex);
+  if (is_complete()) return absl::OkStatus();
+  set_table(std::move(table));
+  is_complete_.store(true, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+void NodeKnowledge::set_table(NodeTable table) {
+  const bool is_empty = table.attributes.empty() && table.children.empty();
+  table_ = is_empty ? nullptr : std::make_unique<NodeTable>(std::move(table));
+  is_empty_.store(is_empty, std::memory_order_release);
+}
+
+void NodeKnowledge::know_as(const NodeKnowledge& original, const std::vector<CUgraphNode>& nodes) {
+  if (!original.is_complete()) {
+    if (!original.is_captured_) return know_nothing();
+    know_captured() = original.captured_;
+    return;
+  }
+  NodeTable table = original.table();
+  // Children that others put in: what is inside of the copy has other handles.
+  if (!table.children.empty()) return know_nothing();
+  for (NodeAttributes& one : table.attributes) one.node = nodes[one.path.front()];
+  set_table(std::move(table));
+}
+
+void NodeKnowledge::add(std::size_t position, CUgraphNode node, const LaunchAttributes& attributes) {
+  const std::lock_guard lock(table_mutex);
+  if (table_ == nullptr) table_ = std::make_unique<NodeTable>();
+  table_->attributes.push_back({{position}, node, attributes});
+  is_empty_.store(false, std::memory_order_release);
+}
+
+NodeTable NodeKnowledge::table() const {
+  const std::lock_guard lock(table_mutex);
+  return table_ != nullptr ? *table_ : NodeTable{};
+}
+
+absl::StatusOr<std::vector<NodeAttributes>> attributes_in(GraphState& state) {
+  CGRT_RETURN_IF_ERROR(state.knowledge.complete(state.handle));
+  std::vector<NodeAttributes> all = state.knowledge.table().attributes;
+  for (const GraphState::Child& child : state.children) {
+    CGRT_ASSIGN_OR_RETURN(std::vector<NodeAttributes> inner, attributes_in(*child.state));
+    for (NodeAttributes& one : inner) {
+      one.path.insert(one.path.begin(), child.position);
+      all.push_back(std::move(one));
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const NodeAttributes& a, const NodeAttributes& b) { return a.path < b.path; });
+  return all;
+}
+
+namespace {
+
+absl::Status list_children(const GraphState& state, const std::vector<std::size_t>& path,
+                           std::vector<ChildNode>& children) {
+  for (const GraphState::Child& child : state.children) {
+    std::vector<std::size_t> at = path;
+    at.push_back(child.position);
+    CGRT_ASSIGN_OR_RETURN(std::vector<CUgraphNode> inside, nodes_of(child.state->handle));
+    children.push_back({at, child.node, std::move(inside)});
+    CGRT_RETURN_IF_ERROR(list_children(*child.state, at, children));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<NodeTable> node_table(GraphState& state) {
+  CGRT_RETURN_IF_ERROR(state.knowledge.complete(state.handle));
+  NodeTable table = state.knowledge.table();
+  if (state.children.empty()) return table;
+  CGRT_ASSIGN_OR_RETURN(table.attributes, attributes_in(state));
+  CGRT_RETURN_IF_ERROR(list_children(state, {}, table.children));
+  return table;
+}
+
+bool has_plain_children(const GraphState& state) {
+  return std::all_of(state.children.begin(), state.children.end(),
+                     [](const GraphState::Child& child) { return is_known_plain(*child.state); });
+}
+
+void drop_from(NodeTable& table, std::size_t count) {
+  std::erase_if(table.attributes, [&](const NodeAttributes& one) { return one.path.front() >= count; });
+  std::erase_if(table.children, [&](const ChildNode& one) { return one.path.front() >= count; });
+}
+
+}  // namespace cgrt::internal

@@ -1,0 +1,91 @@
+// The launch attributes of a graph's kernel nodes, and its child graph nodes: what CUDA loses in an update without a
+// word, and what must be known to notice it. Internal to graph/ and exec/.
+//
+// The truth is the driver's, at 0.3 us a node on an H200. It is asked when somebody needs it and this library's
+// own launches cannot answer: for adopted graphs, and for captured ones in which others made nodes too.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/driver/kernel_identity.h"
+#include "cgrt/stream/capture_context.h"
+#include "cgrt/stream/launch_attributes.h"
+
+namespace cgrt::internal {
+
+struct GraphState;
+
+// A kernel node whose attributes are not the defaults. `path` is its position (cuGraphGetNodes lists nodes in the
+// order of their creation), after those of the child graph nodes that it is inside of.
+struct NodeAttributes {
+  std::vector<std::size_t> path;
+  CUgraphNode node;
+  LaunchAttributes attributes;  // in normal form
+};
+
+struct ChildNode {
+  std::vector<std::size_t> path;
+  CUgraphNode node;
+  std::vector<CUgraphNode> inside;  // by position
+};
+
+struct NodeTable {
+  std::vector<NodeAttributes> attributes;  // ascending by path
+  std::vector<ChildNode> children;
+};
+
+// What is known of the nodes of one driver graph, without those of the children that this library put in.
+class NodeKnowledge {
+ public:
+  // Everything, of a graph that is built node by node: what add() is told. Else:
+  void know_nothing() { is_complete_.store(false, std::memory_order_relaxed); }
+  CapturedNodes& know_captured() {  // what is noted there while it is captured
+    is_captured_ = true;
+    is_complete_.store(false, std::memory_order_relaxed);
+    return captured_;
+  }
+  // As much as `original` does, of its copy by the driver, whose nodes are `nodes` when there are any to name.
+  void know_as(const NodeKnowledge& original, const std::vector<CUgraphNode>& nodes);
+
+  bool is_complete() const { return is_complete_.load(std::memory_order_acquire); }
+  // Asks the driver if need be. Thread-safe; `graph` must not be changed before it has returned once.
+  absl::Status complete(CUgraph graph);
+
+  // For a node that was just made, of a graph that is_complete().
+  void add(std::size_t position, CUgraphNode node, const LaunchAttributes& attributes);
+
+  // For a graph that is_complete(). Thread-safe.
+  NodeTable table() const;
+  bool is_empty() const { return is_empty_.load(std::memory_order_acquire); }  // the table
+
+ private:
+  absl::StatusOr<bool> are_captured_all(CUgraph graph) const;
+  void set_table(NodeTable table);
+
+  std::atomic<bool> is_complete_{true}, is_empty_{true};
+  bool is_captured_ = false;
+  CapturedNodes captured_;
+  std::unique_ptr<NodeTable> table_;  // null: empty. Behind a mutex: executables read it while their graph grows
+};
+
+// By function: the cluster that it was compiled with.
+using CompiledClusters = absl::flat_hash_map<CUfunction, Dim3>;
+
+// In normal form, as the driver has them.
+absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode kernel, CompiledClusters& clusters);
+
+// Of a graph and of all that is inside of it.
+absl::StatusOr<std::vector<NodeAttributes>> attributes_in(GraphState& state);
+absl::StatusOr<NodeTable> node_table(GraphState& state);
+// Takes the nodes from position `count` on out of the table: those made later.
+void drop_from(NodeTable& table, std::size_t count);
+
+}  // namespace cgrt::internal

@@ -1,0 +1,328 @@
+#include "operations/operations.h"
+
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/destroy.h"
+#include "cgrt/driver/status.h"
+
+namespace cgrt::testing {
+
+std::vector<Operation>& operations() {
+  static std::vector<Operation> all;
+  return all;
+}
+
+namespace {
+
+Graph make_graph(DeviceRef device) { return *Graph::create(device); }
+
+}  // namespace
+
+Objects::Objects()
+    : stream(*Stream::create(device)),
+      side(*Stream::create(device)),
+      event(*Event::create(device)),
+      timed(*Event::create(device, EventTiming::kEnabled)),
+      buffer(*DeviceBuffer::create(device, 256)),
+      pinned(*PinnedBuffer::create(device, 256)),
+      graph(make_graph(device)),
+      kernel(*graph.add_kernel({}, kConfig, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 1.0f, 32)),
+      copied(*graph.add_copy(after(kernel), buffer.data(), pinned.data(), 64)),
+      filled(*graph.add_fill(after(kernel), {buffer.data(), 0, 4, 8})),
+      host(*graph.add_host(
+          after(kernel), [](void*) {}, nullptr)),
+      recorded(*graph.add_event_record(after(kernel), timed.ref())),
+      waited(*graph.add_event_wait(after(kernel), timed.ref())),
+      child(*graph.add_child(after(kernel), make_graph(device))),
+      exec(*instantiate(graph)),
+      x(buffer.as<float>()) {
+  static_cast<void>(stream.ref().record(event.ref()));
+  static_cast<void>(stream.ref().synchronize());
+}
+
+namespace {
+
+OPERATION("DeviceRef::get", { return w.device.get().status(); });
+OPERATION("DeviceRef::name", { return w.device.name().status(); });
+OPERATION("DeviceRef::attribute", { return w.device.attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE).status(); });
+OPERATION("device_count", { return device_count().status(); });
+OPERATION("driver_version", { return driver_version().status(); });
+OPERATION("ContextRef::get", { return ContextRef(w.device).get().status(); });
+OPERATION("ContextRef::device", {
+  CGRT_ASSIGN_OR_RETURN(CUcontext context, ContextRef(w.device).get());
+  return ContextRef(context).device().status();
+});
+OPERATION("ScopedContext::enter", {
+  CGRT_ASSIGN_OR_RETURN(CUcontext context, ContextRef(w.device).get());
+  return ScopedContext::enter(context).status();
+});
+
+OPERATION("Event::create", { return Event::create(w.device).status(); });
+OPERATION("EventRef::completion", { return w.event.ref().completion().status(); });
+OPERATION("EventRef::is_complete", { return w.event.ref().is_complete().status(); });
+OPERATION("EventRef::synchronize", { return w.event.ref().synchronize(); });
+// The simulator has no times: the answer when nothing is failed is kUnimplemented.
+OPERATION("elapsed_time", {
+  CGRT_RETURN_IF_ERROR(w.stream.ref().record(w.timed.ref()));
+  CGRT_RETURN_IF_ERROR(w.stream.ref().synchronize());
+  const absl::Status status = elapsed_time(w.timed.ref(), w.timed.ref()).status();
+  return status.code() == absl::StatusCode::kUnimplemented ? absl::OkStatus() : status;
+});
+
+OPERATION("Stream::create", { return Stream::create(w.device).status(); });
+OPERATION("Stream::adopt", {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(w.device));
+  const CUstream handle = std::move(stream).release();
+  const absl::StatusOr<Stream> adopted = Stream::adopt(handle);
+  if (!adopted.ok()) driver::destroy_stream(handle);
+  return adopted.status();
+});
+OPERATION("StreamRef::completion", { return w.stream.ref().completion().status(); });
+OPERATION("StreamRef::is_complete", { return w.stream.ref().is_complete().status(); });
+OPERATION("StreamRef::is_capturing", { return w.stream.ref().is_capturing().status(); });
+OPERATION("StreamRef::synchronize", { return w.stream.ref().synchronize(); });
+OPERATION("StreamRef::record", { return w.stream.ref().record(w.event.ref()); });
+OPERATION("StreamRef::wait", { return w.side.ref().wait(w.event.ref()); });
+OPERATION("StreamRef::context", { return StreamRef(w.stream.ref().get()).context().status(); });
+
+OPERATION("DeviceBuffer::create", { return DeviceBuffer::create(w.device, 64).status(); });
+OPERATION("PinnedBuffer::create", { return PinnedBuffer::create(w.device, 64).status(); });
+OPERATION("copy", { return copy(w.stream.ref(), w.x, w.pinned.data(), 64); });
+OPERATION("fill8", { return fill8(w.stream.ref(), w.x, 1, 4); });
+OPERATION("fill16", { return fill16(w.stream.ref(), w.x, 1, 4); });
+OPERATION("copy", {
+  return copy(w.stream.ref(), CopyParams{.destination = w.x,
+                                         .source = w.pinned.data(),
+                                         .bytes = 8,
+                                         .height = 2,
+                                         .destination_pitch = 16,
+                                         .source_pitch = 16});
+});
+OPERATION("fill", {
+  for (const std::uint32_t size : {1u, 2u, 4u}) {
+    CGRT_RETURN_IF_ERROR(fill(w.stream.ref(), {w.x, 1, size, 2, 2, 16}));
+  }
+  return absl::OkStatus();
+});
+OPERATION("record_event", {
+  CGRT_RETURN_IF_ERROR(capture(w.stream.ref(), [&](StreamRef s) { return record_event(s, w.event.ref()); }).status());
+  return record_event(w.stream.ref(), w.event.ref());
+});
+OPERATION("wait_event", {
+  CGRT_RETURN_IF_ERROR(capture(w.stream.ref(), [&](StreamRef s) { return wait_event(s, w.event.ref()); }).status());
+  return wait_event(w.stream.ref(), w.event.ref());
+});
+OPERATION("launch_host", {
+  CGRT_RETURN_IF_ERROR(launch_host(
+      w.stream.ref(), [](void*) {}, nullptr));
+  CGRT_RETURN_IF_ERROR(capture(w.stream.ref(), [&](StreamRef s) { return launch_host(s, [] {}); }).status());
+  return launch_host(w.stream.ref(), [] {});
+});
+OPERATION("fill32", { return fill32(w.stream.ref(), w.x, 1, 4); });
+
+OPERATION("launch", {
+  CGRT_RETURN_IF_ERROR(w.step(w.stream.ref()));
+  return w.step(w.stream.ref().get());  // a bare handle
+});
+OPERATION("occupancy", { return occupancy(scale_kernel(), w.device, Dim3(64), 0).status(); });
+OPERATION("suggest_config", { return suggest_config(add_kernel(), w.device, 100).status(); });
+OPERATION("set_max_shared_bytes", { return set_max_shared_bytes(scale_kernel(), w.device, 1000); });
+
+OPERATION("available_shared_bytes", { return available_shared_bytes(scale_kernel(), w.device, Dim3(64), 1).status(); });
+OPERATION("max_cluster_size", { return max_cluster_size(scale_kernel(), w.device, Dim3(64), 0).status(); });
+OPERATION("max_active_clusters",
+          { return max_active_clusters(scale_kernel(), w.device, Dim3(2), Dim3(64), 0).status(); });
+OPERATION("max_cooperative_blocks", { return max_cooperative_blocks(scale_kernel(), w.device, Dim3(64), 0).status(); });
+OPERATION("preload", { return preload(add_kernel(), w.device); });
+
+OPERATION("Graph::create", { return Graph::create(w.device).status(); });
+OPERATION("Graph::adopt", {
+  CUgraph theirs = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphCreate(&theirs, 0), "cuGraphCreate"));
+  const absl::StatusOr<Graph> graph = Graph::adopt(theirs, w.device);
+  if (!graph.ok()) driver::destroy_graph(theirs);  // a failed adopt takes nothing
+  return graph.status();
+});
+OPERATION("Graph::add_kernel", {
+  CGRT_RETURN_IF_ERROR(
+      w.graph.add_kernel({programmatic(w.kernel)}, w.kConfig, add_kernel(), w.x, w.x, w.x, 32).status());
+  return w.graph.add_kernel(after(w.kernel, w.copied), w.kConfig, scale_kernel(), w.x, w.x, 1.0f, 32).status();
+});
+OPERATION("Graph::add_copy", { return w.graph.add_copy(after(w.kernel), w.x, w.pinned.data(), 64).status(); });
+OPERATION("Graph::add_fill", { return w.graph.add_fill(after(w.kernel), {w.x, 1, 4, 4}).status(); });
+OPERATION("Graph::add_empty", {
+  Scope scope("named");  // notes where it begins
+  return w.graph.add_empty(after(w.kernel)).status();
+});
+OPERATION("Graph::add_kernel", {
+  const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cooperative = true, .cluster = {2}}};
+  return w.graph.add_kernel({}, config, scale_kernel(), w.x, w.x, 1.0f, 32).status();
+});
+OPERATION("Graph::add_host", {
+  CGRT_RETURN_IF_ERROR(w.graph
+                           .add_host(
+                               {}, [](void*) {}, nullptr)
+                           .status());
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  return graph.add_host({}, [] {}).status();
+});
+OPERATION("Graph::add_event_record", { return w.graph.add_event_record({}, w.event.ref()).status(); });
+OPERATION("Graph::add_event_wait", { return w.graph.add_event_wait({}, w.event.ref()).status(); });
+OPERATION("Graph::add_child", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
+  CGRT_RETURN_IF_ERROR(graph.add_kernel({}, config, scale_kernel(), w.x, w.x, 1.0f, 32).status());
+  CGRT_RETURN_IF_ERROR(w.graph.add_child({}, graph).status());
+  return w.graph.add_child({}, std::move(graph)).status();
+});
+OPERATION("Graph::clone", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
+  CGRT_RETURN_IF_ERROR(graph.add_kernel({}, config, scale_kernel(), w.x, w.x, 1.0f, 32).status());
+  CGRT_RETURN_IF_ERROR(graph.add_child({}, w.graph).status());
+  return graph.clone().status();
+});
+OPERATION("Graph::find_in_clone", {
+  CGRT_ASSIGN_OR_RETURN(Graph copy, w.graph.clone());
+  return copy.find_in_clone(w.kernel).status();
+});
+OPERATION("Graph::keep", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  return graph.keep(std::make_shared<const int>(1));
+});
+OPERATION("Graph::node_count", { return w.graph.node_count().status(); });
+OPERATION("Cursor::add_kernel", { return w.step(w.graph.cursor()); });
+OPERATION("Cursor::add_copy", { return copy(w.graph.cursor(after(w.kernel)), w.x, w.pinned.data(), 64); });
+OPERATION("Cursor::add_fill", { return fill32(w.graph.cursor(), w.x, 1, 4); });
+OPERATION("Cursor::add_empty", { return w.graph.cursor().add_empty(); });
+OPERATION("Cursor::add_child", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_RETURN_IF_ERROR(w.graph.cursor().add_child(graph));
+  return w.graph.cursor().add_child(std::move(graph));
+});
+OPERATION("Cursor::add_host", { return w.graph.cursor().add_host({[](void*) {}, nullptr}); });
+OPERATION("Cursor::add_event_record", { return record_event(w.graph.cursor(), w.event.ref()); });
+OPERATION("Cursor::add_event_wait", { return wait_event(w.graph.cursor(), w.event.ref()); });
+OPERATION("Cursor::keep", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  return graph.cursor().keep(std::make_shared<const int>(1));
+});
+OPERATION("Cursor::context", { return w.graph.cursor().context().status(); });
+OPERATION("capture", {
+  return capture(w.stream.ref(),
+                 [&](StreamRef s) -> absl::Status {
+                   Scope scope("captured");
+                   CGRT_RETURN_IF_ERROR(w.step(s));
+                   CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
+                   CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
+                   CGRT_RETURN_IF_ERROR(fill32(w.side.ref(), w.x, 0, 4));
+                   CGRT_RETURN_IF_ERROR(w.side.ref().record(w.event.ref()));
+                   CGRT_RETURN_IF_ERROR(s.wait(w.event.ref()));
+                   return copy(s, w.x, w.pinned.data(), 64);
+                 })
+      .status();
+});
+OPERATION("snapshot", {
+  CGRT_RETURN_IF_ERROR(snapshot(w.graph.ref()).status());
+  return snapshot(w.graph).status();
+});
+
+OPERATION("instantiate", { return instantiate(w.graph).status(); });
+OPERATION("GraphExec::launch", { return w.exec.launch(w.stream.ref()); });
+OPERATION("GraphExec::upload", { return w.exec.upload(w.stream.ref()); });
+OPERATION("GraphExec::set_params", {
+  CGRT_RETURN_IF_ERROR(w.exec.set_params(w.kernel, w.kConfig, scale_kernel(), w.x, w.x, 3.0f, 32));
+  CGRT_RETURN_IF_ERROR(w.exec.set_params(w.copied, CopyParams{w.x, w.pinned.data(), 32}));
+  CGRT_RETURN_IF_ERROR(w.exec.set_params(w.filled, FillParams{w.x, 2, 4, 4}));
+  CGRT_RETURN_IF_ERROR(w.exec.set_params(
+      w.host, [](void*) {}, nullptr));
+  CGRT_RETURN_IF_ERROR(w.exec.set_params(w.recorded, w.event.ref()));
+  CGRT_RETURN_IF_ERROR(w.exec.set_params(w.waited, w.event.ref()));
+  CGRT_ASSIGN_OR_RETURN(Graph empty, Graph::create(w.device));
+  return w.exec.set_params(w.child, empty);
+});
+OPERATION("GraphExec::set_enabled", { return w.exec.set_enabled(w.kernel, NodeState::kDisabled); });
+OPERATION("GraphExec::enabled", { return w.exec.enabled(w.kernel).status(); });
+OPERATION("GraphExec::update", { return w.exec.update(w.graph); });
+OPERATION("GraphExec::try_update", { return w.exec.try_update(w.graph).status(); });
+OPERATION("GraphExec::update_or_instantiate", {
+  CGRT_RETURN_IF_ERROR(w.exec.update_or_instantiate(w.graph).status());
+  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));
+  CGRT_RETURN_IF_ERROR(w.step(other.cursor()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(other));
+  return exec.update_or_instantiate(w.graph).status();
+});
+OPERATION("GraphExec::adopt", {
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(w.graph));
+  const CUgraphExec handle = std::move(exec).release();
+  const absl::StatusOr<GraphExec> adopted = GraphExec::adopt(handle, w.graph);
+  if (!adopted.ok()) driver::destroy_graph_exec(handle);
+  return adopted.status();
+});
+
+OPERATION("capture", {
+  const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
+  return capture(w.stream.ref(), [&](StreamRef s) { return launch(s, config, scale_kernel(), w.x, w.x, 1.0f, 32); })
+      .status();
+});
+
+OPERATION("GraphExec::set_params", {  // whose launch attributes are compared
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  const LaunchConfig low{.grid = 2, .block = 64, .attributes = {.cluster = {2}, .priority = -100}};
+  const LaunchConfig clamped{.grid = 2, .block = 64, .attributes = {.cluster = {2}, .priority = -5}};
+  CGRT_ASSIGN_OR_RETURN(KernelNode node, graph.add_kernel({}, low, scale_kernel(), w.x, w.x, 1.0f, 32));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  return exec.set_params(node, clamped, scale_kernel(), w.x, w.x, 1.0f, 32);
+});
+OPERATION("GraphExec::update", {  // by a graph whose attributes only the driver knows
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_RETURN_IF_ERROR(w.step(graph.cursor()));
+  CGRT_ASSIGN_OR_RETURN(Graph child, graph.clone());
+  CGRT_RETURN_IF_ERROR(graph.add_child({}, child).status());
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  CGRT_ASSIGN_OR_RETURN(Graph copy, graph.clone());
+  CGRT_ASSIGN_OR_RETURN(Graph adopted, Graph::adopt(std::move(copy).release(), w.device));
+  return exec.update(adopted);
+});
+
+// Operations that fail by themselves: their error paths make driver calls too.
+OPERATION("and::a device that does not exist",
+          { return DeviceRef(9).get().ok() ? absl::InternalError("device 9 exists") : absl::OkStatus(); });
+OPERATION("and::a resource for a graph that is gone", {
+  CUgraph gone = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphCreate(&gone, 0), "cuGraphCreate"));
+  driver::destroy_graph(gone);
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::adopt(gone, w.device));
+  return graph.keep(std::make_shared<const int>(1)).ok() ? absl::InternalError("kept") : absl::OkStatus();
+});
+OPERATION("and::a launch too large", {
+  const absl::Status status =
+      launch(w.stream.ref(), {.grid = 1, .block = 64, .shared_bytes = 60000}, scale_kernel(), w.x, w.x, 1.0f, 32);
+  return status.ok() ? absl::InternalError("60000 bytes were taken") : absl::OkStatus();
+});
+OPERATION("and::a node whose attributes are refused", {
+  const LaunchConfig config{.grid = 100000, .block = 64, .attributes = {.cooperative = true}};
+  const absl::Status status = w.graph.add_kernel({}, config, scale_kernel(), w.x, w.x, 1.0f, 32).status();
+  return status.ok() ? absl::InternalError("100000 blocks were taken") : absl::OkStatus();
+});
+OPERATION_WHILE_FAILING("cuGraphInstantiateWithParams", "and::instantiate without memory", {
+  static_cast<void>(instantiate(w.graph));  // succeeds once memory is there again
+  return absl::OkStatus();
+});
+OPERATION("and::unjoined work in a capture", {
+  const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {
+                                CGRT_RETURN_IF_ERROR(w.step(s));
+                                CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
+                                CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
+                                return w.step(w.side.ref());
+                              }).status();
+  return status.ok() ? absl::InternalError("unjoined work was taken") : absl::OkStatus();
+});
+OPERATION("and::an update with another topology", {
+  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));
+  for (int i = 0; i < 3; ++i) CGRT_RETURN_IF_ERROR(w.step(other.cursor()));
+  CGRT_ASSIGN_OR_RETURN(UpdateReport report, w.exec.try_update(other));
+  return report.rung == UpdateRung::kRefused ? absl::OkStatus() : absl::InternalError("taken over");
+});
+
+}  // namespace
+}  // namespace cgrt::testing

@@ -1,0 +1,202 @@
+// What an update answers, and what an executable reads of its definition: nothing after it was made.
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "cgrt/cgrt.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/instrument.h"
+#include "cgrt/simulator/simulator.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+#include "support/test_kernels.h"
+
+namespace cgrt::testing {
+namespace {
+
+constexpr LaunchConfig kPlain{.grid = 1, .block = 64};
+
+struct UpdateTest {
+  Graph graph_of(int empty_nodes) {
+    Graph graph = *Graph::create(device);
+    for (int i = 0; i < empty_nodes; ++i) REQUIRE_OK(graph.add_empty({}));
+    return graph;
+  }
+  Graph scaling(float factor, int kernels = 1) {
+    Graph graph = *Graph::create(device);
+    Cursor cursor = graph.cursor();
+    for (int i = 0; i < kernels; ++i) REQUIRE_OK(launch(cursor, kPlain, scale_kernel(), x, x, factor, 1));
+    return graph;
+  }
+  float run(GraphExec& exec) {
+    *x = 1.0f;
+    REQUIRE_OK(exec.launch(stream));
+    REQUIRE_OK(stream.ref().synchronize());
+    return *x;
+  }
+
+  DeviceRef device{0};
+  Simulator simulator;
+  Stream stream = *Stream::create(device);
+  PinnedBuffer buffer = *PinnedBuffer::create(device, 4);
+  float* x = buffer.as<float>();
+};
+
+TEST_CASE_METHOD(UpdateTest, "a refused update is an error, and the executable is as it was", "[exec][update]") {
+  GraphExec exec = *instantiate(scaling(2.0f));
+
+  const absl::Status refused = exec.update(scaling(3.0f, 2));
+
+  CHECK_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition,
+                               "cannot take over the other graph: topology changed (1 nodes here, 2 there)"));
+  CHECK(run(exec) == 2.0f);
+  CHECK_OK(exec.update(scaling(3.0f)));
+  CHECK(run(exec) == 3.0f);
+}
+
+TEST_CASE_METHOD(UpdateTest, "try_update answers a refusal with a report", "[exec][update]") {
+  GraphExec exec = *instantiate(scaling(2.0f));
+
+  const UpdateReport refused = *exec.try_update(scaling(3.0f, 2));
+  const UpdateReport updated = *exec.try_update(scaling(5.0f));
+
+  CHECK(refused.rung == UpdateRung::kRefused);
+  CHECK(refused.refusal == UpdateRefusal::kTopologyChanged);
+  CHECK_FALSE(refused.text.empty());
+  CHECK(updated.rung == UpdateRung::kWholeGraph);
+  CHECK(updated.text.empty());
+  CHECK(run(exec) == 5.0f);
+}
+
+TEST_CASE_METHOD(UpdateTest, "update_or_instantiate updates, or makes the executable anew with its flags",
+                 "[exec][update]") {
+  GraphExec exec = *instantiate(scaling(2.0f), InstantiateFlags::kUseNodePriority);
+  const CUgraphExec first = exec.get();
+
+  CHECK(exec.update_or_instantiate(scaling(3.0f))->rung == UpdateRung::kWholeGraph);
+  CHECK(exec.get() == first);
+  CHECK(run(exec) == 3.0f);
+
+  Graph two = *Graph::create(device);
+  KernelNode node = *two.add_kernel({}, kPlain, scale_kernel(), x, x, 5.0f, 1);
+  REQUIRE_OK(two.add_kernel(after(node), kPlain, scale_kernel(), x, x, 5.0f, 1));
+  const UpdateReport report = *exec.update_or_instantiate(two);
+  CHECK(report.rung == UpdateRung::kInstantiated);
+  CHECK(report.refusal == UpdateRefusal::kTopologyChanged);
+  CHECK(run(exec) == 25.0f);
+  cuuint64_t flags = 0;
+  REQUIRE(driver::api().GraphExecGetFlags(exec.get(), &flags) == CUDA_SUCCESS);
+  CHECK(flags == CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+  CHECK_OK(exec.set_params(node, kPlain, scale_kernel(), x, x, 7.0f, 1));  // a node of the new definition
+  CHECK(run(exec) == 35.0f);
+}
+
+TEST_CASE_METHOD(UpdateTest, "an executable made anew leaves its launches in flight alone", "[exec][update]") {
+  GraphExec exec = *instantiate(scaling(2.0f));
+  *x = 1.0f;
+  simulator.hold(stream.ref().get());
+  REQUIRE_OK(exec.launch(stream));
+  REQUIRE(exec.update_or_instantiate(scaling(5.0f, 2))->rung == UpdateRung::kInstantiated);
+  REQUIRE_OK(exec.launch(stream));
+  simulator.release(stream.ref().get());
+  REQUIRE_OK(stream.ref().synchronize());
+
+  CHECK(*x == 50.0f);
+}
+
+TEST_CASE_METHOD(UpdateTest, "a refusal counts the executable's nodes, not those that its definition has by now",
+                 "[exec][update]") {
+  Graph graph = graph_of(1);
+  GraphExec exec = *instantiate(graph);
+  for (int i = 0; i < 4; ++i) REQUIRE_OK(graph.add_empty({}));
+
+  CHECK_THAT(exec.update(graph_of(2)), StatusIs(absl::StatusCode::kFailedPrecondition, "(1 nodes here, 2 there)"));
+  CHECK_THAT(exec.update(graph), StatusIs(absl::StatusCode::kFailedPrecondition, "(1 nodes here, 5 there)"));
+}
+
+// Under TSan a read of the definition would be a race: its owner is the only one who may touch it now.
+TEST_CASE_METHOD(UpdateTest, "an executable is updated and set while another thread changes its definition",
+                 "[exec][update]") {
+  const LaunchConfig two{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
+  const auto kernel = [&](Graph& graph) { return *graph.add_kernel({}, two, scale_kernel(), x, x, 2.0f, 1); };
+  for (const bool is_captured : {false, true}) {
+    Graph child = *Graph::create(device);
+    kernel(child);
+    Graph definition =
+        is_captured ? *capture(stream, [&](StreamRef s) { return launch(s, two, scale_kernel(), x, x, 2.0f, 1); })
+                    : *Graph::create(device);
+    std::optional<ChildGraphNode> place;
+    if (!is_captured) place = *definition.add_child({}, child);
+    GraphExec exec = *instantiate(definition);
+    std::atomic<bool> is_over = false;
+    std::thread owner([&] {
+      while (!is_over) {
+        Cursor cursor = definition.cursor();
+        if (!launch(cursor, two, scale_kernel(), x, x, 1.0f, 1).ok() || !definition.add_child({}, child).ok()) break;
+      }
+    });
+    for (int i = 0; i < 50; ++i) {
+      CHECK_FALSE(exec.update(graph_of(3)).ok());
+      if (place.has_value()) CHECK_OK(exec.set_params(*place, child));
+    }
+    is_over = true;
+    owner.join();
+  }
+}
+
+TEST_CASE_METHOD(UpdateTest, "an update that would lose attributes asks the driver about nothing that is known",
+                 "[exec][update]") {
+  driver::Instrument instrument;
+  const auto calls = [&](GraphExec& exec, const Graph& graph) {
+    instrument.reset_counts();
+    REQUIRE_OK(exec.update(graph));
+    return instrument.total();
+  };
+  const auto record = [&](float factor) {
+    return *capture(stream, [&](StreamRef s) -> absl::Status {
+      for (int i = 0; i < 10; ++i) CGRT_RETURN_IF_ERROR(launch(s, kPlain, scale_kernel(), x, x, factor, 1));
+      return fill32(s, x, 0, 1);
+    });
+  };
+  const Graph a = record(1.0f), b = record(2.0f);
+  GraphExec exec = *instantiate(a);
+
+  // Once for each captured graph: how many nodes it has, and what its first kernel has from its stream.
+  CHECK(calls(exec, b) == 1 + 2 * 5);
+  CHECK(calls(exec, b) == 1);
+  CHECK(calls(exec, a) == 1);
+}
+
+TEST_CASE_METHOD(UpdateTest, "graphs and executables are given up and taken over", "[exec][graph]") {
+  Graph graph = scaling(2.0f);
+  const CUgraph raw = std::move(graph).release();
+  REQUIRE(raw != nullptr);
+  CHECK_THAT(graph.node_count().status(), StatusIs(absl::StatusCode::kFailedPrecondition, "empty"));
+  const Graph adopted = *Graph::adopt(raw, device);
+
+  GraphExec exec = *instantiate(adopted);
+  const CUgraphExec raw_exec = std::move(exec).release();
+  CHECK_THAT(exec.launch(stream), StatusIs(absl::StatusCode::kFailedPrecondition, "empty"));
+  CHECK_THAT(GraphExec::adopt(nullptr, adopted).status(), StatusIs(absl::StatusCode::kInvalidArgument, "null"));
+  GraphExec again = *GraphExec::adopt(raw_exec, adopted);
+  CHECK(run(again) == 2.0f);
+  CHECK_OK(again.update(scaling(3.0f)));
+  CHECK(run(again) == 3.0f);
+  CHECK(std::move(exec).release() == nullptr);
+}
+
+TEST_CASE_METHOD(UpdateTest, "a graph with a child that was moved in is given up whole", "[exec][graph]") {
+  const std::size_t before = simulator.live_handles();
+  {
+    Graph parent = graph_of(1);
+    Graph child = scaling(2.0f);
+    REQUIRE_OK(parent.add_child({}, std::move(child)));
+    const CUgraph raw = std::move(parent).release();
+    CHECK(simulator.live_handles() == before + 1);
+    CHECK(driver::api().GraphDestroy(raw) == CUDA_SUCCESS);
+  }
+  CHECK(simulator.live_handles() == before);
+}
+
+}  // namespace
+}  // namespace cgrt::testing
