@@ -122,6 +122,19 @@ absl::Status check_topology() {
   return exec.update(other);
 }
 
+// What stands at the head of matmul.h.
+absl::Status check_example() {
+  using namespace kernels;
+  constexpr std::uint64_t tokens = 16, out = 64, in = 32;
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer arrays, DeviceBuffer::create(kDevice, 1 << 16));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
+  CGRT_RETURN_IF_ERROR(fill8(stream, arrays.data(), 0, arrays.size_bytes()));
+  unsigned char* const y = arrays.as<unsigned char>();
+  const void *const x = y + (1 << 14), *const weights = y + (1 << 15), *const bias = y + (3 << 14);
+#include "heads/cgrt_kernels/cublaslt/matmul.h.1.inc"
+  return stream.ref().synchronize();
+}
+
 struct Shape {
   std::uint64_t m, n, k;
 };
@@ -150,6 +163,7 @@ void check_matmul(Report& report) {
   try_one({.m = 64, .n = 64, .k = 64, .type = DType::kFloat32, .products = Float32Products::kTf32});
   report.check("matmul refuses", check_refusals());
   report.check("matmul has the topology of an equal one", check_topology());
+  report.check("the example of the header", check_example());
   if (report.is_simulated()) return;
   try_one({.m = 16, .n = 6144, .k = 4096, .type = DType::kBFloat16, .b_layout = MatmulLayout::kTransposed});
   try_one({.m = 1024, .n = 1024, .k = 1024, .type = DType::kFloat16, .epilogue = MatmulEpilogue::kGeluBias});

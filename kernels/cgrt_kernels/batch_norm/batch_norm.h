@@ -2,9 +2,7 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(BatchNormPlan plan, plan_batch_norm(DeviceRef(0), {.type = DType::kFloat16, .batch = batch,
 //                                                                .channels = channels, .plane = height * width}));
-//   // At least a byte: some plans need no workspace, and there is no buffer of 0 bytes.
-//   const std::size_t bytes = std::max<std::size_t>(plan.workspace_bytes, 1);
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), bytes));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
 //   CGRT_RETURN_IF_ERROR(launch_batch_norm_train(stream.ref(), plan, {.y = y, .x = x, .save_mean = mean,
 //       .save_invstd = invstd, .workspace = workspace.data(), .workspace_bytes = workspace.size_bytes()}));
 //

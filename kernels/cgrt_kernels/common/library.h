@@ -1,6 +1,6 @@
 // A call of a library that takes a stream, as one operation on any target.
 //
-//   const auto call = [&](CUstream stream) { return sort_with_a_library(stream, keys, n); };   // an absl::Status
+//   const auto call = [&](CUstream s) { return sort_with_a_library(s, keys, n); };   // an absl::Status
 //   CGRT_RETURN_IF_ERROR(launch_library(stream.ref(), call));
 //
 // In a stream, captured or not, it is that call. In a graph being built the call is captured on a stream

@@ -4,7 +4,7 @@
 //   CGRT_ASSIGN_OR_RETURN(RowsPlan more, plan_rows(DeviceRef(0), desc));
 //   // `exec` was made of a graph with a launch of `plan`; `graph` is as that was, but has one of `more`.
 //   if (more.topology_id() == plan.topology_id()) {
-//     CGRT_RETURN_IF_ERROR(exec.update(graph).status());
+//     CGRT_RETURN_IF_ERROR(exec.update(graph));
 //   } else {
 //     CGRT_ASSIGN_OR_RETURN(exec, instantiate(graph));
 //   }

@@ -2,9 +2,7 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(MatmulPlan plan, plan_matmul(DeviceRef(0), {.m = tokens, .n = out, .k = in,
 //       .type = DType::kBFloat16, .b_layout = MatmulLayout::kTransposed, .epilogue = MatmulEpilogue::kBias}));
-//   // At least a byte: some plans need no workspace, and there is no buffer of 0 bytes.
-//   const std::size_t bytes = std::max<std::size_t>(plan.workspace_bytes, 1);
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), bytes));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
 //   CGRT_RETURN_IF_ERROR(launch_matmul(stream.ref(), plan, {.d = y, .a = x, .b = weights, .bias = bias,
 //                                                           .workspace = workspace.data()}));
 //

@@ -21,10 +21,14 @@ absl::StatusOr<LaunchConfig> map_config(ContextRef context, KernelRef kernel, in
   return LaunchConfig{.grid = static_cast<std::uint32_t>(blocks), .block = kMapBlock};
 }
 
-absl::Status check_map_pointer(KernelRef kernel, int input, const void* pointer, std::size_t element) {
-  if (is_aligned(pointer, element, Need::kRequired)) return absl::OkStatus();
-  const std::string name = input == 0 ? "the output" : absl::StrCat("input ", input);
-  return refuse_pointer(kernel.name(), name.c_str(), pointer, element, "");
+absl::Status check_map_arrays(KernelRef kernel, absl::Span<const MapArray> arrays) {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const auto& [pointer, element] = arrays[i];
+    if (is_aligned(pointer, element, Need::kRequired)) continue;
+    const std::string name = i == 0 ? "the output" : absl::StrCat("input ", i);
+    return refuse_pointer(kernel.name(), name.c_str(), pointer, element, "");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cgrt::kernels::internal

@@ -9,10 +9,13 @@
 // needs no workspace and allocates nothing; the functor is copied before it returns.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
@@ -32,8 +35,12 @@ struct MapPlan {
 namespace internal {
 
 absl::StatusOr<LaunchConfig> map_config(ContextRef context, KernelRef kernel, int pack, std::uint64_t count);
-// `input` counts from 1; 0 is the output.
-absl::Status check_map_pointer(KernelRef kernel, int input, const void* pointer, std::size_t element);
+struct MapArray {
+  const void* data;
+  std::size_t element_bytes;
+};
+// The output, then the inputs.
+absl::Status check_map_arrays(KernelRef kernel, absl::Span<const MapArray> arrays);
 
 }  // namespace internal
 
@@ -52,9 +59,7 @@ absl::StatusOr<MapPlan<F, Out, In...>> plan_map(ContextRef context, Kernel<Out*,
 template <class F, class Out, class... In>
 absl::Status launch_map(LaunchTarget target, const MapPlan<F, Out, In...>& plan, const std::type_identity_t<F>& functor,
                         std::type_identity_t<Out>* out, const std::type_identity_t<In>*... in) {
-  absl::Status status = internal::check_map_pointer(plan.kernel, 0, out, sizeof(Out));
-  int input = 0;
-  ((status.ok() ? status = internal::check_map_pointer(plan.kernel, ++input, in, sizeof(In)) : status), ...);
+  const absl::Status status = internal::check_map_arrays(plan.kernel, {{out, sizeof(Out)}, {in, sizeof(In)}...});
   if (!status.ok()) return status;
   return launch(target, plan.config, plan.kernel, out, functor, plan.count, in...);
 }

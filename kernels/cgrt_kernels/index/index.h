@@ -2,9 +2,7 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(IndexPlan plan, plan_index(DeviceRef(0), {.op = IndexOp::kAdd, .rows = nodes,
 //       .columns = 128, .count = edges}));
-//   // At least a byte: some plans need no workspace, and there is no buffer of 0 bytes.
-//   const std::size_t bytes = std::max<std::size_t>(plan.workspace_bytes, 1);
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), bytes));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
 //   CGRT_RETURN_IF_ERROR(launch_index(stream.ref(), plan, {.out = sums, .in = messages, .index = targets,
 //       .workspace = workspace.data(), .workspace_bytes = workspace.size_bytes()}));
 //

@@ -3,9 +3,7 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(ReducePlan plan, plan_reduce(DeviceRef(0), {ReduceOp::kSum, DType::kFloat16,
 //                                                                     ReduceOver::kRow, rows, columns}));
-//   // At least a byte: some plans need no workspace, and there is no buffer of 0 bytes.
-//   const std::size_t bytes = std::max<std::size_t>(plan.workspace_bytes, 1);
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), bytes));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
 //   CGRT_RETURN_IF_ERROR(initialize_reduce(stream.ref(), plan, workspace.data()));   // once
 //   CGRT_RETURN_IF_ERROR(launch_reduce(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace.data()}));
 //

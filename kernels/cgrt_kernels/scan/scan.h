@@ -1,9 +1,7 @@
 // Prefix sums: plan once, launch into any target.
 //
 //   CGRT_ASSIGN_OR_RETURN(ScanPlan plan, plan_scan(DeviceRef(0), {.type = DType::kFloat16, .columns = n}));
-//   // At least a byte: some plans need no workspace, and there is no buffer of 0 bytes.
-//   const std::size_t bytes = std::max<std::size_t>(plan.workspace_bytes, 1);
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), bytes));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
 //   CGRT_RETURN_IF_ERROR(initialize_scan(stream.ref(), plan, workspace.data()));   // once, not per launch
 //   CGRT_RETURN_IF_ERROR(launch_scan(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace.data()}));
 //

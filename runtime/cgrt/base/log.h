@@ -2,6 +2,8 @@
 // failed inside a destructor. Lines go to standard error through spdlog's logger "cgrt"; an
 // application that registers a logger of that name receives them instead.
 //
+//   spdlog::register_logger(std::make_shared<spdlog::logger>("cgrt", my_sink));
+//
 // Thread-safe.
 #pragma once
 

@@ -1,4 +1,6 @@
 // UniqueHandle<H, destroy>: owns one handle and gives it to `destroy` once. Move-only.
+//
+//   UniqueHandle<CUevent, driver::destroy_event> event(raw_event);
 #pragma once
 
 #include "cgrt/base/language.h"  // first

@@ -2,7 +2,7 @@
 // that tables, plots and checks read one thing.
 //
 //   Record record{.program = "graphbench", .measures = {"runtime/cgrt/exec"}};
-//   record.rows.push_back({.name = "exec_launch", .params = {{"nodes", 1000}}, .unit = "us", .median = 2.41, ...});
+//   record.rows.push_back({.name = "exec_launch", .params = {{"nodes", 1000}}, .unit = "us", .median = 2.41});
 //   CGRT_RETURN_IF_ERROR(inspect::write_text_file("h200.json", inspect::to_json(record)));
 //
 // Values; no thread contract beyond that. Formats are stable: the same record gives the same bytes.

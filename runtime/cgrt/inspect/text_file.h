@@ -1,4 +1,6 @@
 // Text from and to files, with errors that name the path.
+//
+//   CGRT_RETURN_IF_ERROR(inspect::write_text_file("step.dot", inspect::to_dot(graph)));
 #pragma once
 
 #include <cstdio>

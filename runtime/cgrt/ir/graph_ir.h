@@ -75,8 +75,8 @@ struct InnerPointer {
 // address, and `bytes` is empty. A structure may hold addresses: `bytes` is zero where one stands.
 struct Argument {
   std::uint32_t offset = 0, size = 0;  // bytes, in the parameter buffer
-  std::vector<std::uint8_t> bytes;
-  std::optional<Pointer> pointer;
+  std::vector<std::uint8_t> bytes = {};
+  std::optional<Pointer> pointer = {};
   std::vector<InnerPointer> inner_pointers = {};  // ascending by `at`
   bool operator==(const Argument&) const = default;
 };
@@ -103,17 +103,17 @@ struct LaunchAttributes {
 };
 
 struct KernelParams {
-  std::string function;  // as in the source: "scale", "ns::add<float>"
-  Dim3 grid, block;
+  std::string function = {};  // as in the source: "scale", "ns::add<float>"
+  Dim3 grid = {}, block = {};
   std::uint32_t shared_bytes = 0;  // dynamic shared memory
-  std::vector<Argument> arguments;
+  std::vector<Argument> arguments = {};
   LaunchAttributes attributes = {};
   bool operator==(const KernelParams&) const = default;
 };
 
 // A copy of `height` rows of `width_bytes`, `depth` times. Pitches are in bytes, 0 for one row.
 struct MemcpyParams {
-  std::optional<Pointer> destination, source;  // nullopt: an array, not decoded
+  std::optional<Pointer> destination = {}, source = {};  // nullopt: an array, not decoded
   std::uint64_t width_bytes = 0, height = 1, depth = 1;
   std::uint64_t destination_pitch = 0, source_pitch = 0;
   bool operator==(const MemcpyParams&) const = default;
@@ -121,7 +121,7 @@ struct MemcpyParams {
 
 // `width` elements of `element_bytes` each, in `height` rows.
 struct MemsetParams {
-  Pointer destination;
+  Pointer destination = {};
   std::uint32_t value = 0, element_bytes = 1;
   std::uint64_t width = 0, height = 1, pitch = 0;
   bool operator==(const MemsetParams&) const = default;
@@ -141,8 +141,8 @@ struct NoParams {
 struct Node {
   NodeKind kind = NodeKind::kEmpty;
   std::int32_t device = -1;  // ordinal of the node's context; -1 when the kind has none
-  std::string scope;         // names given while recording, outermost first: "layer0/attention"
-  std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams, EventParams> params;
+  std::string scope = {};    // names given while recording, outermost first: "layer0/attention"
+  std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams, EventParams> params = {};
   std::uint32_t body = 0;  // 0: the graph itself; n: bodies[n - 1]
   bool operator==(const Node&) const = default;
 };

@@ -13,7 +13,9 @@
 // To run on the simulator a kernel needs a host body, a function with the same parameters behind a
 // HostGrid, named before the first make_kernel of that kernel in the file:
 //
-//   void scale_on_host(cgrt::HostGrid, float* out, const float* in, float factor, int count) { ... }
+//   void scale_on_host(cgrt::HostGrid, float* out, const float* in, float factor, int count) {
+//     for (int i = 0; i < count; ++i) out[i] = factor * in[i];
+//   }
 //   template <>
 //   inline constexpr auto cgrt::host_body<scale> = cgrt::HostBody(scale_on_host, {.registers = 16});
 //

@@ -1,4 +1,7 @@
 // The answers to "is it done?". The fourth is an error: absl::StatusOr<Completion>.
+//
+//   CGRT_ASSIGN_OR_RETURN(const Completion answer, stream.ref().completion());
+//   if (answer == Completion::kPending) std::puts("not yet");
 #pragma once
 
 namespace cgrt {

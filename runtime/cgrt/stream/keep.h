@@ -1,5 +1,10 @@
 // Resources that graphs own: a driver graph lets each go after its last use, and they die in
 // collect_released, since the driver's own thread may not call CUDA.
+//
+//   CGRT_RETURN_IF_ERROR(graph.keep(std::move(scratch)));   // a buffer that the graph's kernels use
+//   exec = GraphExec();
+//   graph = Graph();
+//   const std::size_t freed = collect_released();           // 1, once no launch is in flight
 #pragma once
 
 #include <cuda.h>

@@ -3,9 +3,9 @@
 //
 //   absl::Status step(LaunchTarget target) { return launch(target, config, kernel, out, in, n); }
 //
-//   step(stream);                                              // eager, or captured while stream is
-//   step(graph.cursor());                                      // explicit node
-//   step(LaunchTarget(stream).programmatic());                 // may start before its predecessor ends
+//   CGRT_RETURN_IF_ERROR(step(stream));                                // eager, or captured while stream is
+//   CGRT_RETURN_IF_ERROR(step(graph.cursor()));                        // explicit node
+//   CGRT_RETURN_IF_ERROR(step(LaunchTarget(stream).programmatic()));   // may start before its predecessor ends
 //
 // A small value. It names the stream or the sink and owns neither.
 #pragma once

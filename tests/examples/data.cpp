@@ -1,0 +1,183 @@
+// Examples of graphs as data: base/, ir/, inspect/.
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "cgrt/base/log.h"
+#include "cgrt/base/unique_handle.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/destroy.h"
+#include "cgrt/inspect/json_writer.h"
+#include "cgrt/inspect/record.h"
+#include "cgrt/inspect/text_file.h"
+#include "examples/examples.h"
+
+namespace cgrt::examples {
+namespace {
+
+template <class T>
+ir::Argument argument(std::uint32_t offset, T value) {
+  ir::Argument result{.offset = offset, .size = sizeof(T), .bytes = std::vector<std::uint8_t>(sizeof(T))};
+  std::memcpy(result.bytes.data(), &value, sizeof(T));
+  return result;
+}
+
+// A memset and the kernel that waits for it.
+ir::GraphIr two_nodes() {
+  ir::GraphIr graph;
+  graph.allocations = {{.kind = ir::MemoryKind::kDevice, .device = 0, .bytes = 4096}};
+  graph.nodes = {
+      {.kind = ir::NodeKind::kMemset, .device = 0, .params = ir::MemsetParams{.element_bytes = 4, .width = 1024}},
+      {.kind = ir::NodeKind::kKernel,
+       .device = 0,
+       .params = ir::KernelParams{
+           .function = "scale",
+           .grid = {4},
+           .block = {256},
+           .arguments = {{.size = 8, .pointer = ir::Pointer{}}, argument(8, 2.0f), argument(12, 1024)}}}};
+  graph.edges = {{.from = 0, .to = 1}};
+  return graph;
+}
+
+// The same, and the copy of what the kernel wrote.
+ir::GraphIr three_nodes() {
+  ir::GraphIr graph = two_nodes();
+  graph.allocations.push_back({.kind = ir::MemoryKind::kPinnedHost, .bytes = 4096});
+  graph.nodes.push_back(
+      {.kind = ir::NodeKind::kMemcpy,
+       .device = 0,
+       .params = ir::MemcpyParams{
+           .destination = ir::Pointer{.allocation = 1}, .source = ir::Pointer{}, .width_bytes = 4096}});
+  graph.edges.push_back({.from = 1, .to = 2});
+  return graph;
+}
+
+CGRT_EXAMPLE(base_log) {
+  std::ostringstream lines;
+  const auto my_sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(lines);
+#include "heads/cgrt/base/log.h.1.inc"
+  log_warning("a line");
+  spdlog::drop("cgrt");
+  return contains(lines.str(), "a line");
+}
+
+CGRT_EXAMPLE(base_unique_handle) {
+  CGRT_ASSIGN_OR_RETURN(Event owner, Event::create(DeviceRef(0)));
+  const CUevent raw_event = std::move(owner).release();
+#include "heads/cgrt/base/unique_handle.h.1.inc"
+  return equal(event.get() == raw_event, true);
+}
+
+CGRT_EXAMPLE(ir_graph_ir) {
+#include "heads/cgrt/ir/graph_ir.h.1.inc"
+  return ir::validate(graph);
+}
+
+CGRT_EXAMPLE(ir_validate) {
+  const ir::GraphIr graph = two_nodes();
+#include "heads/cgrt/ir/validate.h.1.inc"
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(ir_analysis) {
+  const ir::GraphIr graph = three_nodes();
+#include "heads/cgrt/ir/analysis.h.1.inc"
+  CGRT_RETURN_IF_ERROR(equal(shape.depth, std::size_t{3}));
+  return equal(path.size(), shape.depth);
+}
+
+CGRT_EXAMPLE(ir_describe) {
+  ir::GraphIr graph = three_nodes();
+  graph.nodes.push_back(graph.nodes[1]);
+#include "heads/cgrt/ir/describe.h.1.inc"
+  CGRT_RETURN_IF_ERROR(equal<std::string>(node, "node 3 \"scale\""));
+  CGRT_RETURN_IF_ERROR(equal<std::string>(ir::node_label(graph, 2), "node 2 (memcpy)"));
+  return equal<std::string>(place, "device#0+0x100");
+}
+
+CGRT_EXAMPLE(ir_diff) {
+  const ir::GraphIr before = two_nodes(), after = three_nodes();
+#include "heads/cgrt/ir/diff.h.1.inc"
+  return equal(ir::first_difference(before, before).has_value(), false);
+}
+
+CGRT_EXAMPLE(inspect_text) {
+  const ir::GraphIr graph = two_nodes();
+#include "heads/cgrt/inspect/text.h.1.inc"
+  for (const char* part : {
+#include "heads/cgrt/inspect/text.h.2.txt"
+           ,
+#include "heads/cgrt/inspect/text.h.3.txt"
+           ,
+#include "heads/cgrt/inspect/text.h.4.txt"
+       }) {
+    CGRT_RETURN_IF_ERROR(contains(inspect::to_text(graph), part));
+  }
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(inspect_stats) {
+  const ir::GraphIr graph = three_nodes();
+#include "heads/cgrt/inspect/stats.h.1.inc"
+  for (const char* part : {
+#include "heads/cgrt/inspect/stats.h.2.txt"
+           ,
+#include "heads/cgrt/inspect/stats.h.3.txt"
+           ,
+#include "heads/cgrt/inspect/stats.h.4.txt"
+           ,
+#include "heads/cgrt/inspect/stats.h.5.txt"
+           ,
+#include "heads/cgrt/inspect/stats.h.6.txt"
+       }) {
+    CGRT_RETURN_IF_ERROR(contains(inspect::to_stats_text(graph), part));
+  }
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(inspect_dot) {
+  ir::GraphIr graph = two_nodes();
+  graph.nodes[1].scope = "layer0";
+  return contains(inspect::to_dot(graph),
+#include "heads/cgrt/inspect/dot.h.2.txt"
+  );
+}
+
+CGRT_EXAMPLE(inspect_text_file) {
+  const ir::GraphIr graph = two_nodes();
+#include "heads/cgrt/inspect/text_file.h.1.inc"
+  std::FILE* const file = std::fopen("step.dot", "r");
+  CHECK(file != nullptr);
+  const absl::StatusOr<std::string> text = inspect::read_text(file, "step.dot");
+  std::fclose(file);
+  return equal<std::string>(text.value_or(""), inspect::to_dot(graph));
+}
+
+CGRT_EXAMPLE(inspect_json) {
+  const ir::GraphIr graph = two_nodes();
+#include "heads/cgrt/inspect/json.h.1.inc"
+  return equal(again == graph, true);
+}
+
+CGRT_EXAMPLE(inspect_json_writer) {
+  using inspect::JsonLayout;
+  using inspect::JsonWriter;
+#include "heads/cgrt/inspect/json_writer.h.1.inc"
+  return equal<std::string>(text,
+#include "heads/cgrt/inspect/json_writer.h.2.txt"
+  );
+}
+
+CGRT_EXAMPLE(inspect_record) {
+  using inspect::Record;
+#include "heads/cgrt/inspect/record.h.1.inc"
+  return contains(inspect::to_json(record), "\"name\": \"exec_launch\"");
+}
+
+}  // namespace
+}  // namespace cgrt::examples

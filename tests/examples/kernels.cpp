@@ -1,0 +1,173 @@
+// Examples of the kernels. cublaslt's is in tests/matmul.
+#include <cstring>
+
+#include "cgrt_kernels/add_norm/add_norm.h"
+#include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/common/library.h"
+#include "cgrt_kernels/cub/cub.h"
+#include "cgrt_kernels/elementwise/elementwise.h"
+#include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/index/index.h"
+#include "cgrt_kernels/masked_softmax/masked_softmax.h"
+#include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/rows/rows.h"
+#include "cgrt_kernels/rows_backward/rows_backward.h"
+#include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/upsample/upsample.h"
+#include "examples/examples.h"
+
+namespace cgrt::examples {
+namespace {
+
+using namespace kernels;
+
+// Elements of 8 bytes, so that they are enough for any type.
+constexpr std::uint64_t kMost = 1 << 16;
+absl::StatusOr<void*> array(Memory& memory) { return memory.make<double>(kMost); }
+
+constexpr std::uint64_t n = 10000, tokens = 7, hidden = 1000;
+
+CGRT_EXAMPLE(rows_rows) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const gamma, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/rows/rows.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(rows_backward) {
+  CGRT_ASSIGN_OR_RETURN(void* const dx, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const dgamma, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const dy, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const gamma, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/rows_backward/rows_backward.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(add_norm) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const residual, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const gamma, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/add_norm/add_norm.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(masked_softmax) {
+  constexpr std::uint64_t batch = 2, heads = 3, queries = 17, keys = 33;
+  CGRT_ASSIGN_OR_RETURN(void* const p, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const scores, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const mask, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/masked_softmax/masked_softmax.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(batch_norm) {
+  constexpr std::uint64_t batch = 4, channels = 16, height = 7, width = 9;
+  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(float* const mean, memory.make<float>(channels));
+  CGRT_ASSIGN_OR_RETURN(float* const invstd, memory.make<float>(channels));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/batch_norm/batch_norm.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(upsample) {
+  constexpr std::uint64_t batch = 2, channels = 3, height = 16, width = 20;
+  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/upsample/upsample.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(reduce) {
+  constexpr std::uint64_t rows = 13, columns = 500;
+  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/reduce/reduce.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(scan) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/scan/scan.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(cub) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/cub/cub.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(index) {
+  constexpr std::uint64_t nodes = 11, edges = 40;
+  CGRT_ASSIGN_OR_RETURN(void* const sums, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const messages, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const targets, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/index/index.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(elementwise) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/elementwise/elementwise.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(elementwise_matrix) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/elementwise/matrix.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(common_topology) {
+  constexpr std::uint64_t rows = 100, columns = 1000;
+  CGRT_ASSIGN_OR_RETURN(const RowsPlan plan,
+                        plan_rows(DeviceRef(0), {RowOp::kSoftmax, DType::kFloat32, rows, columns}));
+  CGRT_ASSIGN_OR_RETURN(void* const y, memory.make<float>(2 * rows * columns));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, memory.make<float>(2 * rows * columns));
+  CGRT_ASSIGN_OR_RETURN(Graph first, Graph::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(launch_rows(first.cursor(), plan, {.out = y, .in = x}));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(first));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(launch_rows(graph.cursor(),
+                                   *plan_rows(DeviceRef(0), {RowOp::kSoftmax, DType::kFloat32, 2 * rows, columns}),
+                                   {.out = y, .in = x}));
+#include "heads/cgrt_kernels/common/topology.h.1.inc"
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(exec.launch(stream));
+  return stream.ref().synchronize();
+}
+
+// A library, as far as the example can tell.
+absl::Status sort_with_a_library(CUstream stream, void* keys, std::uint64_t count) {
+  return fill32(StreamRef(stream), keys, 0, count);
+}
+
+CGRT_EXAMPLE(common_library) {
+  CGRT_ASSIGN_OR_RETURN(void* const keys, array(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/common/library.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+}  // namespace
+}  // namespace cgrt::examples

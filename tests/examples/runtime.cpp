@@ -1,0 +1,239 @@
+// Examples of the runtime: from base/status_macros.h to dump/ and the simulator.
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/instrument.h"
+#include "cgrt/simulator/simulator.h"
+#include "examples/examples.h"
+
+namespace cgrt::examples {
+namespace {
+
+constexpr int n = 1000;
+constexpr std::size_t bytes = n * sizeof(float);
+const LaunchConfig config{.grid = 4, .block = 256};
+
+CGRT_EXAMPLE(base_status_macros) {
+  constexpr DeviceRef device(0);
+  CGRT_ASSIGN_OR_RETURN(Stream owner, Stream::create(device));
+  const StreamRef stream = owner;
+#include "heads/cgrt/base/status_macros.h.1.inc"
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(device_context) {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CUcontext my_context = nullptr;
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().StreamGetCtx(stream.ref().get(), &my_context), "cuStreamGetCtx"));
+#include "heads/cgrt/device/context.h.1.inc"
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(device_device) {
+#include "heads/cgrt/device/device.h.1.inc"
+  CHECK(devices > 0 && !name.empty());
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(driver_api) {
+  CGRT_ASSIGN_OR_RETURN(Stream owner, Stream::create(DeviceRef(0)));
+  const CUstream stream = owner.ref().get();
+#include "heads/cgrt/driver/api.h.1.inc"
+  return equal<int>(result, CUDA_SUCCESS);
+}
+
+CGRT_EXAMPLE(driver_instrument) {
+#include "heads/cgrt/driver/instrument.h.1.inc"
+  return equal<int>(cuda_result(status).value_or(CUDA_SUCCESS), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CGRT_EXAMPLE(driver_status) {
+  CGRT_ASSIGN_OR_RETURN(Stream owner, Stream::create(DeviceRef(0)));
+  const CUstream stream = owner.ref().get();
+#include "heads/cgrt/driver/status.h.1.inc"
+}
+
+CGRT_EXAMPLE(stream_stream) {
+  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const float* const in, memory.make<float>(n));
+#include "heads/cgrt/stream/stream.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(stream_event) {
+  CGRT_ASSIGN_OR_RETURN(Stream owner, Stream::create(DeviceRef(0)));
+  const StreamRef stream = owner;
+#include "heads/cgrt/stream/event.h.1.inc"
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(stream_completion) {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt/stream/completion.h.1.inc"
+  return equal<std::string>(to_string(answer), "done");
+}
+
+CGRT_EXAMPLE(stream_keep) {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer scratch, DeviceBuffer::create(DeviceRef(0), bytes));
+  CGRT_RETURN_IF_ERROR(launch(graph.cursor(), config, count_kernel(), scratch.as<float>(), n));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  collect_released();  // what the examples before this one left
+#include "heads/cgrt/stream/keep.h.1.inc"
+  return equal(freed, std::size_t{1});
+}
+
+CGRT_EXAMPLE(stream_launch_attributes) {
+  const auto kernel = count_kernel();
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+#include "heads/cgrt/stream/launch_attributes.h.1.inc"
+  CGRT_RETURN_IF_ERROR(launch(graph.cursor(), config, kernel, x, n));
+  return runs(graph, 1);
+}
+
+// As variables of a program are: the example is a function.
+const auto kernel = copy_kernel();
+float *out = nullptr, *in = nullptr;
+#include "heads/cgrt/stream/launch_target.h.1.inc"
+
+CGRT_EXAMPLE(stream_launch_target) {
+  CGRT_ASSIGN_OR_RETURN(out, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(in, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+#include "heads/cgrt/stream/launch_target.h.2.inc"
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return runs(graph, 1);
+}
+
+CGRT_EXAMPLE(memory_buffer) {
+#include "heads/cgrt/memory/buffer.h.1.inc"
+  CHECK(values != nullptr);
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(memory_copy) {
+  constexpr std::size_t bytes = std::size_t{64} * 4096;
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer device, DeviceBuffer::create(DeviceRef(0), bytes));
+  CGRT_ASSIGN_OR_RETURN(PinnedBuffer host, PinnedBuffer::create(DeviceRef(0), bytes));
+  CGRT_ASSIGN_OR_RETURN(void* const tile, memory.make<char>(std::size_t{64} * 256));
+  void* const image = device.data();
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  Cursor cursor = graph.cursor();
+#include "heads/cgrt/memory/copy.h.1.inc"
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return runs(graph, 2);
+}
+
+CGRT_EXAMPLE(launch_launch) {
+  const auto kernel = scale_kernel();
+  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const float* const in, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  Cursor cursor = graph.cursor();
+#include "heads/cgrt/launch/launch.h.1.inc"
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return runs(graph, 1);
+}
+
+CGRT_EXAMPLE(launch_host) {
+  int batches = 0;
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  Cursor cursor = graph.cursor();
+#include "heads/cgrt/launch/host.h.1.inc"
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  CGRT_RETURN_IF_ERROR(runs(graph, 1));
+  return equal(batches, 2);
+}
+
+CGRT_EXAMPLE(launch_occupancy) {
+  const auto kernel = scale_kernel();
+  constexpr std::uint64_t count = n;
+#include "heads/cgrt/launch/occupancy.h.1.inc"
+  CHECK(o.ratio > 0 && o.ratio <= 1);
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(graph_graph) {
+  const auto kernel = scale_kernel();
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(PinnedBuffer host, PinnedBuffer::create(DeviceRef(0), bytes));
+  const void* const host_x = host.data();
+#include "heads/cgrt/graph/graph.h.1.inc"
+  return runs(graph, 2);
+}
+
+CGRT_EXAMPLE(graph_node) {
+  const auto kernel = count_kernel();
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+#include "heads/cgrt/graph/node.h.1.inc"
+  return runs(graph, 3);
+}
+
+CGRT_EXAMPLE(graph_cursor) {
+  const auto kernel = count_kernel();
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const z, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+#include "heads/cgrt/graph/cursor.h.1.inc"
+  CGRT_RETURN_IF_ERROR(equal(a.frontier().size(), std::size_t{2}));
+  return runs(graph, 3);
+}
+
+CGRT_EXAMPLE(graph_capture) {
+  const auto kernel = copy_kernel();
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt/graph/capture.h.1.inc"
+  return runs(graph, 1);
+}
+
+CGRT_EXAMPLE(graph_scope) {
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  Cursor target = graph.cursor();
+  const auto step = [&](LaunchTarget place) { return launch(place, config, count_kernel(), x, n); };
+  {
+    Scope layer("layer0");
+#include "heads/cgrt/graph/scope.h.1.inc"
+  }
+  CGRT_ASSIGN_OR_RETURN(const ir::GraphIr ir, snapshot(graph));
+  return equal<std::string>(ir.nodes[0].scope, "layer0/attention");
+}
+
+CGRT_EXAMPLE(graph_snapshot) {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(graph.cursor().add_empty());
+#include "heads/cgrt/graph/snapshot.h.1.inc"
+  CGRT_ASSIGN_OR_RETURN(const ir::GraphIr again, inspect::read_file("step.cgrt.json"));
+  return equal(again == ir, true);
+}
+
+CGRT_EXAMPLE(exec_graph_exec) {
+  const auto kernel = scale_kernel();
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(const KernelNode scaled, graph.add_kernel({}, config, kernel, y, x, 2.0f, n));
+  CGRT_ASSIGN_OR_RETURN(Graph other_graph, graph.clone());
+#include "heads/cgrt/exec/graph_exec.h.1.inc"
+  CGRT_RETURN_IF_ERROR(exec.launch(stream));
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(simulator_simulator) {
+#include "heads/cgrt/simulator/simulator.h.1.inc"
+  return status;
+}
+
+}  // namespace
+}  // namespace cgrt::examples
