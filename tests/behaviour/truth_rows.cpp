@@ -237,6 +237,22 @@ absl::Status note_update(Notes& notes, const std::string& name, GraphExec& exec,
   return absl::OkStatus();
 }
 
+BEHAVIOUR("the legacy default stream joins no capture") {
+  CGRT_ASSIGN_OR_RETURN(const CUcontext context, ContextRef(world.device()).get());
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(const Event event, Event::create(world.device()));
+  absl::Status wait;
+  const absl::Status captured = capture(stream, [&](StreamRef s) -> absl::Status {
+                                  CGRT_RETURN_IF_ERROR(s.record(event));
+                                  wait = StreamRef::legacy_default().wait(event);
+                                  return absl::OkStatus();
+                                }).status();
+  notes.status("wait", wait);
+  notes.status("capture", captured);
+  return StreamRef(stream).synchronize();
+}
+
 BEHAVIOUR("launches with attributes elsewhere do not make identical captures differ") {
   CGRT_ASSIGN_OR_RETURN(const Seen seen, Seen::create(world));
   CGRT_ASSIGN_OR_RETURN(const Stream high, Stream::create(world.device(), {.priority = -3}));

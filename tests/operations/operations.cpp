@@ -36,6 +36,7 @@ Objects::Objects()
       exec(*instantiate(graph)),
       x(buffer.as<float>()) {
   static_cast<void>(stream.ref().record(event.ref()));
+  static_cast<void>(stream.ref().record(timed.ref()));
   static_cast<void>(stream.ref().synchronize());
 }
 
@@ -62,8 +63,6 @@ OPERATION("EventRef::is_complete", { return w.event.ref().is_complete().status()
 OPERATION("EventRef::synchronize", { return w.event.ref().synchronize(); });
 // The simulator has no times: the answer when nothing is failed is kUnimplemented.
 OPERATION("elapsed_time", {
-  CGRT_RETURN_IF_ERROR(w.stream.ref().record(w.timed.ref()));
-  CGRT_RETURN_IF_ERROR(w.stream.ref().synchronize());
   const absl::Status status = elapsed_time(w.timed.ref(), w.timed.ref()).status();
   return status.code() == absl::StatusCode::kUnimplemented ? absl::OkStatus() : status;
 });
@@ -103,19 +102,21 @@ OPERATION("fill", {
   }
   return absl::OkStatus();
 });
-OPERATION("record_event", {
-  CGRT_RETURN_IF_ERROR(capture(w.stream.ref(), [&](StreamRef s) { return record_event(s, w.event.ref()); }).status());
-  return record_event(w.stream.ref(), w.event.ref());
-});
-OPERATION("wait_event", {
-  CGRT_RETURN_IF_ERROR(capture(w.stream.ref(), [&](StreamRef s) { return wait_event(s, w.event.ref()); }).status());
-  return wait_event(w.stream.ref(), w.event.ref());
-});
+OPERATION("record_event", { return record_event(w.stream.ref(), w.event.ref()); });
+OPERATION("wait_event", { return wait_event(w.stream.ref(), w.event.ref()); });
 OPERATION("launch_host", {
   CGRT_RETURN_IF_ERROR(launch_host(
       w.stream.ref(), [](void*) {}, nullptr));
-  CGRT_RETURN_IF_ERROR(capture(w.stream.ref(), [&](StreamRef s) { return launch_host(s, [] {}); }).status());
   return launch_host(w.stream.ref(), [] {});
+});
+OPERATION("and::captured events and host functions", {
+  return capture(w.stream.ref(),
+                 [&](StreamRef s) -> absl::Status {
+                   CGRT_RETURN_IF_ERROR(record_event(s, w.event.ref()));
+                   CGRT_RETURN_IF_ERROR(wait_event(s, w.event.ref()));
+                   return launch_host(s, [] {});
+                 })
+      .status();
 });
 OPERATION("fill32", { return fill32(w.stream.ref(), w.x, 1, 4); });
 

@@ -20,12 +20,11 @@ MUTANTS = [
     ("attributes do not survive a capture", "launch/launch.cpp",
      "config.numAttrs = internal::to_driver(*launch.attributes, own);", "config.numAttrs = 0;"),
     ("attributes of a capture are forgotten", "stream/capture_context.cpp",
-     "if (!normal.is_default()) capture->", "if (normal.is_default()) capture->"),
+     "if (is_first || !normal.is_default()) capture->", "if (is_first) capture->"),
     ("attributes, also a cluster size, are dropped by an update", "exec/exec_state.cpp",
      "lost != nullptr) {", "false) {"),
     ("attributes of a clone are forgotten", "graph/node_table.cpp",
-     "for (NodeAttributes& one : table_.attributes) one.node = nodes[one.path.front()];",
-     "for (NodeAttributes& one : table_.attributes) one.path.front() = nodes.size();"),
+     "for (NodeAttributes& one : table.attributes) one.node = nodes[one.path.front()];", "table.attributes.clear();"),
     ("a host function dies before its node", "launch/host.cpp",
      "CGRT_RETURN_IF_ERROR(target.sink()->keep(owned));\n", "\n"),
     ("what joined is looked for after the capture ended", "graph/capture.cpp",
@@ -45,7 +44,7 @@ MUTANTS = [
      "owner = parent.owner;", "owner = std::make_shared<GraphOwner>(nullptr);"),
     ("an empty child graph is refused", "graph/nodes.cpp",
      "  CUgraphNodeParams params{};\n  params.type = CU_GRAPH_NODE_TYPE_GRAPH;",
-     "  if (*count_nodes(child.handle.get()) == 0) return absl::InvalidArgumentError(\"empty\");\n"
+     "  if (*count_nodes(child->handle) == 0) return absl::InvalidArgumentError(\"empty\");\n"
      "  CUgraphNodeParams params{};\n  params.type = CU_GRAPH_NODE_TYPE_GRAPH;"),
     ("an error of a stream is \"not complete\"", "stream/stream.cpp",
      "return driver::to_status(result, \"cuStreamQuery\");", "return Completion::kPending;"),

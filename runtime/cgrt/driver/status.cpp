@@ -72,12 +72,12 @@ bool is_sticky(CUresult result) {
   }
 }
 
-absl::Status make_status(CUresult result, const char* call) {
+absl::Status make_status(CUresult result, const char* call, const char* verb) {
   const char* name = nullptr;
   const char* text = nullptr;
   api().GetErrorName(result, &name);
   api().GetErrorString(result, &text);
-  std::string message = absl::StrCat(call, " returned ", static_cast<int>(result));
+  std::string message = absl::StrCat(call, " ", verb, " ", static_cast<int>(result));
   if (name != nullptr) absl::StrAppend(&message, " (", name, ")");
   if (text != nullptr) absl::StrAppend(&message, ": ", text);
   absl::StrAppend(&message, ".");
@@ -95,7 +95,7 @@ absl::Status make_status(CUresult result, const char* call) {
 }
 
 absl::Status to_status_slow(CUresult result, const char* call) {
-  const absl::Status status = make_status(result, call);
+  const absl::Status status = make_status(result, call, "returned");
   LiveCapture::note_failure(result, status);
   return status;
 }

@@ -28,8 +28,8 @@ inline absl::Status to_status(CUresult result, const char* call) {
   return ABSL_PREDICT_TRUE(result == CUDA_SUCCESS) ? absl::OkStatus() : to_status_slow(result, call);
 }
 
-// For an answer that no call gave: the same status, which no capture is blamed for.
-absl::Status make_status(CUresult result, const char* call);
+// For an answer that no call gave: the same status, which no capture is blamed for. `verb`: "would return".
+absl::Status make_status(CUresult result, const char* call, const char* verb);
 
 // The CUresult behind a status of this library; nullopt if it has none.
 std::optional<CUresult> cuda_result(const absl::Status& status);

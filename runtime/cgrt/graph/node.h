@@ -4,7 +4,8 @@
 //   CGRT_ASSIGN_OR_RETURN(KernelNode b, graph.add_kernel(after(a), config, kernel, y, n));
 //   CGRT_ASSIGN_OR_RETURN(KernelNode c, graph.add_kernel({programmatic(b)}, config, kernel, y, n));
 //
-// Values; they own nothing and are valid as long as their graph.
+// Values; they own nothing and are valid as long as their graph, the one that this was moved into, or an executable
+// of either.
 #pragma once
 
 #include <cuda.h>

@@ -1,7 +1,7 @@
 // What the edges of a graph say: an order to run in, and how long and how wide the graph is.
 //
-//   const ir::Shape shape = ir::shape_of(graph);                                 // shape.depth nodes follow one another,
-//   const std::vector<std::uint32_t> path = ir::critical_path(graph);            // these
+//   const ir::Shape shape = ir::shape_of(graph);                        // shape.depth nodes follow one another:
+//   const std::vector<std::uint32_t> path = ir::critical_path(graph);   // these
 //
 // Edge ends must be in range (see validate.h). Thread-safe: pure functions, linear in the graph.
 #pragma once

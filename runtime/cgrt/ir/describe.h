@@ -1,8 +1,8 @@
 // The parts of a graph in words, the same wherever a person reads them: text output, differences
 // and error messages.
 //
-//   const std::string node = ir::node_label(graph, 3);                          // node 3 "scale", or: node 3 (memcpy)
-//   const std::string place = ir::describe(graph, ir::Pointer{0, 256});         // device#0+0x100
+//   const std::string node = ir::node_label(graph, 3);                    // node 3 "scale", or: node 3 (memcpy)
+//   const std::string place = ir::describe(graph, ir::Pointer{0, 256});   // device#0+0x100
 //
 // None of these needs a valid graph. Thread-safe: pure functions.
 #pragma once

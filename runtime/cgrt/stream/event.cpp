@@ -19,7 +19,7 @@ namespace {
 
 [[gnu::cold]] absl::Status captured() {
   return driver::annotate(
-      driver::make_status(CUDA_ERROR_CAPTURED_EVENT, "cuEventQuery"),
+      driver::make_status(CUDA_ERROR_CAPTURED_EVENT, "cuEventQuery", "would return"),
       "The event was last recorded inside a stream capture, so it never completes; record it outside");
 }
 

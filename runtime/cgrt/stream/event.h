@@ -38,8 +38,8 @@ class EventRef {
   // kDone also if never recorded. Never blocks. A sticky fault of the context is an error.
   // Asking disturbs no capture that capture() began, in whatever thread, and however the event was recorded in
   // it: the answer is kCaptured while that capture goes on, and kInvalidArgument once it has ended and until the
-  // event is recorded again. An event that was recorded in a capture begun otherwise (cuStreamBeginCapture) ends
-  // that capture when it is asked: CUDA's rule.
+  // event is recorded again. CUDA ends the capture when one asks an event of a capture that was begun otherwise
+  // (cuStreamBeginCapture), or one that another thread records in a capture between this call's two questions.
   absl::StatusOr<Completion> completion() const;
 
   // completion() == kDone; kFailedPrecondition when captured.

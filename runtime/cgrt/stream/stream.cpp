@@ -55,7 +55,7 @@ absl::StatusOr<bool> StreamRef::is_complete() const {
   CGRT_ASSIGN_OR_RETURN(Completion answer, completion());
   if (answer != Completion::kCaptured) return answer == Completion::kDone;
   return driver::annotate(
-      driver::make_status(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "cuStreamIsCapturing"),
+      driver::make_status(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "cuStreamQuery", "would return"),
       "The stream is being captured, so there is no work to wait for; ask after the graph's launch");
 }
 
