@@ -1,5 +1,5 @@
 // Launch attributes on every target, and what keeps them.
-#include "behaviour/behaviour.h"
+#include "behaviour/cluster_probe.h"
 #include "cgrt/ir/describe.h"
 
 namespace cgrt::testing {
@@ -8,27 +8,6 @@ namespace {
 LaunchConfig with(LaunchAttributes attributes, std::uint32_t grid = 8) {
   return {.grid = grid, .block = 64, .attributes = attributes};
 }
-
-// What the kernel saw of its cluster, or that it did not run.
-class Cluster {
- public:
-  static absl::StatusOr<Cluster> create(World& world) {
-    CGRT_ASSIGN_OR_RETURN(PinnedBuffer seen, PinnedBuffer::create(world.device(), sizeof(int)));
-    return Cluster(std::move(seen));
-  }
-  int* data() const { return seen_.as<int>(); }
-  absl::Status note(Notes& notes, const std::string& name, GraphExec& exec, StreamRef stream) const {
-    *data() = -1;
-    CGRT_RETURN_IF_ERROR(exec.launch(stream));
-    CGRT_RETURN_IF_ERROR(stream.synchronize());
-    notes.line(name + ": cluster of " + std::to_string(*data()));
-    return absl::OkStatus();
-  }
-
- private:
-  explicit Cluster(PinnedBuffer seen) : seen_(std::move(seen)) {}
-  PinnedBuffer seen_;
-};
 
 absl::Status note_attributes(Notes& notes, const std::string& name, const Graph& graph) {
   CGRT_ASSIGN_OR_RETURN(const ir::GraphIr shot, snapshot(graph));
@@ -40,8 +19,7 @@ absl::Status note_attributes(Notes& notes, const std::string& name, const Graph&
 }
 
 BEHAVIOUR("launch attributes are the same on every target, and survive clone and child") {
-  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer window, DeviceBuffer::create(world.device(), 4096));
   const std::pair<const char*, LaunchAttributes> cases[] = {
       {"none", {}},
@@ -54,14 +32,12 @@ BEHAVIOUR("launch attributes are the same on every target, and survive clone and
       {"window", {.access_policy = {window.data(), 2048, 0.5f}}},
   };
   for (const auto& [name, attributes] : cases) {
-    const auto step = [&](LaunchTarget target) {
-      return launch(target, with(attributes), cluster_kernel(), cluster.data());
-    };
-    *cluster.data() = -1;
-    notes.status(std::string(name) + ", eager", step(stream.ref()));
-    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
-    notes.line(std::string(name) + ", eager: cluster of " + std::to_string(*cluster.data()));
-    CGRT_ASSIGN_OR_RETURN(Graph captured, capture(stream.ref(), step));
+    const auto step = [&](LaunchTarget target) { return probe.launch(target, with(attributes)); };
+    *probe.data() = -1;
+    notes.status(std::string(name) + ", eager", step(probe.stream.ref()));
+    CGRT_RETURN_IF_ERROR(probe.stream.ref().synchronize());
+    notes.line(std::string(name) + ", eager: cluster of " + std::to_string(*probe.data()));
+    CGRT_ASSIGN_OR_RETURN(Graph captured, capture(probe.stream.ref(), step));
     CGRT_ASSIGN_OR_RETURN(Graph built, Graph::create(world.device()));
     CGRT_RETURN_IF_ERROR(step(built.cursor()));
     CGRT_ASSIGN_OR_RETURN(Graph clone, built.clone());
@@ -73,15 +49,14 @@ BEHAVIOUR("launch attributes are the same on every target, and survive clone and
       const std::string full = std::string(name) + ", " + kind;
       CGRT_RETURN_IF_ERROR(note_attributes(notes, full, *graph));
       CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(*graph));
-      CGRT_RETURN_IF_ERROR(cluster.note(notes, full, exec, stream.ref()));
+      CGRT_RETURN_IF_ERROR(probe.note(notes, full, exec));
     }
   }
   return absl::OkStatus();
 }
 
 BEHAVIOUR("attributes that no device can give are refused on every target and leave no node") {
-  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
   const std::pair<const char*, LaunchConfig> cases[] = {
       {"grid no multiple of the cluster", with({.cluster = {3}})},
       {"cluster of 16", with({.cluster = {16}}, 32)},
@@ -89,8 +64,8 @@ BEHAVIOUR("attributes that no device can give are refused on every target and le
       {"cooperative, too many blocks", with({.cooperative = true}, 100000)},
   };
   for (const auto& [name, config] : cases) {
-    const auto step = [&](LaunchTarget target) { return launch(target, config, cluster_kernel(), cluster.data()); };
-    notes.status(std::string(name) + ", eager", step(stream.ref()));
+    const auto step = [&](LaunchTarget target) { return probe.launch(target, config); };
+    notes.status(std::string(name) + ", eager", step(probe.stream.ref()));
     CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
     const absl::Status refused = step(graph.cursor());
     notes.status(std::string(name) + ", explicit", refused);
@@ -98,17 +73,14 @@ BEHAVIOUR("attributes that no device can give are refused on every target and le
     CGRT_ASSIGN_OR_RETURN(std::size_t nodes, graph.node_count());
     EXPECT(nodes == 0);
   }
-  return stream.ref().synchronize();
+  return probe.stream.ref().synchronize();
 }
 
 BEHAVIOUR("an update that would lose launch attributes is refused by name") {
-  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
   const auto build = [&](LaunchAttributes attributes, bool captured) -> absl::StatusOr<Graph> {
-    const auto step = [&](LaunchTarget target) {
-      return launch(target, with(attributes), cluster_kernel(), cluster.data());
-    };
-    if (captured) return capture(stream.ref(), step);
+    const auto step = [&](LaunchTarget target) { return probe.launch(target, with(attributes)); };
+    if (captured) return capture(probe.stream.ref(), step);
     CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
     CGRT_RETURN_IF_ERROR(step(graph.cursor()));
     return graph;
@@ -123,7 +95,7 @@ BEHAVIOUR("an update that would lose launch attributes is refused by name") {
       CGRT_ASSIGN_OR_RETURN(UpdateReport report, exec.try_update(graph));
       notes.line(std::string(name) + ": " + to_string(report.refusal));
       if (report.rung == UpdateRung::kRefused) EXPECT(report.text.find("cluster_size") != std::string::npos);
-      return cluster.note(notes, name, exec, stream.ref());
+      return probe.note(notes, name, exec);
     };
     CGRT_RETURN_IF_ERROR(update("itself", two));
     CGRT_RETURN_IF_ERROR(update("no cluster", plain));
@@ -134,38 +106,36 @@ BEHAVIOUR("an update that would lose launch attributes is refused by name") {
 }
 
 BEHAVIOUR("parameters of a node with attributes can be set, its attributes cannot") {
-  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(KernelNode node,
-                        graph.add_kernel({}, with({.cluster = {2}}), cluster_kernel(), cluster.data()));
+  CGRT_ASSIGN_OR_RETURN(KernelNode node, graph.add_kernel({}, with({.cluster = {2}}), cluster_kernel(), probe.data()));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
 
-  notes.status("another grid", exec.set_params(node, with({.cluster = {2}}, 16), cluster_kernel(), cluster.data()));
-  CGRT_RETURN_IF_ERROR(cluster.note(notes, "another grid", exec, stream.ref()));
-  notes.status("grid of 15", exec.set_params(node, with({.cluster = {2}}, 15), cluster_kernel(), cluster.data()));
-  notes.status("another cluster", exec.set_params(node, with({.cluster = {4}}), cluster_kernel(), cluster.data()));
-  notes.status("no cluster", exec.set_params(node, with({}), cluster_kernel(), cluster.data()));
-  return cluster.note(notes, "after the refusals", exec, stream.ref());
+  notes.status("another grid", exec.set_params(node, with({.cluster = {2}}, 16), cluster_kernel(), probe.data()));
+  CGRT_RETURN_IF_ERROR(probe.note(notes, "another grid", exec));
+  notes.status("grid of 15", exec.set_params(node, with({.cluster = {2}}, 15), cluster_kernel(), probe.data()));
+  notes.status("another cluster", exec.set_params(node, with({.cluster = {4}}), cluster_kernel(), probe.data()));
+  notes.status("no cluster", exec.set_params(node, with({}), cluster_kernel(), probe.data()));
+  return probe.note(notes, "after the refusals", exec);
 }
 
 BEHAVIOUR("a kernel may start when its predecessor's blocks have begun") {
-  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
-  CGRT_ASSIGN_OR_RETURN(KernelNode first, graph.add_kernel({}, with({}), cluster_kernel(), cluster.data()));
+  CGRT_ASSIGN_OR_RETURN(KernelNode first, graph.add_kernel({}, with({}), cluster_kernel(), probe.data()));
 
-  notes.status("add", graph.add_kernel({launched(first)}, with({}), cluster_kernel(), cluster.data()).status());
+  notes.status("add", graph.add_kernel({launched(first)}, with({}), cluster_kernel(), probe.data()).status());
   notes.status("instantiate", instantiate(graph).status());
   return notes.graph("graph", graph);
 }
 
 BEHAVIOUR("only kernels can be waited for, and can wait, before their predecessor has ended") {
-  CGRT_ASSIGN_OR_RETURN(Cluster cluster, Cluster::create(world));
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer x, device_floats(world, 64, 1.0f));
   for (const EdgeKind kind : {EdgeKind::kProgrammatic, EdgeKind::kLaunchCompletion}) {
     const std::string name = kind == EdgeKind::kProgrammatic ? "programmatic" : "launch completion";
     CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
-    CGRT_ASSIGN_OR_RETURN(KernelNode first, graph.add_kernel({}, with({}), cluster_kernel(), cluster.data()));
+    CGRT_ASSIGN_OR_RETURN(KernelNode first, graph.add_kernel({}, with({}), cluster_kernel(), probe.data()));
     const Dependency early(first, kind);
     notes.status(name + " into a memset", graph.add_fill({early}, {x.data(), 0, 4, 64}).status());
     notes.status(name + " into a copy", graph.add_copy({early}, x.data(), x.as<float>() + 32, 64).status());
@@ -174,7 +144,7 @@ BEHAVIOUR("only kernels can be waited for, and can wait, before their predecesso
     CGRT_ASSIGN_OR_RETURN(MemsetNode filled, graph.add_fill({}, {x.data(), 0, 4, 64}));
     const Dependency from_memset(KernelNode(filled.get()), kind);
     notes.status(name + " out of a memset",
-                 graph.add_kernel({from_memset}, with({}), cluster_kernel(), cluster.data()).status());
+                 graph.add_kernel({from_memset}, with({}), cluster_kernel(), probe.data()).status());
     CGRT_RETURN_IF_ERROR(notes.graph(name, graph));
     notes.status(name + ", instantiate", instantiate(graph).status());
   }
@@ -206,6 +176,52 @@ BEHAVIOUR("occupancy answers for shared memory, clusters and co-residency") {
   notes.line("with 16 bytes a thread: grid " + std::to_string(config.grid.x) + " block " +
              std::to_string(config.block.x) + " shared " + std::to_string(config.shared_bytes));
   notes.status("preload", preload(scale_kernel(), world.device()));
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("where no block fits, no configuration is suggested") {
+  using SharedBytes = std::size_t (*)(int);
+  const std::pair<const char*, SharedBytes> cases[] = {
+      {"300 KiB", [](int) { return std::size_t{300} << 10; }},
+      {"60 KiB, which needs an opt-in", [](int) { return std::size_t{60} << 10; }},
+      {"4 GiB", [](int) { return (std::size_t{1} << 32) + 16; }},
+      {"100 bytes a thread", [](int threads) { return std::size_t{100} * static_cast<std::size_t>(threads); }},
+  };
+  for (const auto& [name, bytes] : cases) {
+    const absl::StatusOr<LaunchConfig> config = suggest_config(add_kernel(), world.device(), 1000, bytes);
+    notes.status(name, config.status());
+    if (config.ok()) {
+      notes.line("  block " + std::to_string(config->block.x) + " shared " + std::to_string(config->shared_bytes));
+    }
+  }
+  notes.status("occupancy of 60,000 bytes without an opt-in",
+               occupancy(add_kernel(), world.device(), Dim3(64), 60000).status());
+  notes.status("a cooperative launch of that",
+               max_cooperative_blocks(add_kernel(), world.device(), Dim3(64), 60000).status());
+  notes.status("a block of 4 x 10^9 threads",
+               available_shared_bytes(add_kernel(), world.device(), Dim3(65536, 65536), 1).status());
+  notes.status("with the opt-in", set_max_shared_bytes(add_kernel(), world.device(), 65536));
+  notes.status("occupancy of 60,000 bytes", occupancy(add_kernel(), world.device(), Dim3(64), 60000).status());
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("an argument lies at a multiple of its alignment") {
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(const PinnedBuffer out, PinnedBuffer::create(world.device(), 64));
+  Aligned in;
+  for (int i = 0; i < 64; ++i) in.bytes[i] = static_cast<unsigned char>(i);
+  const auto step = [&](LaunchTarget target) {
+    return launch(target, LaunchConfig{.grid = 1, .block = 64}, aligned_kernel(), out.as<unsigned char>(), in);
+  };
+  CGRT_RETURN_IF_ERROR(step(stream));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  notes.line("eager: the last byte is " + std::to_string(out.as<unsigned char>()[63]));
+  CGRT_ASSIGN_OR_RETURN(const Graph graph, capture(stream, step));
+  out.as<unsigned char>()[63] = 0;
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  CGRT_RETURN_IF_ERROR(exec.launch(stream));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  notes.line("captured: the last byte is " + std::to_string(out.as<unsigned char>()[63]));
   return absl::OkStatus();
 }
 

@@ -4,7 +4,6 @@
 // not have, fails. Exit 0: all passed; 1: some failed; 77: no device (skipped), unless
 // CGRT_REQUIRE_GPU=1 makes that a failure.
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -15,6 +14,7 @@
 #include "behaviour/behaviour.h"
 #include "behaviour/exemptions.h"
 #include "cgrt/inspect/json_writer.h"
+#include "support/no_device.h"
 
 namespace {
 
@@ -82,11 +82,7 @@ int main(int argc, char** argv) {
   }
   const bool simulated = backend == "simulator";
   if (!simulated) {
-    const absl::StatusOr<int> devices = cgrt::device_count();
-    if (!devices.ok() || *devices == 0) {
-      std::printf("skipped: no CUDA device (%s)\n", std::string(devices.status().message()).c_str());
-      return std::getenv("CGRT_REQUIRE_GPU") != nullptr ? 1 : 77;
-    }
+    if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
   }
   std::optional<Transcript> expected;
   if (!transcript_path.empty()) {

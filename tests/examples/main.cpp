@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "cgrt/simulator/simulator.h"
 #include "examples/examples.h"
+#include "support/no_device.h"
 
 namespace cgrt::examples {
 namespace {
@@ -86,11 +87,7 @@ int main(int argc, char** argv) {
   };
   std::unique_ptr<cgrt::Simulator> simulator;
   if (backend == "simulator") simulator = std::make_unique<cgrt::Simulator>();
-  const absl::StatusOr<int> devices = cgrt::device_count();
-  if (!devices.ok() || *devices == 0) {
-    std::printf("skipped: no CUDA device (%s)\n", std::string(devices.status().message()).c_str());
-    return std::getenv("CGRT_REQUIRE_GPU") != nullptr ? 1 : 77;
-  }
+  if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
   run(false);
   if (simulator != nullptr) {
     simulator.reset();  // there is one at a time

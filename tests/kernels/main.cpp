@@ -2,12 +2,12 @@
 // shapes and types, eager, captured and explicit with the same bits. Exit 0: all equal; 1: some are
 // not; 77: no device.
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "cgrt/simulator/simulator.h"
 #include "kernels/support.h"
+#include "support/no_device.h"
 
 namespace {
 
@@ -31,11 +31,7 @@ int main(int argc, char** argv) {
   }
   std::unique_ptr<cgrt::Simulator> simulator;
   if (backend == "simulator") simulator = std::make_unique<cgrt::Simulator>();
-  const absl::StatusOr<int> devices = cgrt::device_count();
-  if (!devices.ok() || *devices == 0) {
-    std::printf("skipped: no CUDA device (%s)\n", std::string(devices.status().message()).c_str());
-    return std::getenv("CGRT_REQUIRE_GPU") != nullptr ? 1 : 77;
-  }
+  if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
   cgrt::testing::Report report(backend == "simulator");
   for (const Family& family : kFamilies) {
     if (!only.empty() && only != family.name) continue;

@@ -3,7 +3,6 @@
 // device.
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -14,6 +13,7 @@
 #include "cgrt_kernels/cublaslt/matmul.h"
 #include "cgrt_kernels/cublaslt/op_reference.h"
 #include "kernels/support.h"
+#include "support/no_device.h"
 
 namespace cgrt::testing {
 namespace {
@@ -181,11 +181,7 @@ int main(int argc, char** argv) {
   }
   std::unique_ptr<cgrt::Simulator> simulator;
   if (backend == "simulator") simulator = std::make_unique<cgrt::Simulator>();
-  const absl::StatusOr<int> devices = cgrt::device_count();
-  if (!devices.ok() || *devices == 0) {
-    std::printf("skipped: no CUDA device (%s)\n", std::string(devices.status().message()).c_str());
-    return std::getenv("CGRT_REQUIRE_GPU") != nullptr ? 1 : 77;
-  }
+  if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
   cgrt::testing::Report report(backend == "simulator");
   cgrt::testing::check_matmul(report);
   std::printf("products on %s: %d passed, %d failed\n", cgrt::testing::kDevice.name().value_or("?").c_str(),

@@ -4,12 +4,12 @@
 #include <dlfcn.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
 #include "cgrt/device/device.h"
 #include "cgrt/stream/completion.h"
+#include "support/no_device.h"
 
 namespace {
 
@@ -44,9 +44,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const bool is_simulated = std::string(argv[1]) == "simulator";
-  if (!is_simulated && cgrt::device_count().value_or(0) == 0) {
-    std::puts("skipped: no CUDA device");
-    return std::getenv("CGRT_REQUIRE_GPU") != nullptr ? 1 : 77;
+  if (!is_simulated) {
+    if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
   }
   const std::filesystem::path directory = argv[4];
   std::filesystem::remove_all(directory);

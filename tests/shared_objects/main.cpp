@@ -4,12 +4,12 @@
 #include <dlfcn.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
+#include "support/no_device.h"
 
 namespace {
 
@@ -73,11 +73,7 @@ int main(int argc, char** argv) {
   }
   std::unique_ptr<cgrt::Simulator> simulator;
   if (std::string(argv[1]) == "simulator") simulator = std::make_unique<cgrt::Simulator>();
-  const absl::StatusOr<int> devices = cgrt::device_count();
-  if (!devices.ok() || *devices == 0) {
-    std::printf("skipped: no CUDA device (%s)\n", std::string(devices.status().message()).c_str());
-    return std::getenv("CGRT_REQUIRE_GPU") != nullptr ? 1 : 77;
-  }
+  if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
   const absl::Status status = run_both(argv[2], argv[3]);
   std::printf("%s\n", status.ok() ? "each shared object ran its own kernel" : status.ToString().c_str());
   return status.ok() ? 0 : 1;
