@@ -137,7 +137,8 @@ absl::Status measure(const Case& test, int samples) {
   return absl::OkStatus();
 }
 
-constexpr std::uint64_t kMaxSize = std::uint64_t{1} << 40;  // times the bytes of an element no overflow
+constexpr std::uint64_t kMaxSize = std::uint64_t{1}
+                                   << 40;  // of one dimension; plans refuse products that are too large
 
 absl::Status parse(const std::string& type, const std::vector<std::string>& sizes, Case& test) {
   bool is_known = false;

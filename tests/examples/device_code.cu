@@ -46,7 +46,7 @@ namespace {
 constexpr int n = 1000;
 
 CGRT_EXAMPLE(launch_kernel) {
-  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make_output<float>(n));
   CGRT_ASSIGN_OR_RETURN(const float* const in, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
 #include "heads/cgrt/launch/kernel.h.2.inc"
@@ -56,7 +56,7 @@ CGRT_EXAMPLE(launch_kernel) {
 
 CGRT_EXAMPLE(elementwise_map) {
   using namespace kernels;
-  CGRT_ASSIGN_OR_RETURN(__half* const out, memory.make<__half>(n));
+  CGRT_ASSIGN_OR_RETURN(__half* const out, memory.make_output<__half>(n));
   CGRT_ASSIGN_OR_RETURN(const __half* const in, memory.make<__half>(n));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/elementwise/map.h.1.inc"

@@ -16,19 +16,29 @@ namespace cgrt::examples {
 
 using testing::scale_kernel;
 
-// Memory of device 0, all zeros, for as long as this lives.
+// Memory of device 0, for as long as this lives.
 class Memory {
  public:
   template <class T>
-  absl::StatusOr<T*> make(std::size_t count) {
-    CGRT_ASSIGN_OR_RETURN(void* const bytes, make_bytes(count * sizeof(T)));
+  absl::StatusOr<T*> make(std::size_t count) {  // zeros
+    CGRT_ASSIGN_OR_RETURN(void* const bytes, make_bytes(count * sizeof(T), 0));
     return static_cast<T*>(bytes);
   }
+  // What the example writes. Must differ from its poison afterwards, from the first byte on.
+  template <class T>
+  absl::StatusOr<T*> make_output(std::size_t count) {
+    CGRT_ASSIGN_OR_RETURN(void* const bytes, make_bytes(count * sizeof(T), kPoison));
+    outputs_.push_back(bytes);
+    return static_cast<T*>(bytes);
+  }
+  absl::Status check_outputs() const;
 
  private:
-  absl::StatusOr<void*> make_bytes(std::size_t bytes);
+  static constexpr unsigned char kPoison = 0xCB;
+  absl::StatusOr<void*> make_bytes(std::size_t bytes, unsigned char value);
 
   std::vector<DeviceBuffer> buffers_;
+  std::vector<const void*> outputs_;
 };
 
 using Example = absl::Status (*)(Memory& memory);

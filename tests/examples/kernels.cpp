@@ -21,37 +21,46 @@ namespace {
 
 using namespace kernels;
 
-// Elements of 8 bytes, so that they are enough for any type.
-constexpr std::uint64_t kMost = 1 << 16;
-absl::StatusOr<void*> array(Memory& memory) { return memory.make<double>(kMost); }
+// Of any type.
+constexpr std::size_t kBytes = 1 << 19;
+absl::StatusOr<void*> input(Memory& memory) { return memory.make<char>(kBytes); }
+absl::StatusOr<void*> output(Memory& memory) { return memory.make_output<char>(kBytes); }
+
+constexpr std::uint32_t kOne = 0x3f800000;  // as a float
+absl::Status first_is(StreamRef stream, const void* array, float wanted) {
+  float first = 0;
+  CGRT_RETURN_IF_ERROR(copy(stream, &first, array, sizeof(first)));
+  CGRT_RETURN_IF_ERROR(stream.synchronize());
+  return equal(first, wanted);
+}
 
 constexpr std::uint64_t n = 10000, tokens = 7, hidden = 1000;
 
 CGRT_EXAMPLE(rows_rows) {
-  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const gamma, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const gamma, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/rows/rows.h.1.inc"
   return stream.ref().synchronize();
 }
 
 CGRT_EXAMPLE(rows_backward) {
-  CGRT_ASSIGN_OR_RETURN(void* const dx, array(memory));
-  CGRT_ASSIGN_OR_RETURN(void* const dgamma, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const dy, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const gamma, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const dx, output(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const dgamma, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const dy, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const gamma, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/rows_backward/rows_backward.h.1.inc"
   return stream.ref().synchronize();
 }
 
 CGRT_EXAMPLE(add_norm) {
-  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
-  CGRT_ASSIGN_OR_RETURN(void* const residual, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const gamma, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const residual, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const gamma, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/add_norm/add_norm.h.1.inc"
   return stream.ref().synchronize();
@@ -59,9 +68,9 @@ CGRT_EXAMPLE(add_norm) {
 
 CGRT_EXAMPLE(masked_softmax) {
   constexpr std::uint64_t batch = 2, heads = 3, queries = 17, keys = 33;
-  CGRT_ASSIGN_OR_RETURN(void* const p, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const scores, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const mask, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const p, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const scores, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const mask, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/masked_softmax/masked_softmax.h.1.inc"
   return stream.ref().synchronize();
@@ -69,10 +78,10 @@ CGRT_EXAMPLE(masked_softmax) {
 
 CGRT_EXAMPLE(batch_norm) {
   constexpr std::uint64_t batch = 4, channels = 16, height = 7, width = 9;
-  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
-  CGRT_ASSIGN_OR_RETURN(float* const mean, memory.make<float>(channels));
-  CGRT_ASSIGN_OR_RETURN(float* const invstd, memory.make<float>(channels));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(float* const mean, memory.make_output<float>(channels));
+  CGRT_ASSIGN_OR_RETURN(float* const invstd, memory.make_output<float>(channels));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/batch_norm/batch_norm.h.1.inc"
   return stream.ref().synchronize();
@@ -80,8 +89,8 @@ CGRT_EXAMPLE(batch_norm) {
 
 CGRT_EXAMPLE(upsample) {
   constexpr std::uint64_t batch = 2, channels = 3, height = 16, width = 20;
-  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/upsample/upsample.h.1.inc"
   return stream.ref().synchronize();
@@ -89,24 +98,24 @@ CGRT_EXAMPLE(upsample) {
 
 CGRT_EXAMPLE(reduce) {
   constexpr std::uint64_t rows = 13, columns = 500;
-  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/reduce/reduce.h.1.inc"
   return stream.ref().synchronize();
 }
 
 CGRT_EXAMPLE(scan) {
-  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/scan/scan.h.1.inc"
   return stream.ref().synchronize();
 }
 
 CGRT_EXAMPLE(cub) {
-  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/cub/cub.h.1.inc"
   return stream.ref().synchronize();
@@ -114,25 +123,28 @@ CGRT_EXAMPLE(cub) {
 
 CGRT_EXAMPLE(index) {
   constexpr std::uint64_t nodes = 11, edges = 40;
-  CGRT_ASSIGN_OR_RETURN(void* const sums, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const messages, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const targets, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const sums, output(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const messages, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const targets, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(fill32(stream, sums, 0, nodes * 128));
+  CGRT_RETURN_IF_ERROR(fill32(stream, messages, kOne, edges * 128));
 #include "heads/cgrt_kernels/index/index.h.1.inc"
-  return stream.ref().synchronize();
+  return first_is(stream, sums, 40);  // all edges lead to the first node
 }
 
 CGRT_EXAMPLE(elementwise) {
-  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, input(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(fill32(stream, x, kOne, n));
 #include "heads/cgrt_kernels/elementwise/elementwise.h.1.inc"
-  return stream.ref().synchronize();
+  return first_is(stream, y, 2);
 }
 
 CGRT_EXAMPLE(elementwise_matrix) {
-  CGRT_ASSIGN_OR_RETURN(void* const y, array(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/elementwise/matrix.h.1.inc"
   return stream.ref().synchronize();
@@ -142,7 +154,7 @@ CGRT_EXAMPLE(common_topology) {
   constexpr std::uint64_t rows = 100, columns = 1000;
   CGRT_ASSIGN_OR_RETURN(const RowsPlan plan,
                         plan_rows(DeviceRef(0), {RowOp::kSoftmax, DType::kFloat32, rows, columns}));
-  CGRT_ASSIGN_OR_RETURN(void* const y, memory.make<float>(2 * rows * columns));
+  CGRT_ASSIGN_OR_RETURN(void* const y, memory.make_output<float>(2 * rows * columns));
   CGRT_ASSIGN_OR_RETURN(const void* const x, memory.make<float>(2 * rows * columns));
   CGRT_ASSIGN_OR_RETURN(Graph first, Graph::create(DeviceRef(0)));
   CGRT_RETURN_IF_ERROR(launch_rows(first.cursor(), plan, {.out = y, .in = x}));
@@ -163,7 +175,7 @@ absl::Status sort_with_a_library(CUstream stream, void* keys, std::uint64_t coun
 }
 
 CGRT_EXAMPLE(common_library) {
-  CGRT_ASSIGN_OR_RETURN(void* const keys, array(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const keys, output(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/common/library.h.1.inc"
   return stream.ref().synchronize();

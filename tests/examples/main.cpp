@@ -29,13 +29,25 @@ std::vector<Entry>& entries() {
 
 Listed::Listed(const char* name, Example example) { entries().push_back({name, example}); }
 
-absl::StatusOr<void*> Memory::make_bytes(std::size_t bytes) {
+absl::StatusOr<void*> Memory::make_bytes(std::size_t bytes, unsigned char value) {
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(DeviceRef(0), bytes));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
-  CGRT_RETURN_IF_ERROR(fill8(stream, buffer.data(), 0, bytes));
+  CGRT_RETURN_IF_ERROR(fill8(stream, buffer.data(), value, bytes));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   buffers_.push_back(std::move(buffer));
   return buffers_.back().data();
+}
+
+absl::Status Memory::check_outputs() const {
+  if (outputs_.empty()) return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  for (const void* output : outputs_) {
+    unsigned char first = kPoison;
+    CGRT_RETURN_IF_ERROR(copy(stream, &first, output, 1));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    if (first == kPoison) return absl::InternalError("an output was not written");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status contains(const std::string& text, const std::string& part) {
@@ -80,7 +92,8 @@ int main(int argc, char** argv) {
     for (const Entry& entry : entries()) {
       if (has_own_simulator != absl::StartsWith(entry.name, "simulator")) continue;
       Memory memory;
-      const absl::Status status = entry.example(memory);
+      absl::Status status = entry.example(memory);
+      if (status.ok()) status = memory.check_outputs();
       status.ok() ? ++passed : ++failed;
       if (!status.ok()) std::printf("FAILED %s: %s\n", entry.name, status.ToString().c_str());
     }

@@ -53,7 +53,7 @@ CGRT_EXAMPLE(driver_status) {
 }
 
 CGRT_EXAMPLE(stream_stream) {
-  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make_output<float>(n));
   CGRT_ASSIGN_OR_RETURN(const float* const in, memory.make<float>(n));
 #include "heads/cgrt/stream/stream.h.1.inc"
   return stream.ref().synchronize();
@@ -97,7 +97,7 @@ float *out = nullptr, *in = nullptr;
 #include "heads/cgrt/stream/launch_target.h.1.inc"
 
 CGRT_EXAMPLE(stream_launch_target) {
-  CGRT_ASSIGN_OR_RETURN(out, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(out, memory.make_output<float>(n));
   CGRT_ASSIGN_OR_RETURN(in, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
@@ -128,7 +128,7 @@ CGRT_EXAMPLE(memory_copy) {
 
 CGRT_EXAMPLE(launch_launch) {
   const auto kernel = scale_kernel();
-  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make_output<float>(n));
   CGRT_ASSIGN_OR_RETURN(const float* const in, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
@@ -159,7 +159,7 @@ CGRT_EXAMPLE(launch_occupancy) {
 
 CGRT_EXAMPLE(graph_graph) {
   const auto kernel = scale_kernel();
-  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
   CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(PinnedBuffer host, PinnedBuffer::create(DeviceRef(0), bytes));
   const void* const host_x = host.data();
@@ -189,7 +189,7 @@ CGRT_EXAMPLE(graph_cursor) {
 
 CGRT_EXAMPLE(graph_capture) {
   const auto kernel = copy_kernel();
-  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
   CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt/graph/capture.h.1.inc"
@@ -219,7 +219,7 @@ CGRT_EXAMPLE(graph_snapshot) {
 
 CGRT_EXAMPLE(exec_graph_exec) {
   const auto kernel = scale_kernel();
-  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
   CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));

@@ -143,36 +143,41 @@ absl::Status check_extremes(std::uint64_t columns, double value) {
 
 // The first matrix sees a NaN or an infinity, the second has one where it does not look, by length or by order: what
 // is not seen is 0, in each regime.
-absl::Status check_unseen(std::uint64_t matrices, std::uint64_t columns, double bad) {
+absl::Status check_unseen(DType type, std::uint64_t matrices, std::uint64_t columns, double bad, bool is_in_mask) {
   constexpr std::uint64_t kRows = 2;
   const std::uint64_t seen = columns - columns / 3;
-  std::vector<double> x(matrices * kRows * columns, 0.5);
+  std::vector<double> x(matrices * kRows * columns, 0.5), mask(x.size(), 0);
   for (std::uint64_t row = 0; row < matrices * kRows; ++row) {
     const bool sees_it = row / kRows % 2 == 0;
-    x[row * columns + (sees_it ? seen / 2 : seen)] = bad;
+    (is_in_mask ? mask : x)[row * columns + (sees_it ? seen / 2 : seen)] = bad;
   }
   std::vector<double> lengths(matrices, static_cast<double>(seen));
   CGRT_ASSIGN_OR_RETURN(const MaskedSoftmaxPlan plan,
-                        kernels::plan_masked_softmax(kDevice, {.matrices = matrices,
+                        kernels::plan_masked_softmax(kDevice, {.type = type,
+                                                               .matrices = matrices,
                                                                .rows = kRows,
                                                                .columns = columns,
                                                                .causal = CausalMask::kLowerRight,
-                                                               .mask_matrices = matrices}));
+                                                               .mask_matrices = matrices,
+                                                               .mask_rows = kRows}));
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   MaskedSoftmaxArgs args;
-  CGRT_ASSIGN_OR_RETURN(args.in, trial.input(to_elements(DType::kFloat32, x)));
-  CGRT_ASSIGN_OR_RETURN(args.out, trial.output(x.size() * 4));
+  CGRT_ASSIGN_OR_RETURN(args.in, trial.input(to_elements(type, x)));
+  CGRT_ASSIGN_OR_RETURN(args.out, trial.output(x.size() * size_of(type)));
+  if (is_in_mask) {
+    CGRT_ASSIGN_OR_RETURN(args.mask, trial.input(to_elements(type, mask)));
+  }
   CGRT_ASSIGN_OR_RETURN(void* const device_lengths, trial.input(to_elements(DType::kInt32, lengths)));
   args.lengths = static_cast<const std::int32_t*>(device_lengths);
   CGRT_RETURN_IF_ERROR(
       trial.run([&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); }));
-  const std::vector<double> found = to_doubles(DType::kFloat32, trial.found(args.out));
+  const std::vector<double> found = to_doubles(type, trial.found(args.out));
   for (std::uint64_t at = 0; at < found.size(); ++at) {
     const std::uint64_t row = at / columns, column = at % columns;
     const std::uint64_t last = std::min(seen, row % kRows + 1 + columns - kRows);
     const bool is_right = column >= last         ? found[at] == 0
                           : row / kRows % 2 == 0 ? std::isnan(found[at])
-                                                 : is_close(DType::kFloat32, 1 / static_cast<double>(last), found[at]);
+                                                 : is_close(type, 1 / static_cast<double>(last), found[at]);
     if (!is_right) return absl::InternalError(absl::StrCat("row ", row, " column ", column, ": found ", found[at]));
   }
   return absl::OkStatus();
@@ -245,9 +250,14 @@ void check_masked_softmax(Report& report) {
   for (const std::uint64_t columns : {8, 200, 1000, 33, 2000, 4097, 40000, 70001}) {
     for (const std::uint64_t matrices : {2, 100}) {
       if (matrices * columns > (report.is_simulated() ? 1u << 17 : 1u << 20)) continue;
-      for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-        report.check(absl::StrCat("masked_softmax of ", matrices, "x2x", columns, " where one is ", bad),
-                     check_unseen(matrices, columns, bad));
+      for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+        for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+          for (const bool is_in_mask : {false, true}) {
+            report.check(absl::StrCat("masked_softmax ", to_string(type), " of ", matrices, "x2x", columns,
+                                      " where one", is_in_mask ? " of the mask" : "", " is ", bad),
+                         check_unseen(type, matrices, columns, bad, is_in_mask));
+          }
+        }
       }
     }
   }

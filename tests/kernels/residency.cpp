@@ -79,6 +79,8 @@ absl::StatusOr<Bytes> found(StreamRef stream, const Work& work) {
   return bytes;
 }
 
+absl::Status poison(StreamRef stream, const Work& work) { return fill8(stream, work.out, work.before, work.out_bytes); }
+
 absl::Status expect(StreamRef stream, const Tried& tried, const Work& work) {
   CGRT_ASSIGN_OR_RETURN(const Bytes bytes, found(stream, work));
   return bytes == tried.expected ? absl::OkStatus() : absl::InternalError("other bits than alone");
@@ -92,8 +94,10 @@ absl::StatusOr<Tried> try_alone(Arena& arena, const NamedWork& named) {
   Requests requests;
   CGRT_RETURN_IF_ERROR(tried.first.launch(LaunchTarget::into(requests)));
   tried.needs_room = requests.has_clusters || requests.is_cooperative;
-  CGRT_RETURN_IF_ERROR(tried.first.launch(arena.stream()));
-  CGRT_RETURN_IF_ERROR(tried.second.launch(arena.stream()));
+  for (const Work* work : {&tried.first, &tried.second}) {
+    CGRT_RETURN_IF_ERROR(poison(arena.stream(), *work));
+    CGRT_RETURN_IF_ERROR(work->launch(arena.stream()));
+  }
   CGRT_ASSIGN_OR_RETURN(tried.expected, found(arena.stream(), tried.first));
   CGRT_RETURN_IF_ERROR(expect(arena.stream(), tried, tried.second));
   return tried;
@@ -199,8 +203,10 @@ absl::Status check_beside(Report& report, Arena& arena, const std::vector<Tried>
   CGRT_ASSIGN_OR_RETURN(Holder holder, Holder::create());
   CGRT_ASSIGN_OR_RETURN(const bool overlap, streams_overlap(holder, all.back().first));
   if (!overlap) {
-    std::printf("residency: kernels of two streams do not run at once here; none was tried beside another\n");
-    return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "kernels of two streams do not run at once here (CUDA_LAUNCH_BLOCKING, or a tool that orders launches), so "
+        "none "
+        "was tried beside another");
   }
   CGRT_ASSIGN_OR_RETURN(Stream beside, Stream::create(kDevice));
   CGRT_ASSIGN_OR_RETURN(const Control control, Control::create(arena));
@@ -208,7 +214,9 @@ absl::Status check_beside(Report& report, Arena& arena, const std::vector<Tried>
   for (std::size_t i = 0; i < all.size(); ++i) {
     CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
     if (all[i].needs_room) streams.push_back(std::move(stream));
+    CGRT_RETURN_IF_ERROR(poison(arena.stream(), all[i].first));
   }
+  CGRT_RETURN_IF_ERROR(arena.stream().synchronize());
   CGRT_ASSIGN_OR_RETURN(const bool is_held, holder.hold(blocks, kMostHeld));
   if (!is_held) return absl::InternalError(absl::StrCat(blocks, " blocks do not run at once"));
   bool is_hung = false;
@@ -255,6 +263,10 @@ absl::Status check_branches(Report& report, Arena& arena, const std::string& nam
   }
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
   for (int run = 0; run < runs; ++run) {
+    for (const Tried* tried : some) {
+      CGRT_RETURN_IF_ERROR(poison(arena.stream(), tried->first));
+      CGRT_RETURN_IF_ERROR(poison(arena.stream(), tried->second));
+    }
     CGRT_RETURN_IF_ERROR(exec.launch(arena.stream()));
     CGRT_ASSIGN_OR_RETURN(const bool ended, ends(arena.stream()));
     if (!ended) leave_hung(report, absl::StrCat(name, ", run ", run));
@@ -266,7 +278,8 @@ absl::Status check_branches(Report& report, Arena& arena, const std::string& nam
   return absl::OkStatus();
 }
 
-// Code of this build has clusters where the device has them, or nothing above would have tried them.
+// Code of this build has clusters where the device has them (a whole one, not a slice), or nothing above would have
+// tried them.
 absl::Status check_clusters(const std::vector<Tried>& all) {
   CGRT_ASSIGN_OR_RETURN(const int major, kDevice.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
   CGRT_ASSIGN_OR_RETURN(const int sms, kDevice.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));

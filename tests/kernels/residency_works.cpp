@@ -22,6 +22,8 @@ namespace {
 using namespace kernels;
 using Make = std::function<absl::StatusOr<Work>(Arena&)>;
 
+constexpr std::uint32_t kOne = 0x3f800000, kTwoHalves = 0x3c003c00;  // 1 as float, 1 and 1 as half
+
 Make reduce(ReduceOp op, ReduceOver over, std::uint64_t rows, std::uint64_t columns) {
   return [=](Arena& arena) -> absl::StatusOr<Work> {
     const ReduceDesc desc{op, DType::kFloat32, over, arena.rows(rows), columns};
@@ -106,7 +108,7 @@ Make batch_norm(BatchNormOp op, ChannelOrder order, std::uint64_t batch, std::ui
     const std::size_t bytes = desc.batch * channels * plane * 4;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
-    CGRT_ASSIGN_OR_RETURN(void* const of_channels, arena.output(2 * channels * 4));
+    CGRT_ASSIGN_OR_RETURN(void* const of_channels, arena.filled(2 * channels * 4, kOne));
     CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
     auto* const mean = static_cast<float*>(of_channels);
     float* const invstd = mean + channels;
@@ -137,7 +139,7 @@ Make batch_norm(BatchNormOp op, ChannelOrder order, std::uint64_t batch, std::ui
   };
 }
 
-// What is added is zeros: the result is the same after each launch.
+// What is added is ones: sums are the same in whatever order.
 Make index(IndexOp op, DType type, std::uint64_t of, std::uint64_t columns, std::uint64_t count, SumOrder order) {
   return [=](Arena& arena) -> absl::StatusOr<Work> {
     const IndexDesc desc{op, type, DType::kInt64, arena.rows(of), columns, arena.rows(count), order};
@@ -145,14 +147,16 @@ Make index(IndexOp op, DType type, std::uint64_t of, std::uint64_t columns, std:
     const std::size_t named = desc.count * columns * size_of(type), matrix = desc.rows * columns * size_of(type);
     const bool is_select = op == IndexOp::kSelect;
     const std::size_t out_bytes = is_select ? named : matrix;
-    CGRT_ASSIGN_OR_RETURN(void* const in, is_select ? arena.input(matrix) : arena.output(named));
+    CGRT_ASSIGN_OR_RETURN(void* const in, is_select ? arena.input(matrix)
+                                                    : arena.filled(named, type == DType::kFloat16 ? kTwoHalves : kOne));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(out_bytes));
     CGRT_ASSIGN_OR_RETURN(std::int64_t* const indices,
                           arena.indices(op == IndexOp::kScatterAdd ? desc.count * columns : desc.count, desc.rows));
     CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
     const IndexArgs args{
         .out = out, .in = in, .index = indices, .workspace = workspace, .workspace_bytes = plan.workspace_bytes};
-    return Work{[=](LaunchTarget target) { return launch_index(target, plan, args); }, out, out_bytes};
+    const unsigned char before = is_select ? Work{}.before : 0;
+    return Work{[=](LaunchTarget target) { return launch_index(target, plan, args); }, out, out_bytes, before};
   };
 }
 
@@ -217,10 +221,11 @@ absl::StatusOr<void*> Arena::input(std::size_t bytes) {
   return input_;
 }
 
-absl::StatusOr<void*> Arena::output(std::size_t bytes) {
+absl::StatusOr<void*> Arena::filled(std::size_t bytes, std::uint32_t word) {
   if (bytes == 0) return nullptr;
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, bytes));
-  CGRT_RETURN_IF_ERROR(fill8(stream(), buffer.data(), 0, bytes));
+  const std::size_t words = (bytes + 3) / 4;
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, words * 4));
+  CGRT_RETURN_IF_ERROR(fill32(stream(), buffer.data(), word, words));
   CGRT_RETURN_IF_ERROR(stream().synchronize());
   buffers_.push_back(std::move(buffer));
   return buffers_.back().data();

@@ -26,7 +26,8 @@ class Arena {
   // Random numbers of any type: of 4 bytes, so many that a work finds as many bytes as it likes.
   absl::StatusOr<void*> input(std::size_t bytes);
   // Zeros.
-  absl::StatusOr<void*> output(std::size_t bytes);
+  absl::StatusOr<void*> output(std::size_t bytes) { return filled(bytes, 0); }
+  absl::StatusOr<void*> filled(std::size_t bytes, std::uint32_t word);
   absl::StatusOr<std::int64_t*> indices(std::uint64_t count, std::uint64_t below);
 
  private:
@@ -42,6 +43,7 @@ struct Work {
   std::function<absl::Status(LaunchTarget)> launch;
   void* out = nullptr;
   std::size_t out_bytes = 0;
+  unsigned char before = 0xCB;  // each byte of `out` before a launch
 };
 
 struct NamedWork {

@@ -9,9 +9,11 @@
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
 // depends on the device and the descriptor only, never on the indices; it is one kernel, or several
 // when it sorts: more than a few with SumOrder::kFixed, and where sorting is faster than atomics. Sums
-// are float and rounded once, whatever the route: three kernels for 16-bit types by atomics. Nothing is
-// allocated, nothing waits, and a workspace (for sorting, and for sums of 16-bit types) needs no
-// preparation; launches that may run at the same time need one each.
+// are float and rounded once, whatever the route: three kernels for 16-bit types by atomics, whose
+// workspace is 4 bytes for each element of `out`. Nothing is allocated, nothing waits, and a workspace
+// (for sorting, and for sums of 16-bit types) needs no preparation; launches that may run at the same
+// time need one each. alpha multiplies elements or their sum, and atomics take float subnormals for 0,
+// so routes may differ at the ends of the range.
 #pragma once
 
 #include <cstdint>

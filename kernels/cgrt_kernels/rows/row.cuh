@@ -15,7 +15,7 @@ namespace cgrt::kernels {
 template <RowOp kOp>
 constexpr bool kIsSoftmax = kOp == RowOp::kSoftmax || kOp == RowOp::kLogSoftmax;
 
-// To a relative error of 2^-22 + |x| * 2^-23, since x / log(2) is rounded; 0 below -87.
+// To a relative error of 2^-22 + |x| * 2^-23, since x / log(2) is rounded; 0 below -87.34.
 __device__ __forceinline__ float exp_of(float x) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * 1.4426950408889634f));

@@ -3,8 +3,8 @@
 // Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016. Other than there,
 // the order of additions is fixed: each kScanRadix tiles of a row are a group, and what precedes a tile is
 // what precedes the group before its own, as the first tile of that group found it; that group; and the tiles
-// before it in its own. Tiles publish their sums before they wait, so only the groups are a chain, and a link
-// of it has the time of a group to be there.
+// before it in its own. A tile's own sum waits for no other, so only the groups are a chain, and a link of it
+// has the time of a group to be there.
 #pragma once
 
 #include <cstdint>

@@ -27,11 +27,11 @@ constexpr DeviceRef kDevice(0);
 class Launches final : public LaunchSink {
  public:
   std::vector<LaunchAttributes> attributes;
-  std::vector<EdgeKind> edges;
+  std::vector<KernelRef> kernels;
 
-  absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) override {
+  absl::Status add_kernel(const KernelLaunch& launch, EdgeKind) override {
     attributes.push_back(launch.attributes != nullptr ? *launch.attributes : LaunchAttributes{});
-    edges.push_back(edge);
+    kernels.emplace_back(launch.kernel);
     return absl::OkStatus();
   }
   absl::Status add_copy(const CopyParams&) override { return absl::OkStatus(); }
@@ -158,36 +158,64 @@ TEST_CASE("every family plans without clusters where none of its clusters fits",
   }
 }
 
-TEST_CASE("steps of batch normalization overlap only where their code waits for each other", "[kernels]") {
-  const auto second_edge = [] {
-    const BatchNormPlan plan = *plan_batch_norm(kDevice, {.batch = 256, .channels = 8, .plane = 112 * 112});
-    auto* const memory = reinterpret_cast<float*>(4096);
-    const auto launch = [&](LaunchTarget target) {
-      return launch_batch_norm_train(target, plan,
-                                     {.y = memory,
-                                      .x = memory,
-                                      .save_mean = memory,
-                                      .save_invstd = memory,
-                                      .workspace = memory,
-                                      .workspace_bytes = plan.workspace_bytes});
-    };
-    const Launches found = launches_of({"batch_norm", launch});
-    REQUIRE(found.edges.size() == 3);
-    return std::pair(found.edges[1], plan.topology_id());
+TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel for that is empty", "[kernels]") {
+  const auto is_streamed = [] {
+    const RowsPlan plan = *plan_rows(kDevice, {RowOp::kLayerNorm, DType::kFloat32, 400, 16384});
+    void* const memory = reinterpret_cast<void*>(4096);
+    const Launches found = launches_of(
+        {"layer_norm", [&](LaunchTarget target) { return launch_rows(target, plan, {.out = memory, .in = memory}); }});
+    return found.kernels.front() == rows_kernel(RowOp::kLayerNorm, DType::kFloat32, RowRegime::kStream);
   };
-  std::pair<EdgeKind, std::uint64_t> with_code_for_90, with_code_for_80;
   {
     Simulator simulator;
-    with_code_for_90 = second_edge();
+    CHECK(is_streamed());
+  }
+  Simulator simulator({.ptx_version = 80});
+  CHECK(!is_streamed());
+}
+
+TEST_CASE("kernels overlap only where their code waits for each other, whatever the target says", "[kernels]") {
+  struct Seen {
+    std::vector<EdgeKind> edges;
+    std::uint64_t topology;
+  };
+  const auto second_launch = [] {
+    const BatchNormPlan plan = *plan_batch_norm(kDevice, {.batch = 256, .channels = 8, .plane = 112 * 112});
+    const DeviceBuffer x = *DeviceBuffer::create(kDevice, std::size_t{256} * 8 * 112 * 112 * 4),
+                       of_channels = *DeviceBuffer::create(kDevice, 32),
+                       workspace = *DeviceBuffer::create(kDevice, plan.workspace_bytes);
+    Graph graph = *Graph::create(kDevice);
+    Cursor cursor = graph.cursor();
+    for (const LaunchTarget& target : {LaunchTarget(cursor), cursor.programmatic()}) {
+      REQUIRE_OK(launch_batch_norm_train(target, plan,
+                                         {.y = x.data(),
+                                          .x = x.data(),
+                                          .save_mean = of_channels.as<float>(),
+                                          .save_invstd = of_channels.as<float>(),
+                                          .workspace = workspace.data(),
+                                          .workspace_bytes = plan.workspace_bytes}));
+    }
+    Seen seen{{}, plan.topology_id()};
+    const ir::GraphIr ir = *snapshot(graph);
+    for (const ir::Edge& edge : ir.edges) {
+      seen.edges.push_back(edge.type == ir::EdgeType::kFull ? EdgeKind::kFull : EdgeKind::kProgrammatic);
+    }
+    return seen;
+  };
+  Seen with_code_for_90, with_code_for_80;
+  {
+    Simulator simulator;
+    with_code_for_90 = second_launch();
   }
   {
     Simulator simulator({.ptx_version = 80});
-    with_code_for_80 = second_edge();
+    with_code_for_80 = second_launch();
   }
 
-  CHECK(with_code_for_90.first == EdgeKind::kProgrammatic);
-  CHECK(with_code_for_80.first == EdgeKind::kFull);
-  CHECK(with_code_for_90.second != with_code_for_80.second);
+  constexpr EdgeKind kEarly = EdgeKind::kProgrammatic, kFull = EdgeKind::kFull;
+  CHECK(with_code_for_90.edges == std::vector{kEarly, kEarly, kEarly, kEarly, kEarly});
+  CHECK(with_code_for_80.edges == std::vector{kFull, kFull, kFull, kFull, kFull});
+  CHECK(with_code_for_90.topology != with_code_for_80.topology);
 }
 
 }  // namespace
