@@ -76,6 +76,18 @@ BEHAVIOUR("attributes that no device can give are refused on every target and le
   return probe.stream.ref().synchronize();
 }
 
+BEHAVIOUR("a grid that is no multiple of a compiled-in cluster is refused as such") {
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
+  const auto step = [&](LaunchTarget target) { return launch(target, with({}, 3), paired_kernel(), probe.data()); };
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+  const absl::Status refused = step(probe.stream);
+  notes.status("eager", refused);
+  EXPECT(refused.message().find("not a multiple of the cluster (2, 1, 1)") != std::string::npos);
+  notes.status("explicit", step(graph.cursor()));
+  notes.status("instantiate", instantiate(graph).status());
+  return absl::OkStatus();
+}
+
 BEHAVIOUR("an update that would lose launch attributes is refused by name") {
   CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
   const auto build = [&](LaunchAttributes attributes, bool captured) -> absl::StatusOr<Graph> {

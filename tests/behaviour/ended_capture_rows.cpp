@@ -1,5 +1,7 @@
 // Which questions end a capture and which do not, and which call a capture that has ended is blamed on.
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "behaviour/cluster_probe.h"
@@ -153,6 +155,49 @@ BEHAVIOUR("a failure that a callback recovers from is not blamed for what ended 
                               }).status();
   notes.status("then an allocation of another library", theirs);
   EXPECT(absl::StrContains(theirs.message(), "not made through cgrt in this thread"));
+  const absl::Status before = capture(probe.stream, [&](StreamRef s) -> absl::Status {
+                                CGRT_RETURN_IF_ERROR(allocate_raw());
+                                notes.status("another launch", recovered(s));
+                                return absl::OkStatus();
+                              }).status();
+  notes.status("an allocation of another library, then the refused memset", before);
+  EXPECT(absl::StrContains(before.message(), "not made through cgrt in this thread"));
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("which refused calls end a capture") {
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
+  CGRT_ASSIGN_OR_RETURN(const DeviceBuffer x, DeviceBuffer::create(world.device(), 64));
+  CGRT_ASSIGN_OR_RETURN(const Event event, Event::create(world.device()));
+  CGRT_RETURN_IF_ERROR(capture(probe.stream, [&](StreamRef s) { return s.record(event); }).status());
+  CGRT_ASSIGN_OR_RETURN(Graph empty, Graph::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(empty));
+  void* const data = x.data();
+  const std::pair<const char*, std::function<absl::Status(StreamRef)>> calls[] = {
+      {"memset with a pitch below its width",
+       [&](StreamRef s) {
+         return fill(s, {.destination = data, .value = 0, .element_bytes = 4, .count = 4, .height = 2, .pitch = 3});
+       }},
+      {"copy with a pitch below its width",
+       [&](StreamRef s) {
+         return copy(s, CopyParams{.destination = data,
+                                   .source = data,
+                                   .bytes = 8,
+                                   .height = 2,
+                                   .destination_pitch = 3,
+                                   .source_pitch = 8});
+       }},
+      {"wait for an event of an ended capture", [&](StreamRef s) { return s.wait(event); }},
+      {"launch of a graph", [&](StreamRef s) { return exec.launch(s); }},
+      {"launch of a block of 2048", [&](StreamRef s) { return probe.launch(s, {.grid = 1, .block = 2048}); }},
+  };
+  for (const auto& [name, call] : calls) {
+    const absl::StatusOr<Graph> graph = capture(probe.stream, [&](StreamRef s) -> absl::Status {
+      notes.status(name, call(s));
+      return absl::OkStatus();
+    });
+    notes.status("  the capture", graph.status());
+  }
   return absl::OkStatus();
 }
 

@@ -1,7 +1,9 @@
 // Attributes and children of nodes are those that the driver has, whoever made them: other threads, other libraries,
 // raw handles.
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "behaviour/cluster_probe.h"
 #include "cgrt/driver/api.h"
@@ -189,7 +191,71 @@ BEHAVIOUR("a child that was moved in keeps its nodes, cursors and executables, a
     CGRT_ASSIGN_OR_RETURN(const std::vector<float> values, read_floats(world, x));
     notes.line("x = " + std::to_string(values[0]));
   }
+  parent_exec.reset();  // the last that held the parent but for its child
+  notes.status("its cursor, after the parent's executable", step(*cursor, 1.0f));
+  notes.status("its node, in its own executable",
+               exec->set_params(*node, kPlain, scale_kernel(), x.as<float>(), x.as<float>(), 2.0f, 64));
   return absl::OkStatus();
+}
+
+BEHAVIOUR("a capture whose first kernel has its own priority knows those of the others") {
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer x, device_floats(world, 64, 1.0f));
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(world.device(), {.priority = -3}));
+  const auto launch_at = [&](StreamRef s, int priority) {
+    return launch(s, LaunchConfig{.grid = 1, .block = 64, .attributes = {.priority = priority}}, scale_kernel(),
+                  x.as<float>(), x.as<float>(), 2.0f, 64);
+  };
+  CGRT_ASSIGN_OR_RETURN(const Graph graph, capture(stream, [&](StreamRef s) -> absl::Status {
+                          CGRT_RETURN_IF_ERROR(launch_at(s, -1));
+                          return launch_at(s, 0);
+                        }));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  std::vector<CUgraphNode> nodes(2);
+  std::size_t count = nodes.size();
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().GraphGetNodes(graph.ref().get(), nodes.data(), &count), "cuGraphGetNodes"));
+  for (const int priority : {-3, -1}) {
+    notes.status("the second kernel with " + std::to_string(priority),
+                 exec.set_params(KernelNode(nodes[1]),
+                                 LaunchConfig{.grid = 1, .block = 64, .attributes = {.priority = priority}},
+                                 scale_kernel(), x.as<float>(), x.as<float>(), 3.0f, 64));
+  }
+  return absl::OkStatus();
+}
+
+// As another library builds: a graph of which a child graph holds a kernel in a cluster.
+absl::StatusOr<Graph> graph_of_others(World& world, const ClusterProbe& probe) {
+  CGRT_ASSIGN_OR_RETURN(Graph inner, Graph::create(world.device()));
+  CGRT_RETURN_IF_ERROR(probe.launch(inner.cursor(), kTwo));
+  CUgraph raw = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphCreate(&raw, 0), "cuGraphCreate"));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::adopt(raw, world.device()));
+  CUgraphNode node = nullptr;
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.graph = inner.ref().get();
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().GraphAddNode(&node, raw, nullptr, nullptr, 0, &params), "cuGraphAddNode"));
+  return graph;
+}
+
+BEHAVIOUR("children of other libraries beside and inside of children of this one are compared as the driver has them") {
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
+  CGRT_ASSIGN_OR_RETURN(Graph added, Graph::create(world.device()));
+  CGRT_RETURN_IF_ERROR(probe.launch(added.cursor(), kFour));
+  CGRT_ASSIGN_OR_RETURN(Graph beside, graph_of_others(world, probe));
+  CGRT_RETURN_IF_ERROR(beside.add_child({}, added).status());
+  CGRT_ASSIGN_OR_RETURN(Graph clone, beside.clone());
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(beside));
+  notes.status("update with a clone", exec.update(clone));
+
+  CGRT_ASSIGN_OR_RETURN(Graph around, Graph::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(const Graph others, graph_of_others(world, probe));
+  CGRT_RETURN_IF_ERROR(around.add_child({}, others).status());
+  CGRT_ASSIGN_OR_RETURN(Graph again, around.clone());
+  CGRT_ASSIGN_OR_RETURN(GraphExec outer, instantiate(around));
+  notes.status("update with a clone, inside", outer.update(again));
+  return probe.note(notes, "inside", outer);
 }
 
 BEHAVIOUR("nodes of a child have the attributes of what the child was set to") {

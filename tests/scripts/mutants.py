@@ -24,7 +24,7 @@ MUTANTS = [
     ("attributes, also a cluster size, are dropped by an update", "exec/exec_state.cpp",
      "lost != nullptr) {", "false) {"),
     ("attributes of a clone are forgotten", "graph/node_table.cpp",
-     "for (NodeAttributes& one : table.attributes) one.node = nodes[one.path.front()];", "table.attributes.clear();"),
+     "for (NodeAttributes& one : table.attributes) one.node = node_at(one.path);", "table.attributes.clear();"),
     ("a host function dies before its node", "launch/host.cpp",
      "CGRT_RETURN_IF_ERROR(target.sink()->keep(owned));\n", "\n"),
     ("what joined is looked for after the capture ended", "graph/capture.cpp",
@@ -72,7 +72,7 @@ MUTANTS = [
     ("a capture blames the first call that failed", "driver/live_capture.cpp",
      "if (now != CU_STREAM_CAPTURE_STATUS_INVALIDATED) continue;", ""),
     ("no block fits, and that is divided by", "launch/occupancy.cpp",
-     "if (block == 0) return no_block_fits(kernel, 0);", ""),
+     "if (block == 0) return no_block_fits(kernel, shared_bytes_of_block(32));", ""),
     ("a primary context is made for each kernel", "driver/api.cpp",
      "if (result != CUDA_SUCCESS || is_active == 0) return result;", "if (result != CUDA_SUCCESS) return result;"),
     ("limits are quoted of device 0", "launch/launch.cpp",
@@ -85,8 +85,6 @@ MUTANTS = [
     ("a stream that was moved from is the default stream", "launch/launch.cpp",
      "if (stream.get() == nullptr) return driver::empty_object(\"Stream\");", ""),
     ("dumps of two copies of the library overwrite each other", "dump/dump.cpp", "O_CREAT | O_EXCL |", "O_CREAT |"),
-    ("arguments lie at multiples of 16 only", "simulator/kernel.cpp",
-     "kAlignment{256};", "kAlignment{16};"),
 ]
 
 

@@ -159,16 +159,19 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
   CUfunction function = nullptr;
   CUdevice device = 0;
   Dim3 cluster;
+  int ptx_version = 0;
   CUresult result = in_context(context, [&] {
     CUresult asked = api().KernelGetFunction(&function, kernel);
     if (asked == CUDA_SUCCESS) asked = api().CtxGetDevice(&device);
+    if (asked == CUDA_SUCCESS) asked = api().FuncGetAttribute(&ptx_version, CU_FUNC_ATTRIBUTE_PTX_VERSION, function);
     return asked == CUDA_SUCCESS ? compiled_cluster(function, &cluster) : asked;
   });
   if (result != CUDA_SUCCESS) return result;
   bool is_shared = false;
   result = is_shared_with_primary(context, kernel, device, function, &is_shared);
   if (result != CUDA_SUCCESS) return result;
-  auto* entry = new ResolvedFunction{now, context, function, is_shared, cluster, identity.functions.load()};
+  auto* entry =
+      new ResolvedFunction{now, context, function, is_shared, cluster, ptx_version >= 90, identity.functions.load()};
   while (!identity.functions.compare_exchange_weak(entry->next, entry)) {
   }
   *found = entry;

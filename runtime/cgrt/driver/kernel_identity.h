@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <typeinfo>
 
 namespace cgrt {
@@ -20,7 +21,10 @@ struct Dim3 {
   constexpr Dim3(std::uint32_t x_, std::uint32_t y_ = 1, std::uint32_t z_ = 1) : x(x_), y(y_), z(z_) {}
   // From CUDA's dim3, which is not known here.
   template <class Dim>
-  requires requires(const Dim& dim) { dim.x, dim.y, dim.z; }
+  requires requires(const Dim& dim) {
+    requires std::is_same_v<decltype(dim.x), unsigned> && std::is_same_v<decltype(dim.y), unsigned> &&
+        std::is_same_v<decltype(dim.z), unsigned>;
+  }
   constexpr Dim3(const Dim& dim) : x(dim.x), y(dim.y), z(dim.z) {}
   // 2^64 - 1 when the product is larger.
   constexpr std::uint64_t count() const {
@@ -57,6 +61,8 @@ struct ResolvedFunction {
   // (green contexts; H200, driver 580).
   bool is_shared;
   Dim3 cluster;  // compiled in with __cluster_dims__; (1, 1, 1): none
+  // Whether the code may wait for its predecessor (cudaGridDependencySynchronize): compiled for 9.0 or later.
+  bool can_wait;
   const ResolvedFunction* next;
 };
 

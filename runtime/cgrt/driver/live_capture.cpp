@@ -1,5 +1,6 @@
 #include "cgrt/driver/live_capture.h"
 
+#include <cstring>
 #include <utility>
 
 #include "cgrt/driver/api.h"
@@ -34,15 +35,26 @@ void take_this_thread() {
 
 }  // namespace internal
 
-void LiveCapture::note_failure(CUresult result, const absl::Status& status) {
+namespace {
+
+// 901 says that an earlier call did it, which this library has not seen. Of calls that fail with a code that is none
+// of captures', launches end them and others do not (driver 580).
+bool may_end_capture(CUresult result, const char* call) {
+  if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) return false;
+  const bool is_of_captures = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_CAPTURED_EVENT;
+  return is_of_captures || std::strcmp(call, "cuLaunchKernelEx") == 0;
+}
+
+}  // namespace
+
+void LiveCapture::note_failure(CUresult result, const char* call, const absl::Status& status) {
   for (LiveCapture* capture = innermost; capture != nullptr; capture = capture->outer_) {
     if (capture->is_over_) continue;
     CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
     if (api().StreamIsCapturing(capture->origin_, &now) != CUDA_SUCCESS) continue;
     if (now != CU_STREAM_CAPTURE_STATUS_INVALIDATED) continue;
     capture->is_over_ = true;
-    // 901 says that an earlier call did it, which this library has not seen.
-    if (result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) capture->ended_by_ = status;
+    if (may_end_capture(result, call)) capture->ended_by_ = status;
   }
 }
 

@@ -1,6 +1,5 @@
 // LiveCapture: a stream capture that this library began and that has not ended, as the modules below
-// graph/ must know it. Internal: internal::CaptureContext
-// (stream/capture_context.h) makes it.
+// graph/ must know it. Internal: internal::CaptureContext (stream/capture_context.h) makes it.
 //
 // A thread sees the captures that it is inside of; any thread sees whether the process has one.
 #pragma once
@@ -23,9 +22,9 @@ struct CapturingThread {
   CapturingThread* next = nullptr;
 };
 
-// All of them: as many as have captured at a time. The one symbol that shared objects with a copy of cgrt each have in
-// common (default visibility; g++ makes it unique in the process): each asks its events with care during the captures
-// of all.
+// All of them: as many as have captured and lived at a time. The one symbol that shared objects with a copy of cgrt
+// each have in common (default visibility; g++ makes it unique in the process): each asks its events with care during
+// the captures of all.
 __attribute__((visibility("default"))) inline std::atomic<CapturingThread*> cgrt_capturing_threads{nullptr};
 
 inline thread_local constinit CapturingThread* this_thread = nullptr;  // null: it has not captured yet
@@ -55,7 +54,7 @@ class LiveCapture {
   const absl::Status& ended_by() const { return ended_by_; }
 
   // For a failed call on this thread: asks the driver which captures have ended by now.
-  [[gnu::cold]] static void note_failure(CUresult result, const absl::Status& status);
+  [[gnu::cold]] static void note_failure(CUresult result, const char* call, const absl::Status& status);
   // The failure that was noted as `before` is told as `after`.
   [[gnu::cold]] static void reword(const absl::Status& before, const absl::Status& after);
 

@@ -96,7 +96,7 @@ absl::Status make_status(CUresult result, const char* call, const char* verb) {
 
 absl::Status to_status_slow(CUresult result, const char* call) {
   const absl::Status status = make_status(result, call, "returned");
-  LiveCapture::note_failure(result, status);
+  LiveCapture::note_failure(result, call, status);
   return status;
 }
 

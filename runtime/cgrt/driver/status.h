@@ -37,7 +37,7 @@ std::optional<CUresult> cuda_result(const absl::Status& status);
 // `status` with "`context`: " before its message; code and payload stay. A capture that the failed call has ended
 // is told in the same words.
 absl::Status annotate(const absl::Status& status, std::string_view context);
-// Without the capture.
+// The same, for what no capture is blamed for.
 absl::Status prefix(const absl::Status& status, std::string_view context);
 
 // `status` with another code; message and payload stay.

@@ -32,8 +32,8 @@ Destination& destination() {
   return value;
 }
 
-// A new file, since other copies of this library in the process number theirs too, and process ids come back. What
-// keeps it from being made is told by whoever writes it.
+// A new file, since other copies of this library in the process number theirs too, and process ids come back. If it
+// cannot be made, write_file reports why.
 std::string make_file(const std::string& directory) {
   static std::atomic<int> next{0};
   for (;;) {
@@ -53,10 +53,15 @@ void write(const Graph& graph) {
     directory = destination().directory;
   }
   if (directory.empty()) return;  // switched off meanwhile
+  const absl::StatusOr<ir::GraphIr> ir = snapshot(graph);
+  if (!ir.ok()) {
+    return log_warning(absl::StrCat("A graph was not written to ", directory, ": ", ir.status().message()));
+  }
   const std::string path = make_file(directory);
-  absl::StatusOr<ir::GraphIr> ir = snapshot(graph);
-  const absl::Status written = ir.ok() ? inspect::write_file(path, *ir) : ir.status();
-  if (!written.ok()) log_warning(absl::StrCat("The graph was not written to ", path, ": ", written.message()));
+  const absl::Status written = inspect::write_file(path, *ir);
+  if (written.ok()) return;
+  log_warning(absl::StrCat("A graph was not written to ", path, ": ", written.message()));
+  unlink(path.c_str());  // what write_file made of it, or nothing
 }
 
 const bool started = [] {

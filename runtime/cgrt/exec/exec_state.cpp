@@ -74,7 +74,7 @@ absl::Status GraphExec::State::read_definition(const Graph& graph) {
 
 absl::Status GraphExec::State::complete_table() {
   if (is_complete) return absl::OkStatus();
-  // The graph has completed it before it grew, so its driver graph is not read beside its owner's calls.
+  // The graph completes it before it grows, so its driver graph is not read beside its owner's calls.
   CGRT_RETURN_IF_ERROR(definition->knowledge.complete(definition->handle));
   table = definition->knowledge.table();
   internal::drop_from(table, node_count);
@@ -137,13 +137,12 @@ absl::Status GraphExec::State::update(const Graph& other, std::optional<UpdateRe
   return absl::OkStatus();
 }
 
-void GraphExec::State::take(State& other) {
-  handle = std::move(other.handle);
-  definition = std::move(other.definition);
-  flags = other.flags;
-  node_count = other.node_count;
-  is_complete = other.is_complete;
-  table = std::move(other.table);
+void GraphExec::State::swap(State& other) {
+  std::swap(handle, other.handle);
+  std::swap(definition, other.definition);
+  std::swap(node_count, other.node_count);
+  std::swap(is_complete, other.is_complete);
+  std::swap(table, other.table);
 }
 
 }  // namespace cgrt

@@ -23,7 +23,7 @@ void destroy_exec(CUgraphExec exec);
 
 }  // namespace internal
 
-// All but `mutex` under `mutex`.
+// All but `mutex` and `flags`, which stay as they were made, under `mutex`.
 struct GraphExec::State {
   // To be called while nobody changes `graph`.
   absl::Status read_definition(const Graph& graph);
@@ -45,8 +45,7 @@ struct GraphExec::State {
   // One rung of the ladder; an error when the question could not be put. A refusal is left in `refusal`.
   absl::Status update(const Graph& other, std::optional<UpdateReport>& refusal);
 
-  // Becomes what `other` is.
-  void take(State& other);
+  void swap(State& other);  // of the same flags
 
   std::shared_ptr<internal::GraphState> definition;  // node handles are valid as long as it lives
   UniqueHandle<CUgraphExec, internal::destroy_exec> handle;

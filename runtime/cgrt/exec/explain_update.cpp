@@ -11,8 +11,6 @@
 namespace cgrt::internal {
 namespace {
 
-std::string to_text(const Dim3& dim) { return absl::StrCat("(", dim.x, ", ", dim.y, ", ", dim.z, ")"); }
-
 // "cluster (2, 1, 1)" of the first attribute in which both differ.
 struct Difference {
   const char* name;

@@ -162,41 +162,42 @@ absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
   return is_enabled != 0 ? NodeState::kEnabled : NodeState::kDisabled;
 }
 
-absl::Status GraphExec::update(const Graph& other) {
+absl::StatusOr<std::optional<UpdateReport>> GraphExec::refusal_of(const Graph& other) {
   if (ABSL_PREDICT_FALSE(other.state() == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   collect_released();
   const std::lock_guard lock(state_->mutex);
   std::optional<UpdateReport> refusal;
   CGRT_RETURN_IF_ERROR(state_->update(other, refusal));
+  return refusal;
+}
+
+absl::Status GraphExec::update(const Graph& other) {
+  CGRT_ASSIGN_OR_RETURN(const std::optional<UpdateReport> refusal, refusal_of(other));
   return ABSL_PREDICT_TRUE(!refusal.has_value()) ? absl::OkStatus() : absl::FailedPreconditionError(refusal->text);
 }
 
 absl::StatusOr<UpdateReport> GraphExec::try_update(const Graph& other) {
-  if (ABSL_PREDICT_FALSE(other.state() == nullptr)) return driver::empty_object("Graph");
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
-  collect_released();
-  const std::lock_guard lock(state_->mutex);
-  std::optional<UpdateReport> refusal;
-  CGRT_RETURN_IF_ERROR(state_->update(other, refusal));
-  return refusal.has_value() ? *std::move(refusal) : UpdateReport{};
+  CGRT_ASSIGN_OR_RETURN(std::optional<UpdateReport> refusal, refusal_of(other));
+  return std::move(refusal).value_or(UpdateReport{});
 }
 
 absl::StatusOr<UpdateReport> GraphExec::update_or_instantiate(const Graph& other) {
-  if (ABSL_PREDICT_FALSE(other.state() == nullptr)) return driver::empty_object("Graph");
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
-  collect_released();
-  const std::lock_guard lock(state_->mutex);
-  std::optional<UpdateReport> refusal;
-  CGRT_RETURN_IF_ERROR(state_->update(other, refusal));
+  CGRT_ASSIGN_OR_RETURN(std::optional<UpdateReport> refusal, refusal_of(other));
   if (!refusal.has_value()) return UpdateReport{};
+  // Not under the lock: what graphs kept is let go, and the observer is called.
   CGRT_ASSIGN_OR_RETURN(GraphExec fresh, instantiate(other, state_->flags));
-  state_->take(*fresh.state_);
+  const std::lock_guard lock(state_->mutex);
+  state_->swap(*fresh.state_);
   refusal->rung = UpdateRung::kInstantiated;
   return *std::move(refusal);
 }
 
-CUgraphExec GraphExec::get() const { return state_ != nullptr ? state_->handle.get() : nullptr; }
+CUgraphExec GraphExec::get() const {
+  if (state_ == nullptr) return nullptr;
+  const std::lock_guard lock(state_->mutex);
+  return state_->handle.get();
+}
 
 CUgraphExec GraphExec::release() && {
   const std::unique_ptr<State> state = std::move(state_);

@@ -8,7 +8,7 @@
 //
 // Thread-safe: calls on one executable from several threads are serialized by a lock of its own;
 // moving or destroying it is not. It keeps its definition alive, so the graph may be destroyed; it may be changed,
-// too, by one other thread: nothing here reads it but instantiate.
+// too, by one other thread.
 // CUDA orders the launches of one executable after each other, also in different streams.
 // Destroying it while launches are in flight is allowed, CUDA frees it later; while streams are captured
 // too, which disturbs no capture.
@@ -132,11 +132,13 @@ class GraphExec {
   // handles for set_params are then those of `other`. The report says which of both was done.
   absl::StatusOr<UpdateReport> update_or_instantiate(const Graph& other);
 
-  CUgraphExec get() const;  // null: empty
+  // Valid until the next update_or_instantiate. Null: empty.
+  CUgraphExec get() const;
 
  private:
   friend absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags);
   absl::Status set_node_enabled(const NodeRef& node, NodeState state);
+  absl::StatusOr<std::optional<UpdateReport>> refusal_of(const Graph& other);  // nullopt: it was taken over
   struct State;
   explicit GraphExec(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

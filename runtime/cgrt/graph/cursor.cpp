@@ -5,6 +5,7 @@
 
 #include "absl/base/optimization.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/stream/keep.h"
@@ -39,9 +40,11 @@ void Cursor::join(const Cursor& other) {
 
 absl::Status Cursor::add_kernel(const KernelLaunch& launch, EdgeKind edge) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  // As in a stream: after anything but a kernel the dependency is a full one.
+  // As in a stream: after anything but a kernel, and for code that cannot wait, the dependency is a full one.
   const bool one_kernel = frontier_.size() == 1 && frontier_.front().is_kernel;
-  if (edge == EdgeKind::kProgrammatic && one_kernel) {
+  const driver::ResolvedFunction* function = nullptr;
+  if (edge == EdgeKind::kProgrammatic && one_kernel &&
+      driver::resolve_function(*launch.kernel, state_->context, &function) == CUDA_SUCCESS && function->can_wait) {
     Dependency before = frontier_.front();
     before.kind = EdgeKind::kProgrammatic;
     CGRT_ASSIGN_OR_RETURN(KernelNode node, internal::add_kernel(*state_, {&before, 1}, launch));

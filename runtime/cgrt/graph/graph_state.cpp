@@ -18,7 +18,7 @@ GraphState::~GraphState() {
 }
 
 void GraphState::move_into(GraphState& parent) {
-  if (parent.owner == nullptr) parent.owner = std::make_shared<GraphOwner>(parent.handle);
+  if (parent.owner == nullptr) parent.owner = std::make_shared<GraphOwner>(parent.is_owned ? parent.handle : nullptr);
   if (owner == nullptr) {
     owner = parent.owner;
   } else {  // shared with what was moved in here: that goes along
@@ -68,7 +68,7 @@ absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& origina
   if (!original.knowledge.is_empty() || !original.children.empty()) {
     CGRT_ASSIGN_OR_RETURN(nodes, nodes_of(copy));
   }
-  state->knowledge.know_as(original.knowledge, nodes);
+  CGRT_RETURN_IF_ERROR(state->knowledge.know_as(original.knowledge, nodes));
   for (const GraphState::Child& child : original.children) {
     const CUgraphNode node = nodes[child.position];
     CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));

@@ -74,8 +74,8 @@ struct GraphState {
   std::vector<Child> children;  // that this library put in, ascending
 };
 
-// Whether it is certain that no node has attributes; asks no driver.
 bool has_plain_children(const GraphState& state);
+// Whether it is certain that no node has attributes; asks no driver.
 inline bool is_known_plain(const GraphState& state) {
   return state.knowledge.is_complete() && state.knowledge.is_empty() &&
          (state.children.empty() || has_plain_children(state));

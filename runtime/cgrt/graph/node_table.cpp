@@ -16,6 +16,9 @@ namespace {
 // Of the table of every NodeKnowledge, and held for a copy of one: graphs with a mutex of their own would be larger.
 std::mutex table_mutex;
 
+// Held while the driver is asked, so that a graph does not grow beside that: its owner completes the table first.
+std::mutex completion_mutex;
+
 AccessProperty from_driver(CUaccessProperty property) {
   switch (property) {
     case CU_ACCESS_PROPERTY_STREAMING: return AccessProperty::kStreaming;
@@ -43,6 +46,11 @@ absl::Status read_inherited(CUgraphNode node, LaunchAttributes& out) {
                          from_driver(window.missProp)};
   }
   return absl::OkStatus();
+}
+
+bool is_inheritable_default(const LaunchAttributes& attributes) {
+  return attributes.priority == 0 && attributes.mem_sync_domain == MemSyncDomain::kDefault &&
+         attributes.access_policy == AccessPolicyWindow();
 }
 
 absl::StatusOr<Dim3> compiled_cluster(CUgraphNode node, CompiledClusters& clusters) {
@@ -123,20 +131,19 @@ absl::StatusOr<bool> NodeKnowledge::are_captured_all(CUgraph graph) const {
   std::vector<CUgraphNode> nodes(listed);
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nodes.data(), &listed), "cuGraphGetNodes"));
   for (const CapturedNodes::Kernel& kernel : first_kernels) {
-    LaunchAttributes inherited;
-    CGRT_RETURN_IF_ERROR(read_inherited(nodes[kernel.position], inherited));
-    const LaunchAttributes& said = kernel.attributes;
-    const bool has_more = (said.priority == 0 && inherited.priority != 0) ||
-                          said.mem_sync_domain != inherited.mem_sync_domain ||
-                          said.access_policy != inherited.access_policy;
-    if (has_more) return false;
+    LaunchAttributes seen = kernel.attributes;
+    if (!is_inheritable_default(seen)) return false;  // what the stream has cannot be seen at this one
+    CGRT_RETURN_IF_ERROR(read_inherited(nodes[kernel.position], seen));
+    if (!is_inheritable_default(seen)) return false;
   }
   return true;
 }
 
 absl::Status NodeKnowledge::complete(CUgraph graph) {
   if (is_complete()) return absl::OkStatus();
-  NodeTable table;  // of two threads that read at the same time, one has read in vain
+  const std::lock_guard completing(completion_mutex);
+  if (is_complete()) return absl::OkStatus();
+  NodeTable table;
   bool is_all = false;
   if (is_captured_) {
     CGRT_ASSIGN_OR_RETURN(is_all, are_captured_all(graph));
@@ -155,7 +162,6 @@ absl::Status NodeKnowledge::complete(CUgraph graph) {
     CGRT_RETURN_IF_ERROR(read_all(graph, {}, clusters, table));
   }
   const std::lock_guard lock(table_mutex);
-  if (is_complete()) return absl::OkStatus();
   set_table(std::move(table));
   is_complete_.store(true, std::memory_order_release);
   return absl::OkStatus();
@@ -167,17 +173,31 @@ void NodeKnowledge::set_table(NodeTable table) {
   is_empty_.store(is_empty, std::memory_order_release);
 }
 
-void NodeKnowledge::know_as(const NodeKnowledge& original, const std::vector<CUgraphNode>& nodes) {
+absl::Status NodeKnowledge::know_as(const NodeKnowledge& original, const std::vector<CUgraphNode>& nodes) {
   if (!original.is_complete()) {
-    if (!original.is_captured_) return know_nothing();
-    know_captured() = original.captured_;
-    return;
+    if (original.is_captured_) {
+      know_captured() = original.captured_;
+    } else {
+      know_nothing();
+    }
+    return absl::OkStatus();
   }
   NodeTable table = original.table();
-  // Children that others put in: what is inside of the copy has other handles.
-  if (!table.children.empty()) return know_nothing();
-  for (NodeAttributes& one : table.attributes) one.node = nodes[one.path.front()];
+  const auto node_at = [&](const std::vector<std::size_t>& path) {
+    const auto is_around = [&](const ChildNode& child) {
+      return std::equal(child.path.begin(), child.path.end(), path.begin(), path.end() - 1);
+    };
+    const auto around = std::find_if(table.children.begin(), table.children.end(), is_around);
+    return (path.size() == 1 ? nodes : around->inside)[path.back()];
+  };
+  for (ChildNode& child : table.children) {  // after those that it is inside of
+    child.node = node_at(child.path);
+    CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(child.node));
+    CGRT_ASSIGN_OR_RETURN(child.inside, nodes_of(inside));
+  }
+  for (NodeAttributes& one : table.attributes) one.node = node_at(one.path);
   set_table(std::move(table));
+  return absl::OkStatus();
 }
 
 void NodeKnowledge::add(std::size_t position, CUgraphNode node, const LaunchAttributes& attributes) {
@@ -215,6 +235,10 @@ absl::Status list_children(const GraphState& state, const std::vector<std::size_
     at.push_back(child.position);
     CGRT_ASSIGN_OR_RETURN(std::vector<CUgraphNode> inside, nodes_of(child.state->handle));
     children.push_back({at, child.node, std::move(inside)});
+    for (ChildNode& inner : child.state->knowledge.table().children) {
+      inner.path.insert(inner.path.begin(), at.begin(), at.end());
+      children.push_back(std::move(inner));
+    }
     CGRT_RETURN_IF_ERROR(list_children(*child.state, at, children));
   }
   return absl::OkStatus();

@@ -39,7 +39,7 @@ struct ChildNode {
 
 struct NodeTable {
   std::vector<NodeAttributes> attributes;  // ascending by path
-  std::vector<ChildNode> children;
+  std::vector<ChildNode> children;         // each after those that it is inside of
 };
 
 // What is known of the nodes of one driver graph, without those of the children that this library put in.
@@ -53,7 +53,7 @@ class NodeKnowledge {
     return captured_;
   }
   // As much as `original` does, of its copy by the driver, whose nodes are `nodes` when there are any to name.
-  void know_as(const NodeKnowledge& original, const std::vector<CUgraphNode>& nodes);
+  absl::Status know_as(const NodeKnowledge& original, const std::vector<CUgraphNode>& nodes);
 
   bool is_complete() const { return is_complete_.load(std::memory_order_acquire); }
   // Asks the driver if need be. Thread-safe; `graph` must not be changed before it has returned once.

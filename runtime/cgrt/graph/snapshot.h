@@ -13,8 +13,8 @@
 // the end of its memory is not known, or is that of what follows there. Padding inside a structure is written as it
 // was left: two runs write the same when the structure has none, or is cleared before it is filled.
 //
-// Kernels have one name on every machine: "ns::norm<(ns::Op)3, float>", where messages say ns::norm<ns::Op::kNorm,
-// float>. graph/function_name.h names two exceptions.
+// Kernels have one name on every machine: "ns::norm<(ns::Op)3, float>", where messages about a
+// launch say ns::norm<ns::Op::kNorm, float>. graph/function_name.h names two exceptions.
 #pragma once
 
 #include <string>

@@ -103,7 +103,7 @@ struct LaunchAttributes {
 };
 
 struct KernelParams {
-  std::string function = {};  // as in the source: "scale", "ns::add<float>"
+  std::string function = {};  // demangled, enumerators as numbers: "scale", "ns::norm<(ns::Op)3, float>"
   Dim3 grid = {}, block = {};
   std::uint32_t shared_bytes = 0;  // dynamic shared memory
   std::vector<Argument> arguments = {};

@@ -13,7 +13,7 @@
 namespace cgrt {
 namespace {
 
-std::string to_text(const Dim3& dim) { return absl::StrCat("(", dim.x, ", ", dim.y, ", ", dim.z, ")"); }
+using internal::to_text;
 
 bool is_multiple(const Dim3& grid, const Dim3& cluster) {
   return cluster.count() != 0 && grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
@@ -77,7 +77,11 @@ BrokenLimit broken_limit(const KernelLaunch& launch, CUcontext context) {
     return {absl::StrCat(" Dynamic shared memory of ", shared_bytes, " bytes exceeds the kernel's limit of ", limit,
                          "; raise it with set_max_shared_bytes.")};
   }
-  return attributes != nullptr ? broken_attribute(launch, *attributes, context) : BrokenLimit{};
+  const driver::ResolvedFunction* resolved = nullptr;
+  if (driver::resolve_function(*kernel, context, &resolved) != CUDA_SUCCESS) return {};
+  const LaunchAttributes normal =
+      internal::normal_form(attributes != nullptr ? *attributes : LaunchAttributes{}, resolved->cluster);
+  return broken_attribute(launch, normal, context);
 }
 
 void set_config(CUlaunchConfig& config, const KernelLaunch& launch, StreamRef stream) {
@@ -98,7 +102,7 @@ void set_programmatic(CUlaunchAttribute& attribute) {
 
 // Apart, because an array of attributes costs the launches that have none.
 [[gnu::noinline]] CUresult launch_with_attributes(LaunchTarget target, const KernelLaunch& launch,
-                                                  CUfunction function) {
+                                                  const driver::ResolvedFunction& resolved) {
   CUlaunchAttribute own[internal::kMaxLaunchAttributes];
   CUlaunchAttribute attributes[internal::kMaxLaunchAttributes + 1];
   CUlaunchConfig config;
@@ -106,11 +110,13 @@ void set_programmatic(CUlaunchAttribute& attribute) {
   config.attrs = attributes;
   config.numAttrs = internal::to_driver(*launch.attributes, own);
   std::copy_n(own, config.numAttrs, attributes);
-  if (target.edge() == EdgeKind::kProgrammatic) set_programmatic(attributes[config.numAttrs++]);
-  return driver::api().LaunchKernelEx(&config, function, launch.arguments, nullptr);
+  if (target.edge() == EdgeKind::kProgrammatic && resolved.can_wait) set_programmatic(attributes[config.numAttrs++]);
+  return driver::api().LaunchKernelEx(&config, resolved.function, launch.arguments, nullptr);
 }
 
 }  // namespace
+
+std::string internal::to_text(const Dim3& dim) { return absl::StrCat("(", dim.x, ", ", dim.y, ", ", dim.z, ")"); }
 
 absl::Status explain_launch(const absl::Status& status, const KernelLaunch& launch, CUcontext context) {
   const BrokenLimit broken = broken_limit(launch, context);
@@ -138,14 +144,14 @@ absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
     return explain_launch(driver::to_status(result, "cuKernelGetFunction"), launch, context);
   }
   if (ABSL_PREDICT_FALSE(launch.attributes != nullptr)) {
-    result = launch_with_attributes(target, launch, resolved->function);
+    result = launch_with_attributes(target, launch, *resolved);
   } else {
     CUlaunchAttribute programmatic;
     CUlaunchConfig config;
     set_config(config, launch, stream);
     config.attrs = nullptr;
     config.numAttrs = 0;
-    if (target.edge() == EdgeKind::kProgrammatic) {
+    if (target.edge() == EdgeKind::kProgrammatic && resolved->can_wait) {
       set_programmatic(programmatic);
       config.attrs = &programmatic;
       config.numAttrs = 1;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "absl/status/status.h"
@@ -32,6 +33,8 @@ inline KernelLaunch kernel_launch(const LaunchConfig& config, const driver::Kern
           config.block, config.shared_bytes,
           arguments,    config.attributes.is_default() ? nullptr : &config.attributes};
 }
+
+std::string to_text(const Dim3& dim);  // "(1, 2, 3)", for messages
 
 }  // namespace internal
 

@@ -26,7 +26,7 @@ void CaptureContext::forget(CUstream stream) {
 std::size_t CaptureContext::index_of(CUstream stream) const {
   if (origin() == stream) return 0;
   const auto found = std::find(joined_.begin(), joined_.end(), stream);
-  return found == joined_.end() ? kNone : static_cast<std::size_t>(found - joined_.begin()) + 1;
+  return found == joined_.end() ? CapturedNodes::kNone : static_cast<std::size_t>(found - joined_.begin()) + 1;
 }
 
 // The innermost capture that the stream is part of; null: of none that is known.
@@ -34,7 +34,7 @@ CaptureContext* CaptureContext::note(CUstream stream, std::size_t* stream_index)
   CaptureContext* found = nullptr;
   for (CaptureContext* capture = current(); capture != nullptr; capture = capture->outer()) {
     const std::size_t index = capture->index_of(stream);
-    if (index == kNone) continue;
+    if (index == CapturedNodes::kNone) continue;
     ++capture->nodes_.count;
     if (found != nullptr) {
       found->nodes_.is_ambiguous = capture->nodes_.is_ambiguous = true;

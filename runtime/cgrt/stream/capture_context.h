@@ -80,8 +80,7 @@ class CaptureContext final : public driver::LiveCapture {
   std::uint64_t& scope_id;
 
  private:
-  static constexpr std::size_t kNone = SIZE_MAX;
-  std::size_t index_of(CUstream stream) const;  // 0: the origin; then those that joined
+  std::size_t index_of(CUstream stream) const;  // 0: the origin; then those that joined; CapturedNodes::kNone
   static CaptureContext* note(CUstream stream, std::size_t* stream_index);
   bool is_first_kernel(std::size_t stream_index);  // and is not from now on
   static void note_captured_kernel(CUstream stream, const LaunchAttributes* attributes, const Dim3& compiled_cluster);

@@ -9,7 +9,6 @@ namespace cgrt {
 
 namespace {
 
-// The external flags are refused outside of a capture (401), so the stream is asked first.
 template <class Call>
 absl::Status make_event_node(StreamRef stream, const char* name, Call call) {
   CGRT_RETURN_IF_ERROR(driver::to_status(call(), name));
@@ -22,6 +21,7 @@ absl::Status make_event_node(StreamRef stream, const char* name, Call call) {
 absl::Status record_event(LaunchTarget target, EventRef event) {
   if (target.sink() != nullptr) return target.sink()->add_event_record(event);
   const StreamRef stream = target.stream();
+  // Outside of a capture the external flags are refused (401).
   CGRT_ASSIGN_OR_RETURN(bool capturing, stream.is_capturing());
   if (!capturing) return stream.record(event);
   if (event.get() == nullptr) return driver::empty_object("Event");

@@ -102,7 +102,8 @@ class LaunchTarget {
     return target;
   }
 
-  // The same place, where the next kernel's dependency on a kernel before it is programmatic.
+  // The same place, where the next kernel's dependency on a kernel before it is programmatic; a full one where its
+  // code was compiled for less than 9.0, and so cannot wait.
   LaunchTarget programmatic() const {
     LaunchTarget target = *this;
     target.edge_ = EdgeKind::kProgrammatic;

@@ -1,5 +1,6 @@
 // What an update answers, and what an executable reads of its definition: nothing after it was made.
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -183,6 +184,38 @@ TEST_CASE_METHOD(UpdateTest, "graphs and executables are given up and taken over
   CHECK_OK(again.update(scaling(3.0f)));
   CHECK(run(again) == 3.0f);
   CHECK(std::move(exec).release() == nullptr);
+}
+
+TEST_CASE_METHOD(UpdateTest, "a graph that was given up takes children in, and stays the caller's", "[exec][graph]") {
+  const std::size_t before = simulator.live_handles();
+  {
+    Graph graph = graph_of(1);
+    Cursor cursor = graph.cursor();
+    std::optional<GraphExec> exec = *instantiate(graph);
+    const CUgraph raw = std::move(graph).release();
+    REQUIRE_OK(cursor.add_child(scaling(2.0f)));
+    exec.reset();
+    CHECK(simulator.live_handles() == before + 1);
+    CHECK(driver::api().GraphDestroy(raw) == CUDA_SUCCESS);
+  }
+  CHECK(simulator.live_handles() == before);
+}
+
+GraphExec* observed = nullptr;
+
+TEST_CASE_METHOD(UpdateTest, "whoever observes a new executable may use the one that it is for", "[exec]") {
+  GraphExec exec = *instantiate(scaling(2.0f));
+  const CUgraphExec old = exec.get();
+  observed = &exec;
+  set_instantiate_observer([](const Graph&) { CHECK(observed->get() != nullptr); });
+
+  const absl::StatusOr<UpdateReport> report = exec.update_or_instantiate(scaling(3.0f, 2));
+
+  set_instantiate_observer(nullptr);
+  REQUIRE_OK(report);
+  CHECK(report->rung == UpdateRung::kInstantiated);
+  CHECK(exec.get() != old);
+  CHECK(run(exec) == 9.0f);
 }
 
 TEST_CASE_METHOD(UpdateTest, "a graph with a child that was moved in is given up whole", "[exec][graph]") {

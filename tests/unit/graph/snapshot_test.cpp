@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cgrt/cgrt.h"
+#include "cgrt/driver/api.h"
 #include "cgrt/driver/instrument.h"
 #include "cgrt/inspect/text.h"
 #include "cgrt/ir/diff.h"
@@ -111,6 +112,32 @@ TEST_CASE("kernels have the names that a device gives them", "[graph][snapshot]"
   CHECK(kernel_of(*read, 3).function.size() > 800);
   CHECK(kernel_of(*read, 3).function.ends_with("WouldDo<8> > >"));
   CHECK(kernel_of(*read, 4).function == "cgrt::testing::norm<cgrt::testing::Op::kNone>");  // the exception
+}
+
+TEST_CASE("a child that another library put in has no scopes of those beside it", "[graph][snapshot]") {
+  Simulator simulator;
+  Graph inner = *Graph::create(kDevice);
+  REQUIRE_OK(inner.add_empty({}));
+  CUgraph raw = nullptr;
+  REQUIRE(driver::api().GraphCreate(&raw, 0) == CUDA_SUCCESS);
+  Graph graph = *Graph::adopt(raw, kDevice);
+  CUgraphNode node = nullptr;
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.graph = inner.ref().get();
+  REQUIRE(driver::api().GraphAddNode(&node, raw, nullptr, nullptr, 0, &params) == CUDA_SUCCESS);
+  Graph named = *Graph::create(kDevice);
+  {
+    Scope scope("ours");
+    REQUIRE_OK(named.add_empty({}));
+  }
+  REQUIRE_OK(graph.add_child({}, named));
+
+  const ir::GraphIr ir = *snapshot(graph);
+
+  REQUIRE(ir.nodes.size() == 4);
+  CHECK(ir.nodes[2].scope.empty());
+  CHECK(ir.nodes[3].scope == "ours");
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -289,6 +291,17 @@ TEST_CASE("errors of files name the path", "[inspect][json]") {
     CHECK_THAT(write_file("/dev/full", {}),
                StatusIs(absl::StatusCode::kResourceExhausted, "/dev/full: cannot be written"));
   }
+}
+
+TEST_CASE("the graph in json_schema.md is written as it stands there", "[inspect][json]") {
+  std::ifstream file(std::string(CGRT_TEST_DATA_DIR) + "/../runtime/cgrt/inspect/json_schema.md");
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  const std::size_t begin = page.find("\n```\n") + 5, end = page.find("```\n", begin);
+  REQUIRE(end != std::string::npos);
+  const std::string text = page.substr(begin, end - begin);
+  const absl::StatusOr<ir::GraphIr> graph = from_json(text);
+  REQUIRE_OK(graph);
+  CHECK(to_json(*graph) == text);
 }
 
 }  // namespace
