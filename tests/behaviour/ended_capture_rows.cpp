@@ -219,6 +219,33 @@ BEHAVIOUR("a stream that never forked cannot join, and is told how") {
   return other.ref().synchronize();
 }
 
+BEHAVIOUR("the legacy default stream has no answers while a blocking stream is captured, and takes no work") {
+  CGRT_ASSIGN_OR_RETURN(const CUcontext context, ContextRef(world.device()).get());
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
+  CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
+  CGRT_ASSIGN_OR_RETURN(const Event event, Event::create(world.device()));
+  const StreamRef legacy = StreamRef::legacy_default();
+  const std::pair<const char*, std::function<absl::Status()>> calls[] = {
+      {"is_capturing", [&] { return legacy.is_capturing().status(); }},
+      {"completion", [&] { return legacy.completion().status(); }},
+      {"record", [&] { return legacy.record(event); }},
+      {"launch", [&] { return probe.launch(legacy, kPlain); }},
+  };
+  for (const StreamKind kind : {StreamKind::kBlocking, StreamKind::kNonBlocking}) {
+    CGRT_ASSIGN_OR_RETURN(const Stream captured, Stream::create(world.device(), {.kind = kind}));
+    notes.line(kind == StreamKind::kBlocking ? "blocking" : "non-blocking");
+    for (const auto& [name, call] : calls) {
+      const absl::StatusOr<Graph> graph = capture(captured, [&](StreamRef s) -> absl::Status {
+        CGRT_RETURN_IF_ERROR(probe.launch(s, kPlain));
+        notes.status(name, call());
+        return absl::OkStatus();
+      });
+      notes.status("  the capture", graph.status());
+    }
+  }
+  return legacy.synchronize();
+}
+
 BEHAVIOUR("the legacy default stream joins no capture") {
   CGRT_ASSIGN_OR_RETURN(const CUcontext context, ContextRef(world.device()).get());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));

@@ -38,11 +38,11 @@ void take_this_thread() {
 namespace {
 
 // 901 says that an earlier call did it, which this library has not seen. Of calls that fail with a code that is none
-// of captures', launches end them and others do not (driver 580).
+// of captures', launches and waits end them, copies and memsets do not (driver 580).
 bool may_end_capture(CUresult result, const char* call) {
   if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) return false;
   const bool is_of_captures = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_CAPTURED_EVENT;
-  return is_of_captures || std::strcmp(call, "cuLaunchKernelEx") == 0;
+  return is_of_captures || std::strcmp(call, "cuLaunchKernelEx") == 0 || std::strcmp(call, "cuStreamWaitEvent") == 0;
 }
 
 }  // namespace

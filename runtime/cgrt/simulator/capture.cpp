@@ -65,16 +65,26 @@ CUresult check_unsafe_call() {
   return prohibited ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-CUresult check_implicit_dependency(CUstream stream) {
-  if (!is_legacy(stream)) return CUDA_SUCCESS;
+namespace {
+
+// The capture of a blocking stream, on which work in `stream` would depend; null: none.
+Capture* find_implicit_capture(CUstream stream) {
+  if (!is_legacy(stream)) return nullptr;
   for (Capture& capture : state->captures) {
     for (CUstream captured : capture.streams) {
-      if (!captured->blocking || captured->context != stream->context) continue;
-      invalidate(capture);
-      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+      if (captured->blocking && captured->context == stream->context) return &capture;
     }
   }
-  return CUDA_SUCCESS;
+  return nullptr;
+}
+
+}  // namespace
+
+CUresult check_implicit_dependency(CUstream stream) {
+  Capture* const capture = find_implicit_capture(stream);
+  if (capture == nullptr) return CUDA_SUCCESS;
+  invalidate(*capture);
+  return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 bool is_capturing(CUstream stream, CUresult* result) {
@@ -107,8 +117,11 @@ CUresult capture_record(CUstream stream, CUevent event) {
 
 CUresult capture_wait(CUstream stream, CUevent event) {
   Capture* theirs = event->capture_id != 0 ? find_capture(event->capture_id) : nullptr;
-  if (event->capture_id != 0 && theirs == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Capture* ours = stream->capture;
+  if (event->capture_id != 0 && theirs == nullptr) {  // of a capture that has ended
+    if (ours != nullptr) invalidate(*ours);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (ours != nullptr && ours->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (theirs != nullptr && theirs->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (theirs == nullptr) {  // an event from outside
@@ -195,6 +208,7 @@ CUresult StreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   CUresult result = CUDA_SUCCESS;
   CUstream stream = find_stream(handle, &result);
   if (stream == nullptr) return result;
+  if (find_implicit_capture(stream) != nullptr) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;  // which goes on
   *status = stream->capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
             : stream->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                        : CU_STREAM_CAPTURE_STATUS_ACTIVE;

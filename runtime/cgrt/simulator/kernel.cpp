@@ -91,7 +91,10 @@ CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 bloc
   const bool block_fits = block.count() != 0 && block.x <= 1024 && block.y <= 1024 && block.z <= 64 &&
                           block.count() <= static_cast<std::uint64_t>(kernel->resources.max_threads);
   if (!grid_fits || !block_fits) return CUDA_ERROR_INVALID_VALUE;
-  return shared_bytes <= static_cast<unsigned>(max_dynamic_shared(kernel)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (shared_bytes > static_cast<unsigned>(max_dynamic_shared(kernel))) return CUDA_ERROR_INVALID_VALUE;
+  const Dim3& cluster = kernel->resources.cluster;
+  const bool is_multiple = grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+  return is_multiple ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
 std::shared_ptr<NodeData> kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,

@@ -33,6 +33,14 @@ namespace {
   }
 }
 
+[[gnu::cold]] absl::Status explain_question(CUresult result) {
+  const absl::Status failure = driver::to_status(result, "cuStreamIsCapturing");
+  if (result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return failure;
+  return driver::annotate(failure,
+                          "The legacy default stream has no answer while a blocking stream of its context is captured: "
+                          "ask afterwards, or capture a stream of StreamKind::kNonBlocking");
+}
+
 }  // namespace
 
 absl::StatusOr<Completion> StreamRef::completion() const {
@@ -41,7 +49,7 @@ absl::StatusOr<Completion> StreamRef::completion() const {
   // cuStreamQuery on a capturing stream would invalidate the capture; this question does not.
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult asked = api.StreamIsCapturing(handle_, &status);
-  if (ABSL_PREDICT_FALSE(asked != CUDA_SUCCESS)) return driver::to_status(asked, "cuStreamIsCapturing");
+  if (ABSL_PREDICT_FALSE(asked != CUDA_SUCCESS)) return explain_question(asked);
   if (status != CU_STREAM_CAPTURE_STATUS_NONE) return Completion::kCaptured;
   RelaxedCaptureMode relaxed(api);
   const CUresult result = relaxed.result() == CUDA_SUCCESS ? api.StreamQuery(handle_) : CUDA_SUCCESS;
@@ -62,7 +70,8 @@ absl::StatusOr<bool> StreamRef::is_complete() const {
 absl::StatusOr<bool> StreamRef::is_capturing() const {
   if (ABSL_PREDICT_FALSE(handle_ == nullptr)) return driver::empty_object("Stream");
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().StreamIsCapturing(handle_, &status), "cuStreamIsCapturing"));
+  const CUresult asked = driver::api().StreamIsCapturing(handle_, &status);
+  if (ABSL_PREDICT_FALSE(asked != CUDA_SUCCESS)) return explain_question(asked);
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
