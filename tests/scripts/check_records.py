@@ -58,6 +58,8 @@ def check(root, path):
         return errors
     if record["schema"] != "cgrt-record-1" or record["simulated"] or not record["rows"]:
         errors.append(f"{name}: is not a record of a device")
+    if re.search(r"(^|\s)/", record["command"]):
+        errors.append(f"{name}: its command names a folder of the machine that it was measured on")
     errors += [f"{name}: could not be measured: {case}" for case in record.get("failed", [])]
     if not record["measures"]:
         errors.append(f"{name}: measures nothing")
