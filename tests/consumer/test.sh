@@ -29,6 +29,9 @@ echo "== a component that there is none of"
 configure "$source/data_only" unknown "-DCOMPONENTS=inspect;inspekt" >"$work/log" 2>&1 && { echo "taken"; exit 1; }
 grep -q 'cgrt has no component "inspekt"' "$work/log"
 
+echo "== the same, optional"
+quietly configure "$source/data_only" optional "-DCOMPONENTS=inspect;OPTIONAL_COMPONENTS;inspekt"
+
 echo "== projects pinned to C++17: the host's language level is raised, nvcc's where CMake can"
 quietly configure "$source/seventeen" seventeen
 quietly cmake --build "$work/seventeen" --target host

@@ -1,4 +1,4 @@
-// What an update answers, and what an executable reads of its definition: nothing after it was made.
+// What an update answers, and an executable beside a thread that changes its definition.
 #include <atomic>
 #include <optional>
 #include <thread>
