@@ -13,6 +13,11 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   }
 }
 
+std::optional<int> parse_no_options(const char* program, const char* about, int argc, char** argv) {
+  CLI::App app(about, program);
+  return parse(app, argc, argv);
+}
+
 std::optional<int> parse_file(const char* program, const char* about, int argc, char** argv, std::string& file) {
   CLI::App app(about, program);
   app.add_option("FILE", file, "The file to write")->check(file_in_folder())->capture_default_str();

@@ -13,6 +13,9 @@ class Validator;
 // What to exit with when there is nothing to run: 0 after --help, and 2 after a sentence on what is wrong.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
+// For a sample without options.
+std::optional<int> parse_no_options(const char* program, const char* about, int argc, char** argv);
+
 // For a sample with one option, the file that it writes. `file` holds the default before.
 std::optional<int> parse_file(const char* program, const char* about, int argc, char** argv, std::string& file);
 

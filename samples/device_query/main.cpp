@@ -5,7 +5,6 @@
 #include <cgrt/simulator/simulator.h>
 #include <cuda.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 
@@ -131,11 +130,10 @@ absl::Status run() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app(
-      "Says what cgrt sees on this machine and what graphs can do on each device. Without a GPU those are the "
-      "answers of the simulator.",
-      "device_query");
-  if (const auto exit_code = parse(app, argc, argv)) return *exit_code;
+  const char* const about =
+      "Says what cgrt sees on this machine and what graphs can do on each device. Without a GPU those are the answers "
+      "of the simulator.";
+  if (const auto exit_code = parse_no_options("device_query", about, argc, argv)) return *exit_code;
 
   const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run();

@@ -5,7 +5,6 @@
 #include <cgrt/cgrt.h>
 #include <cgrt/simulator/simulator.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -136,9 +135,9 @@ absl::Status run(cgrt::DeviceRef device) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Does host work until an event says that the graph is done. Without a GPU it runs on the simulator.",
-               "event_polling");
-  if (const auto exit_code = parse(app, argc, argv)) return *exit_code;
+  const char* const about =
+      "Does host work until an event says that the graph is done. Without a GPU it runs on the simulator.";
+  if (const auto exit_code = parse_no_options("event_polling", about, argc, argv)) return *exit_code;
 
   const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run(cgrt::DeviceRef(0));
