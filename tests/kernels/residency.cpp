@@ -18,6 +18,7 @@
 #include "kernels/hold.h"
 #include "kernels/residency_works.h"
 #include "kernels/support.h"
+#include "support/idle_sink.h"
 
 namespace cgrt::testing {
 namespace {
@@ -46,7 +47,7 @@ absl::StatusOr<bool> ends(StreamRef stream, std::chrono::nanoseconds limit = kLi
 }
 
 // Sees what a launch asks for.
-class Requests final : public LaunchSink {
+class Requests final : public IdleSink {
  public:
   bool has_clusters = false, is_cooperative = false;
 
@@ -56,13 +57,6 @@ class Requests final : public LaunchSink {
     is_cooperative |= launch.attributes->cooperative;
     return absl::OkStatus();
   }
-  absl::Status add_copy(const CopyParams&) override { return absl::OkStatus(); }
-  absl::Status add_fill(const FillParams&) override { return absl::OkStatus(); }
-  absl::Status add_host(const HostParams&) override { return absl::OkStatus(); }
-  absl::Status add_event_record(EventRef) override { return absl::OkStatus(); }
-  absl::Status add_event_wait(EventRef) override { return absl::OkStatus(); }
-  absl::Status keep(std::shared_ptr<const void>) override { return absl::OkStatus(); }
-  absl::StatusOr<CUcontext> context() const override { return ContextRef(kDevice).get(); }
 };
 
 struct Tried {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/base/optimization.h"
-#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"

@@ -14,6 +14,7 @@
 #include "cgrt_kernels/rows/rows.h"
 #include "cgrt_kernels/rows_backward/rows_backward.h"
 #include "support/catch.h"
+#include "support/idle_sink.h"
 #include "support/status_matchers.h"
 
 namespace cgrt::testing {
@@ -24,7 +25,7 @@ using namespace kernels;
 constexpr DeviceRef kDevice(0);
 
 // What is launched into it, not run.
-class Launches final : public LaunchSink {
+class Launches final : public IdleSink {
  public:
   std::vector<LaunchAttributes> attributes;
   std::vector<KernelRef> kernels;
@@ -34,13 +35,6 @@ class Launches final : public LaunchSink {
     kernels.emplace_back(launch.kernel);
     return absl::OkStatus();
   }
-  absl::Status add_copy(const CopyParams&) override { return absl::OkStatus(); }
-  absl::Status add_fill(const FillParams&) override { return absl::OkStatus(); }
-  absl::Status add_host(const HostParams&) override { return absl::OkStatus(); }
-  absl::Status add_event_record(EventRef) override { return absl::OkStatus(); }
-  absl::Status add_event_wait(EventRef) override { return absl::OkStatus(); }
-  absl::Status keep(std::shared_ptr<const void>) override { return absl::OkStatus(); }
-  absl::StatusOr<CUcontext> context() const override { return ContextRef(kDevice).get(); }
 };
 
 struct Planned {

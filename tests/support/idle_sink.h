@@ -1,0 +1,22 @@
+// A target that takes everything and does nothing: tests override what they look at.
+#pragma once
+
+#include <memory>
+
+#include "cgrt/cgrt.h"
+
+namespace cgrt::testing {
+
+class IdleSink : public LaunchSink {
+ public:
+  absl::Status add_kernel(const KernelLaunch&, EdgeKind) override { return absl::OkStatus(); }
+  absl::Status add_copy(const CopyParams&) override { return absl::OkStatus(); }
+  absl::Status add_fill(const FillParams&) override { return absl::OkStatus(); }
+  absl::Status add_host(const HostParams&) override { return absl::OkStatus(); }
+  absl::Status add_event_record(EventRef) override { return absl::OkStatus(); }
+  absl::Status add_event_wait(EventRef) override { return absl::OkStatus(); }
+  absl::Status keep(std::shared_ptr<const void>) override { return absl::OkStatus(); }
+  absl::StatusOr<CUcontext> context() const override { return ContextRef(DeviceRef(0)).get(); }
+};
+
+}  // namespace cgrt::testing
