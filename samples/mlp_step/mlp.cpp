@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/memory/copy.h"
-#include "cgrt_kernels/elementwise/op_reference.h"
-#include "cgrt_kernels/rows/op_reference.h"
+#include "cgrt_kernels/elementwise/reference.h"
+#include "cgrt_kernels/rows/reference.h"
 
 namespace {
 

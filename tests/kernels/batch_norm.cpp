@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/batch_norm/op_reference.h"
+#include "cgrt_kernels/batch_norm/reference.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/cub/op_reference.h"
+#include "cgrt_kernels/cub/reference.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {

@@ -13,7 +13,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/elementwise/map.h"
 #include "cgrt_kernels/elementwise/matrix.h"
-#include "cgrt_kernels/elementwise/op_reference.h"
+#include "cgrt_kernels/elementwise/reference.h"
 #include "kernels/own_maps.h"
 #include "kernels/support.h"
 

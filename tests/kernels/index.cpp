@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/index/op_reference.h"
+#include "cgrt_kernels/index/reference.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {

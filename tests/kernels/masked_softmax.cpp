@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/masked_softmax/op_reference.h"
+#include "cgrt_kernels/masked_softmax/reference.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {

@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/reduce/op_reference.h"
+#include "cgrt_kernels/reduce/reference.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/upsample/op_reference.h"
+#include "cgrt_kernels/upsample/reference.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {

@@ -11,7 +11,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/cublaslt/matmul.h"
-#include "cgrt_kernels/cublaslt/op_reference.h"
+#include "cgrt_kernels/cublaslt/reference.h"
 #include "kernels/support.h"
 #include "support/no_device.h"
 

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
-#include "cgrt_kernels/add_norm/op.h"
+#include "cgrt_kernels/add_norm/add_norm_desc.h"
 #include "cgrt_kernels/common/topology.h"
 
 namespace cgrt::kernels {

@@ -25,7 +25,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
-#include "cgrt_kernels/batch_norm/op.h"
+#include "cgrt_kernels/batch_norm/batch_norm_desc.h"
 #include "cgrt_kernels/common/topology.h"
 
 namespace cgrt::kernels {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cgrt_kernels/batch_norm/op.h"
+#include "cgrt_kernels/batch_norm/batch_norm_desc.h"
 #include "cgrt_kernels/common/pack.cuh"
 
 namespace cgrt::kernels {

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "cgrt_kernels/cub/op.h"
+#include "cgrt_kernels/cub/cub_desc.h"
 
 namespace cgrt::kernels {
 

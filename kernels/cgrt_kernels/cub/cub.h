@@ -18,7 +18,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/stream/launch_target.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/cub/op.h"
+#include "cgrt_kernels/cub/cub_desc.h"
 
 namespace cgrt::kernels {
 

@@ -23,7 +23,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/stream/launch_target.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/cublaslt/op.h"
+#include "cgrt_kernels/cublaslt/matmul_desc.h"
 
 namespace cgrt::kernels {
 

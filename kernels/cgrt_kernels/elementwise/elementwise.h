@@ -13,7 +13,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/elementwise/op.h"
+#include "cgrt_kernels/elementwise/elementwise_desc.h"
 
 namespace cgrt::kernels {
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "cgrt_kernels/elementwise/op.h"
+#include "cgrt_kernels/elementwise/elementwise_desc.h"
 
 namespace cgrt::kernels {
 

@@ -2,7 +2,7 @@
 
 #include "cgrt_kernels/elementwise/functors.cuh"
 #include "cgrt_kernels/elementwise/map.cuh"
-#include "cgrt_kernels/elementwise/matrix_op.h"
+#include "cgrt_kernels/elementwise/matrix_desc.h"
 
 namespace cgrt::kernels {
 namespace {

@@ -15,7 +15,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/elementwise/matrix_op.h"
+#include "cgrt_kernels/elementwise/matrix_desc.h"
 
 namespace cgrt::kernels {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/index/op.h"
+#include "cgrt_kernels/index/index_desc.h"
 #include "cgrt_kernels/index/pack_if.cuh"
 
 namespace cgrt::kernels {

@@ -24,7 +24,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/index/op.h"
+#include "cgrt_kernels/index/index_desc.h"
 
 namespace cgrt::kernels {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/index/op.h"
+#include "cgrt_kernels/index/index_desc.h"
 
 namespace cgrt::kernels {
 namespace {

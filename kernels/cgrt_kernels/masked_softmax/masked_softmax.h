@@ -17,7 +17,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/masked_softmax/op.h"
+#include "cgrt_kernels/masked_softmax/masked_softmax_desc.h"
 
 namespace cgrt::kernels {
 

@@ -6,7 +6,7 @@
 
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/published.cuh"
-#include "cgrt_kernels/reduce/op.h"
+#include "cgrt_kernels/reduce/reduce_desc.h"
 
 namespace cgrt::kernels {
 

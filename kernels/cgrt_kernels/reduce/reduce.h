@@ -22,7 +22,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/reduce/op.h"
+#include "cgrt_kernels/reduce/reduce_desc.h"
 
 namespace cgrt::kernels {
 

@@ -8,7 +8,7 @@
 
 #include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/pack.cuh"
-#include "cgrt_kernels/rows/op.h"
+#include "cgrt_kernels/rows/rows_desc.h"
 
 namespace cgrt::kernels {
 

@@ -17,7 +17,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/rows/op.h"
+#include "cgrt_kernels/rows/rows_desc.h"
 
 namespace cgrt::kernels {
 

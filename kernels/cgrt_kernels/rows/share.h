@@ -12,7 +12,7 @@
 namespace cgrt::kernels {
 
 inline constexpr std::uint32_t kWarp = 32;
-inline constexpr std::uint32_t kMostThreads = 512;       // of most blocks: see __launch_bounds__ in op.cu
+inline constexpr std::uint32_t kMostThreads = 512;       // of most blocks: see __launch_bounds__ in kernels.cu
 inline constexpr std::uint32_t kMostBlocks = 8;          // of a cluster, everywhere
 inline constexpr std::uint32_t kOtherShared = 4 * 1024;  // bytes of static and reserved shared memory, at most
 

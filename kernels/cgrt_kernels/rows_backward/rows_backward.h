@@ -25,7 +25,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/rows_backward/op.h"
+#include "cgrt_kernels/rows_backward/rows_backward_desc.h"
 
 namespace cgrt::kernels {
 

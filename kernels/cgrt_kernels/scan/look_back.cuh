@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/published.cuh"
-#include "cgrt_kernels/scan/op.h"
+#include "cgrt_kernels/scan/scan_desc.h"
 
 namespace cgrt::kernels {
 

@@ -21,7 +21,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/scan/op.h"
+#include "cgrt_kernels/scan/scan_desc.h"
 
 namespace cgrt::kernels {
 

@@ -16,7 +16,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/upsample/op.h"
+#include "cgrt_kernels/upsample/upsample_desc.h"
 
 namespace cgrt::kernels {
 

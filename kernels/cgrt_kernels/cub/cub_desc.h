@@ -1,0 +1,93 @@
+// What CUB does for cgrt: what can be asked for. Plain: no Abseil. The functions that plan and launch are
+// in cub.h.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/scan/scan_desc.h"
+
+namespace cgrt::kernels {
+
+// Addresses are of contiguous arrays of `count` elements in device memory. Workspaces have the plan's
+// workspace_bytes, are aligned to 256 and need no initialization. Arrays do not overlap, but where said.
+
+// Sums of floats are in CUB's order, which changes from run to run; plan_scan (scan/scan.h) has another.
+struct CubScanDesc {
+  DType type = DType::kFloat32;  // or int32, int64
+  std::uint64_t count = 0;
+  ScanKind kind = ScanKind::kInclusive;
+};
+struct CubScanArgs {
+  void* out = nullptr;  // == in is allowed
+  const void* in = nullptr;
+  void* workspace = nullptr;
+};
+
+// Floats are sorted as numbers, -0 and +0 as equal ones, NaN last, or first when their sign is set.
+enum class SortKey : std::uint8_t { kUInt32, kUInt64, kFloat32 };
+constexpr const char* to_string(SortKey key) {
+  switch (key) {
+    case SortKey::kUInt32: return "uint32";
+    case SortKey::kUInt64: return "uint64";
+    case SortKey::kFloat32: return "float32";
+  }
+  return "unknown";
+}
+constexpr std::size_t size_of(SortKey key) { return key == SortKey::kUInt64 ? 8 : 4; }
+
+// Sorts upwards by the bits [begin_bit, end_bit) of the keys; equal ones keep their order. Fewer bits take
+// less time.
+struct RadixSortDesc {
+  SortKey key = SortKey::kUInt32;
+  bool has_values = false;  // of 4 bytes, which go with their keys
+  std::uint64_t count = 0;
+  int begin_bit = 0;
+  int end_bit = 0;  // 0: all bits of the key
+};
+struct RadixSortArgs {
+  void* keys_out = nullptr;
+  const void* keys_in = nullptr;
+  void* values_out = nullptr;  // ignored without values
+  const void* values_in = nullptr;
+  void* workspace = nullptr;
+};
+
+// The elements whose flag is not 0, in their order.
+struct SelectDesc {
+  DType type = DType::kFloat32;  // any: elements are copied as they are
+  std::uint64_t count = 0;
+};
+struct SelectArgs {
+  void* out = nullptr;
+  const void* in = nullptr;
+  const std::uint8_t* flags = nullptr;
+  std::int64_t* selected = nullptr;  // how many
+  void* workspace = nullptr;
+};
+
+// Bin i counts the elements from lower + i * width to below lower + (i + 1) * width, where width is
+// (upper - lower) / bins: bin.h says to the last bit which they are. Those outside of [lower, upper) and NaN count
+// nowhere. A bin of int32 is at least 1 wide.
+struct HistogramDesc {
+  DType type = DType::kInt32;  // or float32
+  std::uint64_t count = 0;
+  std::int32_t bins = 0;
+  double lower = 0, upper = 0;  // float32: rounded to it; int32: without their fractions, up to 2^31
+};
+struct HistogramArgs {
+  std::int32_t* counts = nullptr;  // of bins
+  const void* in = nullptr;
+  void* workspace = nullptr;
+};
+
+// The calls of CUB (*.cu). A null workspace asks for `bytes` and needs no other pointer.
+cudaError_t call_cub(const CubScanDesc& desc, const CubScanArgs& args, std::size_t& bytes, cudaStream_t stream);
+cudaError_t call_cub(const RadixSortDesc& desc, const RadixSortArgs& args, std::size_t& bytes, cudaStream_t stream);
+cudaError_t call_cub(const SelectDesc& desc, const SelectArgs& args, std::size_t& bytes, cudaStream_t stream);
+cudaError_t call_cub(const HistogramDesc& desc, const HistogramArgs& args, std::size_t& bytes, cudaStream_t stream);
+
+}  // namespace cgrt::kernels

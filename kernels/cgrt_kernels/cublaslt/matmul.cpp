@@ -1,0 +1,205 @@
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/launch/host.h"
+#include "cgrt_kernels/common/library.h"
+#include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/cublaslt/matmul.h"
+#include "cgrt_kernels/cublaslt/reference.h"
+
+namespace cgrt::kernels {
+namespace {
+
+constexpr std::uint32_t kAlignment = 16;  // of matrices
+
+absl::Status to_status(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
+  const std::string text = absl::StrCat(call, ": ", cublasLtGetStatusString(status));
+  switch (status) {
+    case CUBLAS_STATUS_INVALID_VALUE: return absl::InvalidArgumentError(text);
+    case CUBLAS_STATUS_ALLOC_FAILED: return absl::ResourceExhaustedError(text);
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+    case CUBLAS_STATUS_ARCH_MISMATCH: return absl::UnimplementedError(text);
+    default: return absl::InternalError(text);
+  }
+}
+
+std::string to_text(const MatmulDesc& desc) {
+  return absl::StrCat("matmul of ", desc.m, "x", desc.k, " and ", desc.k, "x", desc.n, " ", to_string(desc.type));
+}
+
+cudaDataType to_library(DType type) {
+  switch (type) {
+    case DType::kFloat16: return CUDA_R_16F;
+    case DType::kBFloat16: return CUDA_R_16BF;
+    default: return CUDA_R_32F;  // plan_matmul lets no other pass
+  }
+}
+
+cublasLtEpilogue_t to_library(MatmulEpilogue epilogue) {
+  switch (epilogue) {
+    case MatmulEpilogue::kNone: return CUBLASLT_EPILOGUE_DEFAULT;
+    case MatmulEpilogue::kBias: return CUBLASLT_EPILOGUE_BIAS;
+    case MatmulEpilogue::kGelu: return CUBLASLT_EPILOGUE_GELU;
+    case MatmulEpilogue::kGeluBias: return CUBLASLT_EPILOGUE_GELU_BIAS;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// The product as the library takes it. Its matrices are column-major, where ours are their transposes: it
+// computes transposed d, n x m, from transposed b and transposed a, and adds a bias to each of its columns.
+// Made anew for each launch: it allocates nothing, and launches of one plan share nothing.
+struct Product {
+  cublasLtMatmulDescOpaque_t operation;
+  cublasLtMatrixLayoutOpaque_t a, b, d;
+
+  absl::Status create(const MatmulDesc& desc, const void* bias) {
+    const bool is_tf32 = desc.type == DType::kFloat32 && desc.products == Float32Products::kTf32;
+    CGRT_RETURN_IF_ERROR(to_status(
+        cublasLtMatmulDescInit(&operation, is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescInit"));
+    const bool is_transposed = desc.b_layout == MatmulLayout::kTransposed;
+    CGRT_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_TRANSA, is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+    CGRT_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_EPILOGUE, to_library(desc.epilogue)));
+    if (has_bias(desc.epilogue)) CGRT_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    const cudaDataType type = to_library(desc.type);
+    const std::uint64_t rows_of_b = is_transposed ? desc.k : desc.n, columns_of_b = is_transposed ? desc.n : desc.k;
+    CGRT_RETURN_IF_ERROR(layout(b, type, rows_of_b, columns_of_b));
+    CGRT_RETURN_IF_ERROR(layout(a, type, desc.k, desc.m));
+    return layout(d, type, desc.n, desc.m);
+  }
+
+ private:
+  template <class T>
+  absl::Status set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    return to_status(cublasLtMatmulDescSetAttribute(&operation, attribute, &value, sizeof(value)),
+                     "cublasLtMatmulDescSetAttribute");
+  }
+  static absl::Status layout(cublasLtMatrixLayoutOpaque_t& matrix, cudaDataType type, std::uint64_t rows,
+                             std::uint64_t columns) {
+    return to_status(cublasLtMatrixLayoutInit(&matrix, type, rows, columns, static_cast<std::int64_t>(rows)),
+                     "cublasLtMatrixLayoutInit");
+  }
+};
+
+absl::Status choose_algorithm(MatmulPlan& plan) {
+  cublasLtHandle_t handle = nullptr;
+  CGRT_RETURN_IF_ERROR(to_status(cublasLtCreate(&handle), "cublasLtCreate"));
+  plan.handle =
+      std::shared_ptr<void>(handle, [](void* owned) { cublasLtDestroy(static_cast<cublasLtHandle_t>(owned)); });
+  Product product;
+  // Some address: only launches read there.
+  CGRT_RETURN_IF_ERROR(product.create(plan.desc, reinterpret_cast<const void*>(kWorkspaceAlignment)));
+  cublasLtMatmulPreferenceOpaque_t preference;
+  CGRT_RETURN_IF_ERROR(to_status(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit"));
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    return to_status(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)),
+                     "cublasLtMatmulPreferenceSetAttribute");
+  };
+  const std::size_t most = plan.desc.most_workspace_bytes;
+  CGRT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most));
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    CGRT_RETURN_IF_ERROR(prefer(attribute, kAlignment));
+  }
+  cublasLtMatmulHeuristicResult_t best;
+  int found = 0;
+  const cublasStatus_t asked = cublasLtMatmulAlgoGetHeuristic(handle, &product.operation, &product.b, &product.a,
+                                                              &product.d, &product.d, &preference, 1, &best, &found);
+  if (asked == CUBLAS_STATUS_NOT_SUPPORTED || (asked == CUBLAS_STATUS_SUCCESS && found == 0)) {
+    return absl::UnimplementedError(absl::StrCat(to_text(plan.desc), " with ", to_string(plan.desc.epilogue),
+                                                 ": cuBLASLt has no algorithm that needs at most ", most,
+                                                 " bytes of workspace."));
+  }
+  CGRT_RETURN_IF_ERROR(to_status(asked, "cublasLtMatmulAlgoGetHeuristic"));
+  static_assert(sizeof(best.algo) == sizeof(plan.algorithm));
+  std::memcpy(plan.algorithm.data(), &best.algo, sizeof(best.algo));
+  plan.workspace_bytes = best.workspaceSize;
+  return absl::OkStatus();
+}
+
+double read(DType type, const void* array, std::uint64_t i) {
+  switch (type) {
+    case DType::kFloat16: return static_cast<double>(__half2float(static_cast<const __half*>(array)[i]));
+    case DType::kBFloat16: return static_cast<double>(__bfloat162float(static_cast<const __nv_bfloat16*>(array)[i]));
+    default: return static_cast<double>(static_cast<const float*>(array)[i]);
+  }
+}
+
+void write(DType type, void* array, std::uint64_t i, double value) {
+  const auto single = static_cast<float>(value);
+  switch (type) {
+    case DType::kFloat16: static_cast<__half*>(array)[i] = __float2half_rn(single); return;
+    case DType::kBFloat16: static_cast<__nv_bfloat16*>(array)[i] = __float2bfloat16_rn(single); return;
+    default: static_cast<float*>(array)[i] = single;
+  }
+}
+
+void matmul_on_host(const MatmulDesc& desc, const MatmulArgs& args) {
+  const auto element_of = [&](const void* array) {
+    return [&desc, array](std::uint64_t i) { return read(desc.type, array, i); };
+  };
+  for (std::uint64_t row = 0; row < desc.m; ++row) {
+    for (std::uint64_t column = 0; column < desc.n; ++column) {
+      write(desc.type, args.d, row * desc.n + column,
+            matmul_reference(desc, row, column, element_of(args.a), element_of(args.b), element_of(args.bias)));
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc) {
+  if (desc.m == 0 || desc.n == 0 || desc.k == 0 || desc.m > kMostCount || desc.n > kMostCount || desc.k > kMostCount) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(to_text(desc), ": m, n and k must each be from 1 to ", kMostCount, "."));
+  }
+  if (!is_float(desc.type)) {
+    return absl::InvalidArgumentError(absl::StrCat(to_text(desc), ": the type must be float32, float16 or bfloat16."));
+  }
+  MatmulPlan plan{desc, 0, nullptr, {}};
+  if (is_simulated()) return plan;
+  CGRT_ASSIGN_OR_RETURN(const CUcontext handle, context.get());
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(handle));
+  CGRT_RETURN_IF_ERROR(choose_algorithm(plan));
+  return plan;
+}
+
+std::uint64_t MatmulPlan::topology_id() const {
+  std::vector<std::uint64_t> values(algorithm.begin(), algorithm.end());
+  values.insert(values.end(), {desc.m, desc.n, desc.k, static_cast<std::uint64_t>(desc.type),
+                               static_cast<std::uint64_t>(desc.b_layout), static_cast<std::uint64_t>(desc.epilogue),
+                               static_cast<std::uint64_t>(desc.products)});
+  return topology_of_library("matmul", values);
+}
+
+absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const MatmulArgs& args) {
+  const MatmulDesc& desc = plan.desc;
+  const char* const name = "matmul";
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "d", args.d, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "a", args.a, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "b", args.b, kAlignment));
+  if (has_bias(desc.epilogue)) CGRT_RETURN_IF_ERROR(check_pointer(name, "bias", args.bias, kAlignment));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
+  if (is_simulated()) return launch_host(target, [desc = plan.desc, args] { matmul_on_host(desc, args); });
+  return launch_library(target, [&](CUstream stream) {
+    Product product;
+    CGRT_RETURN_IF_ERROR(product.create(desc, args.bias));
+    cublasLtMatmulAlgo_t algorithm;
+    std::memcpy(&algorithm, plan.algorithm.data(), sizeof(algorithm));
+    const float one = 1, zero = 0;
+    return to_status(cublasLtMatmul(static_cast<cublasLtHandle_t>(plan.handle.get()), &product.operation, &one, args.b,
+                                    &product.b, args.a, &product.a, &zero, args.d, &product.d, args.d, &product.d,
+                                    &algorithm, args.workspace, plan.workspace_bytes, stream),
+                     "cublasLtMatmul");
+  });
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,88 @@
+#include <cstdint>
+
+#include "cgrt_kernels/elementwise/functors.cuh"
+#include "cgrt_kernels/elementwise/map.cuh"
+#include "cgrt_kernels/elementwise/elementwise_desc.h"
+
+namespace cgrt::kernels {
+namespace {
+
+template <ElementwiseOp kOp>
+constexpr bool kTwo = takes_two_inputs(kOp);
+
+// One signature for all: launches need not tell operations apart.
+template <ElementwiseOp kOp, class Out, class In, class Compute>
+__global__ void __launch_bounds__(kMapBlock)
+    elementwise(void* out, const void* a, const void* b, float alpha, std::uint64_t count) {
+  const ElementwiseFunctor<kOp, Compute> functor{alpha};
+  if constexpr (kTwo<kOp>) {
+    internal::map_elements(functor, count, static_cast<Out*>(out), static_cast<const In*>(a),
+                           static_cast<const In*>(b));
+  } else {
+    internal::map_elements(functor, count, static_cast<Out*>(out), static_cast<const In*>(a));
+  }
+}
+
+template <ElementwiseOp kOp, class Out, class In, class Compute>
+void elementwise_on_host(HostGrid grid, void* out, const void* a, const void* b, float alpha, std::uint64_t count) {
+  const ElementwiseFunctor<kOp, Compute> functor{alpha};
+  if constexpr (kTwo<kOp>) {
+    internal::map_on_host(grid, static_cast<Out*>(out), functor, count, static_cast<const In*>(a),
+                          static_cast<const In*>(b));
+  } else {
+    internal::map_on_host(grid, static_cast<Out*>(out), functor, count, static_cast<const In*>(a));
+  }
+}
+
+template <ElementwiseOp kOp, class Out, class In = Out, class Compute = float>
+ElementwiseKernel kernel_of() {
+  return make_kernel<elementwise<kOp, Out, In, Compute>, elementwise_on_host<kOp, Out, In, Compute>,
+                     KernelResources{.registers = 40, .max_threads = kMapBlock}>();
+}
+
+// plan_elementwise lets no other types pass.
+template <ElementwiseOp kOp>
+ElementwiseKernel of_type(DType type) {
+  constexpr bool kHasDouble = kTwo<kOp> || kOp == ElementwiseOp::kScale;
+  if constexpr (kHasDouble) {
+    if (type == DType::kFloat64) return kernel_of<kOp, double, double, double>();
+  }
+  switch (type) {
+    case DType::kFloat16: return kernel_of<kOp, __half>();
+    case DType::kBFloat16: return kernel_of<kOp, __nv_bfloat16>();
+    default: return kernel_of<kOp, float>();
+  }
+}
+
+ElementwiseKernel cast_of_types(DType out, DType in) {
+  switch (in) {
+    case DType::kFloat16:
+      if (out == DType::kFloat32) return kernel_of<ElementwiseOp::kCast, float, __half>();
+      return kernel_of<ElementwiseOp::kCast, __nv_bfloat16, __half>();
+    case DType::kBFloat16:
+      if (out == DType::kFloat32) return kernel_of<ElementwiseOp::kCast, float, __nv_bfloat16>();
+      return kernel_of<ElementwiseOp::kCast, __half, __nv_bfloat16>();
+    default:
+      if (out == DType::kFloat16) return kernel_of<ElementwiseOp::kCast, __half, float>();
+      return kernel_of<ElementwiseOp::kCast, __nv_bfloat16, float>();
+  }
+}
+
+}  // namespace
+
+ElementwiseKernel elementwise_kernel(const ElementwiseDesc& desc) {
+  switch (desc.op) {
+    case ElementwiseOp::kScale: return of_type<ElementwiseOp::kScale>(desc.type);
+    case ElementwiseOp::kAdd: return of_type<ElementwiseOp::kAdd>(desc.type);
+    case ElementwiseOp::kMul: return of_type<ElementwiseOp::kMul>(desc.type);
+    case ElementwiseOp::kAxpy: return of_type<ElementwiseOp::kAxpy>(desc.type);
+    case ElementwiseOp::kRelu: return of_type<ElementwiseOp::kRelu>(desc.type);
+    case ElementwiseOp::kSilu: return of_type<ElementwiseOp::kSilu>(desc.type);
+    case ElementwiseOp::kGelu: return of_type<ElementwiseOp::kGelu>(desc.type);
+    case ElementwiseOp::kGeluTanh: return of_type<ElementwiseOp::kGeluTanh>(desc.type);
+    case ElementwiseOp::kCast: break;
+  }
+  return cast_of_types(desc.out_type, desc.type);
+}
+
+}  // namespace cgrt::kernels

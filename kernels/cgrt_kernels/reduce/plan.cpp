@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
+#include "cgrt/memory/copy.h"
+#include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/reduce/reduce.h"
+
+namespace cgrt::kernels {
+namespace {
+
+constexpr std::uint32_t kWarp = 32;
+constexpr std::uint32_t kLanesBlock = 128;        // threads where warps have rows; see kernels.cu
+constexpr std::uint32_t kMostThreads = 512;       // of a block
+constexpr std::uint32_t kPacksInFlight = 4;       // of a thread
+constexpr std::uint64_t kMostPacksOfLanes = 256;  // of a row that threads of one warp share
+constexpr std::uint32_t kMostParts = 65535;       // gridDim.y
+
+bool is_integer(DType type) { return type == DType::kInt32 || type == DType::kInt64; }
+
+std::uint64_t packs_of(const ReduceDesc& desc, std::uint64_t elements) {
+  return ceil_divide<std::uint64_t>(elements, 16 / size_of(desc.type));
+}
+
+// Blocks of `kernel` that run at once.
+absl::StatusOr<std::uint64_t> one_wave(const Machine& machine, ReduceKernel kernel, std::uint32_t block) {
+  CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, block, 0));
+  return machine.sms * static_cast<std::uint64_t>(std::max(fill.blocks_per_sm, 1));
+}
+
+// How many of the blocks that run at once share one of `results`, each of `loads` packs: no more than
+// have kPacksInFlight per thread to do, or half of that where more than a few multiprocessors would be
+// idle.
+std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t results, std::uint64_t loads,
+                       std::uint32_t threads) {
+  // Then all threads have equally much.
+  const std::uint64_t at_once = results == 1 && std::has_single_bit(loads) ? std::bit_floor(wave) : wave / results;
+  const std::uint64_t most = std::min<std::uint64_t>(at_once, kMostParts);
+  std::uint64_t parts = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight);
+  if (parts <= 1 || most <= 1) return 1;
+  if (parts * results >= machine.sms - machine.sms / 16) return static_cast<std::uint32_t>(std::min(parts, most));
+  const std::uint64_t halves = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight / 2);
+  parts = std::max(parts, std::min(ceil_divide<std::uint64_t>(machine.sms, results), halves));
+  return static_cast<std::uint32_t>(std::min(parts, most));
+}
+
+absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& desc, std::uint64_t rows,
+                                      std::uint64_t columns) {
+  const std::uint64_t packs = packs_of(desc, columns);
+  ReduceShape shape{.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kLanes)};
+  if (desc.over == ReduceOver::kRow && packs <= kMostPacksOfLanes) {
+    shape.lanes = std::min(kWarp, std::bit_ceil(ceil_divide(packs, kPacksInFlight)));
+    shape.config = {.grid = ceil_divide(rows, kLanesBlock / shape.lanes), .block = kLanesBlock};
+    return shape;
+  }
+  shape.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kBlocks);
+  const auto threads = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide<std::uint64_t>(packs, kPacksInFlight)), kWarp, kMostThreads));
+  CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, threads));
+  shape.parts = parts_of(machine, wave, rows, packs, threads);
+  shape.config = {.grid = Dim3(static_cast<std::uint32_t>(rows), shape.parts), .block = threads};
+  if (shape.parts > 1) shape.shares = rows, shape.slots = rows * shape.parts;
+  return shape;
+}
+
+// `width` columns a thread.
+absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDesc& desc, ReduceRegime regime,
+                                         std::uint64_t width) {
+  ReduceShape shape{.kernel = reduce_kernel(desc.op, desc.type, regime)};
+  const std::uint64_t across = ceil_divide<std::uint64_t>(desc.columns, width);
+  shape.lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(across), kWarp));
+  const std::uint64_t tiles = ceil_divide<std::uint64_t>(across, shape.lanes);
+  CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, kMostThreads));
+  shape.parts = parts_of(machine, wave, tiles, desc.rows * shape.lanes, kMostThreads);
+  shape.config = {.grid = Dim3(static_cast<std::uint32_t>(tiles), shape.parts), .block = kMostThreads};
+  if (shape.parts > 1) shape.shares = tiles, shape.slots = tiles * shape.lanes * width * shape.parts;
+  return shape;
+}
+
+// Both shapes' counters come first, their partial results behind them, so that launches of either may
+// follow each other.
+std::size_t counter_bytes(const ReduceShape& a, const ReduceShape& b) {
+  return (std::max(a.shares, b.shares) * 4 + 255) / 256 * 256;
+}
+
+std::size_t partials_bytes(const ReduceDesc& desc, const ReduceShape& shape) {
+  const std::size_t bytes = shape.slots * partial_bytes(desc.op, desc.type);
+  return desc.over == ReduceOver::kColumn ? bytes : 2 * bytes;  // published with a tag for each 4 bytes
+}
+
+absl::Status check(const ReduceDesc& desc) {
+  if (desc.rows == 0 || desc.columns == 0) {
+    return refuse(to_string(desc.op), absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are no elements."));
+  }
+  const std::uint64_t most_bytes = std::uint64_t{1} << 63;
+  if (desc.rows > most_bytes / size_of(desc.type) / desc.columns) {
+    return refuse(to_string(desc.op), absl::StrCat(desc.rows, " rows of ", desc.columns, " columns of ",
+                                                   to_string(desc.type), " are more than 2^63 bytes."));
+  }
+  if (desc.over != ReduceOver::kAll && (desc.rows > kMostCount || desc.columns > kMostCount)) {
+    return refuse(to_string(desc.op),
+                  absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; each must be at most ", kMostCount,
+                               " unless all are reduced to one."));
+  }
+  const bool has_integers = desc.op == ReduceOp::kSum || desc.op == ReduceOp::kMin || desc.op == ReduceOp::kMax;
+  if (is_integer(desc.type) && !has_integers) {
+    return refuse(to_string(desc.op), absl::StrCat("there is no kernel for ", to_string(desc.type),
+                                                   ", only for float32, float16, bfloat16 and float64."));
+  }
+  if (desc.op == ReduceOp::kDot && desc.over != ReduceOver::kAll) {
+    return refuse(to_string(desc.op), "it is of whole arrays, not of rows or columns.");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check(desc));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
+  if (desc.over != ReduceOver::kColumn) {
+    const bool is_all = desc.over == ReduceOver::kAll;
+    CGRT_ASSIGN_OR_RETURN(const ReduceShape shape, row_shape(machine, desc, is_all ? 1 : desc.rows,
+                                                             is_all ? desc.rows * desc.columns : desc.columns));
+    return ReducePlan{desc, shape, shape, counter_bytes(shape, shape) + partials_bytes(desc, shape)};
+  }
+  CGRT_ASSIGN_OR_RETURN(const ReduceShape any, column_shape(machine, desc, ReduceRegime::kSingleColumns, 1));
+  ReduceShape shape = any;
+  const std::uint64_t width = 16 / size_of(desc.type);
+  if (desc.columns % width == 0) {
+    CGRT_ASSIGN_OR_RETURN(shape, column_shape(machine, desc, ReduceRegime::kColumns, width));
+  }
+  return ReducePlan{desc, shape, any,
+                    counter_bytes(shape, any) + std::max(partials_bytes(desc, shape), partials_bytes(desc, any))};
+}
+
+absl::Status initialize_reduce(LaunchTarget target, const ReducePlan& plan, void* workspace) {
+  if (plan.workspace_bytes == 0) return absl::OkStatus();
+  CGRT_RETURN_IF_ERROR(check_workspace(to_string(plan.desc.op), workspace, plan.workspace_bytes));
+  return fill32(target, workspace, 0, plan.workspace_bytes / 4);
+}
+
+absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const ReduceArgs& args) {
+  const ReduceDesc& desc = plan.desc;
+  const char* const name = to_string(desc.op);
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, result_type(desc.op, desc.type)));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
+  if (desc.op == ReduceOp::kDot) CGRT_RETURN_IF_ERROR(check_array(name, "other", args.other, desc.type));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
+  const bool is_aligned = address_bits(args.in) % 16 == 0;
+  const ReduceShape& shape = is_aligned ? plan.shape : plan.any_shape;
+  const bool is_all = desc.over == ReduceOver::kAll;
+  const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;
+  const std::uint64_t count = desc.over == ReduceOver::kColumn ? rows : columns;
+  return launch(target, shape.config, shape.kernel, args.out, args.in, args.other,
+                static_cast<std::uint32_t*>(args.workspace),
+                static_cast<unsigned char*>(args.workspace) + counter_bytes(plan.shape, plan.any_shape), rows, columns,
+                shape.lanes, shape.parts, desc.op == ReduceOp::kMean ? static_cast<double>(count) : 1.0);
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,184 @@
+#include <cstdint>
+
+#include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/scan/look_back.cuh"
+#include "cgrt_kernels/scan/scan_desc.h"
+#include "cgrt_kernels/scan/reference.h"
+#include "cgrt_kernels/scan/stream.cuh"
+#include "cgrt_kernels/scan/tile.cuh"
+
+namespace cgrt::kernels {
+namespace {
+
+constexpr int kPacks = kScanThreadBytes / 16;  // of a thread
+
+// What was computed from `pack` is computed again behind this, not kept in registers meanwhile: floats of
+// 16-bit elements take twice as many.
+template <class Pack>
+__device__ __forceinline__ void forget_origin(Pack& pack) {
+  auto& words = reinterpret_cast<uint4&>(pack);
+  asm volatile("" : "+r"(words.x), "+r"(words.y), "+r"(words.z), "+r"(words.w));
+}
+template <ScanRegime kRegime>
+constexpr int kMostThreads = kRegime == ScanRegime::kTiles ? kScanTileThreads : kScanMostThreads;
+// As many as registers allow: while some blocks wait for sums, others read and write.
+template <class T, ScanRegime kRegime>
+constexpr int kBlocksPerSm = kRegime != ScanRegime::kTiles             ? 2
+                             : sizeof(typename ElementOf<T>::Sum) == 4 ? 5
+                                                                       : 4;
+
+// Each thread holds kPacks packs, a warp a contiguous piece, a block a tile. Tiles are taken in the order of
+// tickets, so that all tiles before one of this launch are being worked on; the tiles of one place in all
+// rows come before those of the next place, which find their predecessors done.
+template <class T, ScanRegime kRegime>
+__global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime>)
+    scan_tiles(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
+               bool is_exclusive, void* workspace) {
+  using Sum = typename ElementOf<T>::Sum;
+  using Pack = typename ElementOf<T>::Pack;
+  constexpr int kPack = kPackSize<T>;
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  wait_for_predecessors();
+
+  std::uint32_t row = blockIdx.x, index = 0, tag = 0;
+  if constexpr (kRegime == ScanRegime::kWarp) {
+    row = blockIdx.x * warps + warp;
+    if (row >= rows) return;
+  }
+  if constexpr (kRegime == ScanRegime::kTiles) {
+    __shared__ std::uint64_t drawn;
+    if (threadIdx.x == 0) {
+      drawn = draw_ticket(workspace);
+      reset_if_last(workspace, drawn, gridDim.x - 1);
+    }
+    __syncthreads();
+    tag = tag_of(drawn);
+    index = static_cast<std::uint32_t>(drawn) / rows;
+    row = static_cast<std::uint32_t>(drawn) - index * rows;
+  }
+
+  const T* const x = static_cast<const T*>(in);
+  const std::uint32_t width = (kRegime == ScanRegime::kWarp ? 1 : warps) * (32 * kPacks * kPack);
+  const Tile tile = make_tile(x, columns, row, index, width);
+  const std::uint32_t begin = ((kRegime == ScanRegime::kWarp ? 0 : warp) * kPacks * 32 + lane) * kPack;
+  const T* const from = x + tile.at;
+  T* const to = static_cast<T*>(out) + tile.at;
+  const bool has_edges = tile.low != 0 || tile.high % kPack != 0;
+
+  Pack packs[kPacks];
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    const std::uint32_t slot = begin + k * 32 * kPack;
+    packs[k] = Pack{};
+    if (is_inside<T>(slot, tile.low, tile.high)) packs[k] = *reinterpret_cast<const Pack*>(from + slot);
+  }
+  if (has_edges) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const std::uint32_t slot = begin + k * 32 * kPack;
+      if (!is_inside<T>(slot, tile.low, tile.high)) load_edge(&packs[k], from + slot, slot, tile.low, tile.high);
+    }
+  }
+
+  Sum before_packs[kPacks];
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) before_packs[k] = sum_of<T>(packs[k]);
+  const Sum total = scan_warp(before_packs);
+
+  Sum before_warp{};
+  if constexpr (kRegime != ScanRegime::kWarp) {
+    __shared__ Sum totals[kScanMostWarps];
+    if (lane == 0) totals[warp] = total;
+    __syncthreads();
+    const SumsOfBlock<Sum> sums = scan_block(totals);
+    before_warp = sums.before_warp;
+    if constexpr (kRegime == ScanRegime::kTiles) {
+      __shared__ Sum before_tile[kLookBackParts];
+      if (warp < kLookBackParts) {
+        const PublishedSums<Sum> published(workspace, rows, row, tiles);
+        if (threadIdx.x == 0) publish(published.of_tiles + index, sums.all, tag);
+        const Sum before = look_back(static_cast<LookBack>(warp), published, index, tag);
+        if (lane == 0) before_tile[warp] = before;
+      }
+      __syncthreads();
+      before_warp = (before_tile[0] + before_tile[1]) + before_warp;
+    }
+  }
+  let_dependents_start();
+
+  const bool is_packed = misaligned(to) == 0;
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    const std::uint32_t slot = begin + k * 32 * kPack;
+    const Sum before = before_warp + before_packs[k];
+    forget_origin(packs[k]);
+    const Pack result = scan_pack<T>(packs[k], before, is_exclusive);
+    if (is_packed && is_inside<T>(slot, tile.low, tile.high)) {
+      *reinterpret_cast<Pack*>(to + slot) = result;
+    } else {
+      store_edge(to + slot, &result, slot, tile.low, tile.high);
+    }
+  }
+}
+// Floats are summed in double.
+template <class T>
+struct HostElement {
+  using Sum = T;
+  static Sum read(T value) { return value; }
+  static T write(Sum sum) { return sum; }
+};
+template <class T>
+struct HostFloat {
+  using Sum = double;
+  static Sum read(T value) { return static_cast<double>(to_float(value)); }
+  static T write(Sum sum) { return from_float<T>(static_cast<float>(sum)); }
+};
+template <>
+struct HostElement<float> : HostFloat<float> {};
+template <>
+struct HostElement<__half> : HostFloat<__half> {};
+template <>
+struct HostElement<__nv_bfloat16> : HostFloat<__nv_bfloat16> {};
+
+template <class T>
+void scan_on_host(HostGrid, void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t,
+                  bool is_exclusive, void*) {
+  using Element = HostElement<T>;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const T* const x = static_cast<const T*>(in) + row * columns;
+    T* const y = static_cast<T*>(out) + row * columns;
+    scan_reference<typename Element::Sum>(
+        is_exclusive ? ScanKind::kExclusive : ScanKind::kInclusive, columns,
+        [&](std::uint64_t i) { return Element::read(x[i]); },
+        [&](std::uint64_t i, typename Element::Sum sum) { y[i] = Element::write(sum); });
+  }
+}
+
+template <class T>
+ScanKernel of_regime(ScanRegime regime) {
+  constexpr KernelResources kResources{.registers = 64, .static_shared_bytes = 256, .max_threads = kScanMostThreads};
+  constexpr KernelResources kOfStream{.registers = 128, .static_shared_bytes = 640, .max_threads = kScanMostThreads};
+  switch (regime) {
+    case ScanRegime::kWarp: return make_kernel<scan_tiles<T, ScanRegime::kWarp>, scan_on_host<T>, kResources>();
+    case ScanRegime::kBlock: return make_kernel<scan_tiles<T, ScanRegime::kBlock>, scan_on_host<T>, kResources>();
+    case ScanRegime::kTiles: return make_kernel<scan_tiles<T, ScanRegime::kTiles>, scan_on_host<T>, kResources>();
+    case ScanRegime::kStream: break;
+  }
+  return make_kernel<scan_stream<T>, scan_on_host<T>, kOfStream>();
+}
+
+}  // namespace
+
+ScanKernel scan_kernel(DType type, ScanRegime regime) {
+  switch (type) {
+    case DType::kFloat32: return of_regime<float>(regime);
+    case DType::kFloat16: return of_regime<__half>(regime);
+    case DType::kBFloat16: return of_regime<__nv_bfloat16>(regime);
+    case DType::kFloat64: return of_regime<double>(regime);
+    case DType::kInt32: return of_regime<std::uint32_t>(regime);
+    case DType::kInt64: break;
+  }
+  return of_regime<std::uint64_t>(regime);
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,61 @@
+// Prefix sums of each row of a matrix; a matrix of one row is an array. What can be asked for. Plain:
+// no Abseil. The functions that plan and launch are in scan.h.
+#pragma once
+
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/dtype.h"
+
+namespace cgrt::kernels {
+
+enum class ScanKind : std::uint8_t {
+  kInclusive,  // out[i] = in[0] + ... + in[i]
+  kExclusive,  // out[i] = in[0] + ... + in[i - 1]; out[0] = 0
+};
+constexpr const char* to_string(ScanKind kind) {
+  return kind == ScanKind::kInclusive ? "inclusive scan" : "exclusive scan";
+}
+
+// 16-bit elements are summed in float and each result is rounded to the type; integers wrap around.
+struct ScanDesc {
+  DType type = DType::kFloat32;  // any
+  std::uint64_t rows = 1, columns = 0;
+  ScanKind kind = ScanKind::kInclusive;
+};
+
+// Device addresses of contiguous arrays of rows * columns elements; out == in is allowed, any other
+// overlap is undefined.
+struct ScanArgs {
+  void* out = nullptr;
+  const void* in = nullptr;
+  void* workspace = nullptr;  // plan.workspace_bytes, aligned to 256; null when that is 0
+};
+
+// Who scans a row.
+enum class ScanRegime : std::uint8_t {
+  kWarp,    // a warp
+  kBlock,   // a block
+  kTiles,   // blocks that take a tile each and look back at the tiles before
+  kStream,  // a block for each multiprocessor, which takes tile after tile and looks back
+};
+
+// out, in, columns, rows, tiles of a row, whether exclusive, workspace
+using ScanKernel = Kernel<void*, const void*, std::uint64_t, std::uint32_t, std::uint32_t, bool, void*>;
+
+// The shape of the kernels, for plans: each thread holds 64 bytes of elements at once.
+inline constexpr std::uint32_t kScanThreadBytes = 64;
+inline constexpr std::uint32_t kScanMostThreads = 512;  // of a block that has rows of its own, or stays
+inline constexpr std::uint32_t kScanTileThreads = 256;  // of a block that takes a tile, at most
+// A thread of a block that stays has so many of a tile, and room for so many tiles in shared memory.
+inline constexpr std::uint32_t kScanStreamThreadBytes = 128;
+inline constexpr std::uint32_t kScanStreamStages = 3;
+// The workspace: a counter, and behind these bytes 8 for each 4 bytes of a sum. There is a sum for each tile
+// and for each kScanRadix tiles of a row.
+inline constexpr std::uint32_t kScanHeaderBytes = 256;
+inline constexpr std::uint32_t kScanRadix = 128;
+
+// The device code (kernels.cu).
+ScanKernel scan_kernel(DType type, ScanRegime regime);
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,328 @@
+#include <cstdint>
+#include <type_traits>
+
+#include "cgrt_kernels/common/pack.cuh"
+#include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/upsample/reference.h"
+
+namespace cgrt::kernels {
+namespace {
+
+__device__ __forceinline__ uint2 half_pack(float, const float (&values)[2]) {
+  return {__float_as_uint(values[0]), __float_as_uint(values[1])};
+}
+template <class T>
+__device__ __forceinline__ uint2 half_pack(T, const float (&values)[4]) {
+  using Pair = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
+  uint2 words;
+  from_float2(reinterpret_cast<Pair&>(words.x), {values[0], values[1]});
+  from_float2(reinterpret_cast<Pair&>(words.y), {values[2], values[3]});
+  return words;
+}
+
+// Exactly 2 x 2 copies: an item is a pack of each of two rows, which becomes half a pack.
+template <class T>
+__global__ void __launch_bounds__(kUpsampleBlock) gather_twice(void* out, const void* in, UpsampleShape shape) {
+  using Pack = typename PackOf<T>::Type;
+  constexpr int kHalf = kPackSize<T> / 2;
+  const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
+  if (item >= shape.items) return;
+  const std::uint32_t packs = shape.packs.value();
+  const auto* const from = static_cast<const Pack*>(in) + item + shape.packs.quotient(item) * packs;
+  let_dependents_start();
+  wait_for_predecessors();
+  const Pack upper = from[0], lower = from[packs];
+  float a[2 * kHalf], b[2 * kHalf], sums[kHalf];
+  unpack(upper, a), unpack(lower, b);
+#pragma unroll
+  for (int k = 0; k < kHalf; ++k) sums[k] = a[2 * k] + a[2 * k + 1] + b[2 * k] + b[2 * k + 1];
+  static_cast<uint2*>(out)[item] = half_pack(T{}, sums);
+}
+
+template <class Element, int kCount>
+struct alignas(kCount * sizeof(Element)) Group {
+  Element values[kCount];
+};
+
+// An item is kCount columns of a few rows of the output. They are gathered once for all rows that show
+// the same row of the image.
+template <class Element, int kCount>
+__global__ void __launch_bounds__(kUpsampleBlock) upsample_columns(void* out, const void* in, UpsampleShape shape) {
+  const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
+  if (item >= shape.items) return;
+  const std::uint32_t line = shape.packs.quotient(item), pack = item - line * shape.packs.value();
+  const std::uint32_t image = shape.row_items.quotient(line);
+  const std::uint32_t first = (line - image * shape.row_items.value()) * shape.rows.together;
+  std::uint32_t column[kCount];
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) column[k] = shape.columns.source(pack * kCount + k);
+  const auto* const from = static_cast<const Element*>(in) + image * shape.rows.size * shape.columns.size;
+  auto* const to = static_cast<Group<Element, kCount>*>(out) + image * shape.rows.out_size * shape.packs.value();
+  let_dependents_start();
+  wait_for_predecessors();
+  Group<Element, kCount> group;
+  std::uint32_t held = ~0u;
+  for (std::uint32_t row = first; row < first + shape.rows.together && row < shape.rows.out_size; ++row) {
+    const std::uint32_t source = shape.rows.source(row);
+    if (source != held) {
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) group.values[k] = from[source * shape.columns.size + column[k]];
+      held = source;
+    }
+    to[row * shape.packs.value() + pack] = group;
+  }
+}
+
+// Where an item of channels lies: `x` and `y` count items side by side and below each other.
+struct ChannelItem {
+  std::uint32_t pack, x, y, image;
+  __device__ ChannelItem(const UpsampleShape& shape, std::uint32_t item) {
+    const std::uint32_t pixel = shape.packs.quotient(item), line = shape.column_items.quotient(pixel);
+    pack = item - pixel * shape.packs.value();
+    x = pixel - line * shape.column_items.value();
+    image = shape.row_items.quotient(line);
+    y = line - image * shape.row_items.value();
+  }
+};
+
+// An item is a pack of channels in a few rows and columns of the output. A kernel has one host body, so
+// that it is told what the elements are.
+template <class Element, class Pack>
+__global__ void __launch_bounds__(kUpsampleBlock) upsample_channels(void* out, const void* in, UpsampleShape shape) {
+  const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
+  if (item >= shape.items) return;
+  const ChannelItem at(shape, item);
+  const std::uint32_t packs = shape.packs.value();
+  const auto* const from = static_cast<const Pack*>(in) + at.pack;
+  auto* const to = static_cast<Pack*>(out) + at.pack;
+  const std::uint32_t rows = min((at.y + 1) * shape.rows.together, shape.rows.out_size);
+  const std::uint32_t columns = min((at.x + 1) * shape.columns.together, shape.columns.out_size);
+  let_dependents_start();
+  wait_for_predecessors();
+  Pack value;
+  std::uint32_t held = ~0u;
+  for (std::uint32_t row = at.y * shape.rows.together; row < rows; ++row) {
+    const std::uint32_t line = (at.image * shape.rows.size + shape.rows.source(row)) * shape.columns.size;
+    const std::uint32_t out_line = (at.image * shape.rows.out_size + row) * shape.columns.out_size;
+    for (std::uint32_t column = at.x * shape.columns.together; column < columns; ++column) {
+      const std::uint32_t source = line + shape.columns.source(column);
+      if (source != held) value = from[source * packs];
+      held = source;
+      to[(out_line + column) * packs] = value;
+    }
+  }
+}
+
+// The copies of a pixel in the larger image.
+struct Copies {
+  std::uint32_t row, rows, column, columns;
+  __device__ Copies(const UpsampleShape& shape, std::uint32_t y, std::uint32_t x)
+      : row(shape.rows.begin(y)),
+        rows(shape.rows.begin(y + 1) - row),
+        column(shape.columns.begin(x)),
+        columns(shape.columns.begin(x + 1) - column) {}
+};
+
+// An item is a pack of channels of a pixel, or without kIsPacked an element: always of channels last, or
+// of one channel. Where no pixel has more than kCopies copies in a row, all are on their way at once;
+// kCopies 0: any number, one after the other.
+template <class T, bool kIsPacked, int kCopies>
+__global__ void __launch_bounds__(kUpsampleBlock, 4) gather(void* out, const void* in, UpsampleShape shape) {
+  using Pack = std::conditional_t<kIsPacked, typename PackOf<T>::Type, T>;
+  constexpr int kCount = kIsPacked ? kPackSize<T> : 1;
+  const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
+  if (item >= shape.items) return;
+  const ChannelItem at(shape, item);
+  const Copies copies(shape, at.y, at.x);
+  const std::uint32_t packs = shape.packs.value();
+  const auto* const from =
+      static_cast<const Pack*>(in) +
+      ((at.image * shape.rows.out_size + copies.row) * shape.columns.out_size + copies.column) * packs + at.pack;
+  const auto add = [](float(&sums)[kCount], const Pack& pack) {
+    if constexpr (kIsPacked) {
+      float values[kCount];
+      unpack(pack, values);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) sums[k] += values[k];
+    } else {
+      sums[0] += to_float(pack);
+    }
+  };
+  let_dependents_start();
+  wait_for_predecessors();
+  float sums[kCount] = {};
+  if constexpr (kCopies > 0) {
+    Pack held[kCopies][kCopies];
+#pragma unroll
+    for (std::uint32_t row = 0; row < kCopies; ++row) {
+#pragma unroll
+      for (std::uint32_t column = 0; column < kCopies; ++column) {
+        if (row < copies.rows && column < copies.columns) {
+          held[row][column] = from[(row * shape.columns.out_size + column) * packs];
+        }
+      }
+    }
+#pragma unroll
+    for (std::uint32_t row = 0; row < kCopies; ++row) {
+#pragma unroll
+      for (std::uint32_t column = 0; column < kCopies; ++column) {
+        if (row < copies.rows && column < copies.columns) add(sums, held[row][column]);
+      }
+    }
+  } else {
+    for (std::uint32_t row = 0; row < copies.rows; ++row) {
+      for (std::uint32_t column = 0; column < copies.columns; ++column) {
+        add(sums, from[(row * shape.columns.out_size + column) * packs]);
+      }
+    }
+  }
+  Pack result;
+  if constexpr (kIsPacked) {
+    pack_into(result, sums);
+  } else {
+    result = from_float<T>(sums[0]);
+  }
+  static_cast<Pack*>(out)[item] = result;
+}
+
+// A block has a tile of the image. It first adds the rows' copies pack by pack, whose sums go to shared
+// memory, and there the columns' copies, which begin anywhere in a pack.
+template <class T>
+__global__ void __launch_bounds__(kUpsampleBlock, 6) gather_lines(void* out, const void* in, UpsampleShape shape) {
+  using Pack = typename PackOf<T>::Type;
+  constexpr int kSize = kPackSize<T>;
+  constexpr std::uint32_t kCopies = 3;  // in flight together, in either direction
+  __shared__ float4 row_sums[kTilePacks * kSize / 4];
+  const UpsampleTile& tile = shape.tile;
+  const std::uint32_t group = shape.column_items.quotient(blockIdx.x);
+  const std::uint32_t first_line = group * tile.lines;
+  const std::uint32_t lines = min(tile.lines, shape.images * shape.rows.size - first_line);
+  const std::uint32_t first_column = (blockIdx.x - group * shape.column_items.value()) * tile.columns.value();
+  const std::uint32_t first_pack = shape.columns.begin(first_column) / kSize;
+  let_dependents_start();
+  wait_for_predecessors();
+  for (std::uint32_t i = threadIdx.x; i < lines * tile.packs.value(); i += kUpsampleBlock) {
+    const std::uint32_t line = tile.packs.quotient(i), pack = first_pack + i - line * tile.packs.value();
+    if (pack >= shape.packs.value()) continue;
+    const std::uint32_t image = shape.row_items.quotient(first_line + line);
+    const std::uint32_t y = first_line + line - image * shape.row_items.value();
+    const std::uint32_t begin = shape.rows.begin(y), rows = shape.rows.begin(y + 1) - begin;
+    const auto* const from =
+        static_cast<const Pack*>(in) + (image * shape.rows.out_size + begin) * shape.packs.value() + pack;
+    float sums[kSize] = {};
+    for (std::uint32_t row = 0; row < rows; row += kCopies) {
+      Pack held[kCopies];
+#pragma unroll
+      for (std::uint32_t k = 0; k < kCopies; ++k) {
+        if (row + k < rows) held[k] = from[(row + k) * shape.packs.value()];
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < kCopies; ++k) {
+        if (row + k >= rows) break;
+        float values[kSize];
+        unpack(held[k], values);
+#pragma unroll
+        for (int j = 0; j < kSize; ++j) sums[j] += values[j];
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kSize; j += 4) {
+      row_sums[i * (kSize / 4) + j / 4] = {sums[j], sums[j + 1], sums[j + 2], sums[j + 3]};
+    }
+  }
+  __syncthreads();
+
+  // Threads side by side have columns side by side, and keep theirs for all lines.
+  const std::uint32_t columns = tile.columns.value(), last = min(first_column + columns, shape.columns.size);
+  const std::uint32_t step = columns < kUpsampleBlock ? kUpsampleBlock / columns : 1;  // lines
+  const std::uint32_t line = columns < kUpsampleBlock ? tile.columns.quotient(threadIdx.x) : 0;
+  if (line >= step) return;
+  for (std::uint32_t x = first_column + threadIdx.x - line * columns; x < last; x += kUpsampleBlock) {
+    const std::uint32_t begin = shape.columns.begin(x), copies = shape.columns.begin(x + 1) - begin;
+    const float* from = reinterpret_cast<const float*>(row_sums) + begin - first_pack * kSize;
+    for (std::uint32_t at = line; at < lines; at += step) {
+      const float* const sums = from + at * tile.packs.value() * kSize;
+      float sum = 0;
+#pragma unroll
+      for (std::uint32_t k = 0; k < kCopies; ++k) {
+        if (k < copies) sum += sums[k];
+      }
+      for (std::uint32_t k = kCopies; k < copies; ++k) sum += sums[k];
+      static_cast<T*>(out)[(first_line + at) * shape.columns.size + x] = from_float<T>(sum);
+    }
+  }
+}
+
+template <class Element>
+void upsample_on_host(HostGrid, void* out, const void* in, UpsampleShape shape) {
+  visit_upsampled(shape, [&](std::size_t to, std::size_t from) {
+    static_cast<Element*>(out)[to] = static_cast<const Element*>(in)[from];
+  });
+}
+
+template <class T>
+void gather_on_host(HostGrid, void* out, const void* in, UpsampleShape shape) {
+  std::vector<double> sums(upsample_pixels(shape));
+  visit_upsampled(shape, [&](std::size_t from, std::size_t to) {
+    sums[to] += static_cast<double>(to_float(static_cast<const T*>(in)[from]));
+  });
+  for (std::size_t i = 0; i < sums.size(); ++i) static_cast<T*>(out)[i] = from_float<T>(static_cast<float>(sums[i]));
+}
+
+constexpr KernelResources kResources{.registers = 64, .max_threads = kUpsampleBlock};
+
+template <auto kKernel, class Element>
+UpsampleKernel forward() {
+  return make_kernel<kKernel, upsample_on_host<Element>, kResources>();
+}
+template <auto kKernel, class T>
+UpsampleKernel backward() {
+  return make_kernel<kKernel, gather_on_host<T>, kResources>();
+}
+
+// Element: an unsigned number as large as the type.
+template <class Element>
+UpsampleKernel forward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes) {
+  constexpr int kSize = sizeof(Element);
+  if (regime == UpsampleRegime::kColumns) {
+    if (pack_bytes == 16) return forward<upsample_columns<Element, 16 / kSize>, Element>();
+    if (pack_bytes == 8) return forward<upsample_columns<Element, 8 / kSize>, Element>();
+    if (pack_bytes == 4) return forward<upsample_columns<Element, 4 / kSize>, Element>();
+    return forward<upsample_columns<Element, 1>, Element>();
+  }
+  if (pack_bytes == 16) return forward<upsample_channels<Element, uint4>, Element>();
+  if (pack_bytes == 8) return forward<upsample_channels<Element, uint2>, Element>();
+  if (pack_bytes > sizeof(Element)) return forward<upsample_channels<Element, std::uint32_t>, Element>();
+  return forward<upsample_channels<Element, Element>, Element>();
+}
+
+template <class T>
+UpsampleKernel backward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes, std::uint32_t copies) {
+  if (regime == UpsampleRegime::kTwice) return backward<gather_twice<T>, T>();
+  if (regime == UpsampleRegime::kLines) return backward<gather_lines<T>, T>();
+  if (pack_bytes == 16) {
+    if (copies <= 2) return backward<gather<T, true, 2>, T>();
+    if (copies == 3) return backward<gather<T, true, 3>, T>();
+    return backward<gather<T, true, 0>, T>();
+  }
+  if (copies <= 2) return backward<gather<T, false, 2>, T>();
+  if (copies == 3) return backward<gather<T, false, 3>, T>();
+  return backward<gather<T, false, 0>, T>();
+}
+
+}  // namespace
+
+UpsampleKernel upsample_kernel(UpsampleOp op, DType type, UpsampleRegime regime, std::uint32_t pack_bytes,
+                               std::uint32_t copies) {
+  if (op == UpsampleOp::kForward) {
+    return size_of(type) == 4 ? forward_kernel<std::uint32_t>(regime, pack_bytes)
+                              : forward_kernel<std::uint16_t>(regime, pack_bytes);
+  }
+  switch (type) {
+    case DType::kFloat32: return backward_kernel<float>(regime, pack_bytes, copies);
+    case DType::kFloat16: return backward_kernel<__half>(regime, pack_bytes, copies);
+    default: return backward_kernel<__nv_bfloat16>(regime, pack_bytes, copies);  // plan_upsample lets no other pass
+  }
+}
+
+}  // namespace cgrt::kernels
