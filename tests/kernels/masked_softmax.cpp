@@ -1,5 +1,5 @@
 // Softmax of scaled and masked rows: every kind of mask, each regime from both sides of its ends.
-#include "cgrt_kernels/masked_softmax/masked_softmax.h"
+#include "cgrt_kernels/softmax/softmax.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/masked_softmax/reference.h"
+#include "cgrt_kernels/common/workspace.h"
+#include "cgrt_kernels/softmax/reference.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -43,6 +44,14 @@ bool is_close(DType type, double expected, double found) {
   const double rounding = type == DType::kFloat32 ? 1e-5 : type == DType::kFloat16 ? 1.0 / 1024 : 1.0 / 128;
   return std::isfinite(found) &&
          std::abs(found - expected) <= rounding * expected + (type == DType::kFloat16 ? 6e-8 : 1e-9);
+}
+
+absl::Status run(const MaskedSoftmaxPlan& plan, Trial& trial, MaskedSoftmaxArgs& args) {
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
+  return trial.run([&](LaunchTarget target) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(initialize_workspace(target, args.workspace));
+    return kernels::launch_masked_softmax(target, plan, args);
+  });
 }
 
 struct Sizes {
@@ -94,8 +103,7 @@ absl::Status check(DType type, const Sizes& sizes, const Variant& variant) {
     CGRT_ASSIGN_OR_RETURN(void* const device_lengths, trial.input(length_bytes));
     args.lengths = static_cast<const std::int32_t*>(device_lengths);
   }
-  CGRT_RETURN_IF_ERROR(
-      trial.run([&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); }));
+  CGRT_RETURN_IF_ERROR(run(plan, trial, args));
 
   const Bytes y = trial.found(args.out);
   for (std::uint64_t row = 0; row < all_rows; ++row) {
@@ -130,8 +138,7 @@ absl::Status check_extremes(std::uint64_t columns, double value) {
   MaskedSoftmaxArgs args;
   CGRT_ASSIGN_OR_RETURN(args.in, trial.input(to_elements(DType::kFloat32, x)));
   CGRT_ASSIGN_OR_RETURN(args.out, trial.output(columns * 4));
-  CGRT_RETURN_IF_ERROR(
-      trial.run([&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); }));
+  CGRT_RETURN_IF_ERROR(run(plan, trial, args));
   const std::vector<double> found = to_doubles(DType::kFloat32, trial.found(args.out));
   for (std::uint64_t i = 0; i < columns; ++i) {
     const double expected = i == columns / 2 ? 1 : 0;
@@ -169,8 +176,7 @@ absl::Status check_unseen(DType type, std::uint64_t matrices, std::uint64_t colu
   }
   CGRT_ASSIGN_OR_RETURN(void* const device_lengths, trial.input(to_elements(DType::kInt32, lengths)));
   args.lengths = static_cast<const std::int32_t*>(device_lengths);
-  CGRT_RETURN_IF_ERROR(
-      trial.run([&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); }));
+  CGRT_RETURN_IF_ERROR(run(plan, trial, args));
   const std::vector<double> found = to_doubles(type, trial.found(args.out));
   for (std::uint64_t at = 0; at < found.size(); ++at) {
     const std::uint64_t row = at / columns, column = at % columns;
@@ -224,7 +230,8 @@ absl::Status check_refusals() {
 constexpr Sizes kSizes[] = {{1, 1, 1, 1},      {2, 1, 3, 7},     {4, 2, 5, 111},   {8, 4, 6, 64},    {4, 4, 7, 256},
                             {6, 3, 33, 264},   {4, 2, 64, 512},  {2, 1, 8, 1000},  {4, 4, 9, 1024},  {4, 2, 3, 1032},
                             {1, 1, 3, 4096},   {50, 2, 3, 4096}, {2, 2, 2, 4097},  {4, 4, 2, 8192},  {35, 1, 4, 8192},
-                            {70, 35, 2, 8200}, {1, 1, 2, 32768}, {3, 3, 1, 33000}, {1, 1, 2, 65536}, {2, 2, 1, 70000}};
+                            {70, 35, 2, 8200}, {1, 1, 2, 32768}, {3, 3, 1, 33000}, {1, 1, 2, 65536}, {2, 2, 1, 70000},
+                            {1, 1, 2, 600001}};
 
 }  // namespace
 

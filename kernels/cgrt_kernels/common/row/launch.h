@@ -1,0 +1,39 @@
+// The two launches of a plan on rows, for arrays that are aligned and for others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/alignment.h"
+#include "cgrt_kernels/common/row/shape.h"
+#include "cgrt_kernels/common/topology.h"
+#include "cgrt_kernels/common/workspace_desc.h"
+
+namespace cgrt::kernels {
+
+template <class Params>
+struct RowLaunch {
+  Kernel<Params> kernel;
+  LaunchConfig config;
+  RowShares shares;
+};
+
+template <class Params>
+struct RowLaunches {
+  RowLaunch<Params> aligned, unaligned;
+
+  const RowLaunch<Params>& of(Alignment alignment) const {
+    return alignment == Alignment::kAligned ? aligned : unaligned;
+  }
+  // A launch over the whole device needs the header of a workspace.
+  std::size_t workspace_bytes() const {
+    const bool needs = aligned.config.attributes.cooperative || unaligned.config.attributes.cooperative;
+    return needs ? workspace_with(0) : 0;
+  }
+  std::uint64_t topology_id(std::size_t alignment) const {
+    return topology_of_kernels({(alignment % 16 == 0 ? aligned : unaligned).config.attributes});
+  }
+};
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,97 @@
+#include "cgrt_kernels/common/row/plan.h"
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
+
+namespace cgrt::kernels {
+namespace {
+
+std::uint32_t room_of(const Machine& machine) { return machine.shared_per_block - kOtherShared; }
+
+// Columns of a block's share: whole packs.
+std::uint32_t share_of(const RowStream& rows, std::uint32_t blocks) {
+  return ceil_divide(ceil_divide(rows.columns, blocks), rows.pack) * rows.pack;
+}
+
+// Bytes of shared memory that a share takes. Each array of columns may be a pack longer.
+std::uint64_t bytes_of(const RowStream& rows, std::uint32_t share, std::uint32_t stages) {
+  const std::uint64_t of_columns = rows.column_bytes == 0 ? 0 : std::uint64_t{share + 64} * rows.column_bytes;
+  return std::uint64_t{share} * rows.staged_bytes * stages + of_columns;
+}
+
+std::uint32_t threads_of(const RowStream& rows, std::uint32_t share) {
+  return std::min(ceil_divide(share / rows.pack, kWarp) * kWarp, kMaxThreads);
+}
+
+// What of a share lies in shared memory, when not all does: that comes before what all rows need of its columns.
+RowShares shares_of(const Machine& machine, const RowStream& rows, std::uint32_t blocks, std::uint32_t stages) {
+  const std::uint32_t share = share_of(rows, blocks);
+  RowShares shares{.blocks = blocks, .share = share, .held = share / rows.pack, .stages = stages};
+  if (bytes_of(rows, share, stages) <= room_of(machine)) {
+    shares.holds_columns = rows.column_bytes != 0 ? 1 : 0;
+  } else {
+    shares.held = std::min(shares.held, room_of(machine) / (rows.staged_bytes * rows.pack * stages));
+  }
+  return shares;
+}
+
+std::uint32_t shared_bytes(const RowStream& rows, const RowShares& shares) {
+  const std::uint32_t staged = shares.held * rows.pack * rows.staged_bytes * shares.stages;
+  return staged + (shares.holds_columns != 0 ? (shares.share + 64) * rows.column_bytes : 0);
+}
+
+}  // namespace
+
+absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_over_device(const Machine& machine, KernelRef kernel,
+                                                                      const RowStream& rows) {
+  // How well the device is used: the share of blocks that work, the share of rounds that are full, and whether rows are
+  // in flight while others are worked on.
+  constexpr std::uint32_t kMaxBlocks = WorkspaceHeader::kPartWords / kPartWordsOfBlock;
+  const std::uint32_t all = std::min(machine.sms, kMaxBlocks);
+  const auto use_of = [&](std::uint32_t blocks, std::uint32_t stages) {
+    const std::uint64_t groups = std::min<std::uint64_t>(all / blocks, rows.rows);
+    const std::uint64_t rounds = ceil_divide<std::uint64_t>(rows.rows, groups);
+    const double in_flight = rounds == 1 ? 1.0 : stages >= 3 ? 1.0 : stages == 2 ? 0.95 : 0.7;
+    const double fits = bytes_of(rows, share_of(rows, blocks), stages) <= room_of(machine) ? 1.0 : 0.5;
+    return in_flight * fits * static_cast<double>(groups * blocks) / all * static_cast<double>(rows.rows) /
+           static_cast<double>(rounds * groups);
+  };
+  std::uint32_t blocks = all, stages = 1;
+  double best = 0;
+  for (std::uint32_t groups = all; groups >= 1; --groups) {  // the smallest groups that use it: they wait least
+    for (std::uint32_t some = 1; some <= kMaxStages; ++some) {
+      const double use = use_of(all / groups, some);
+      if (use > best * 1.001) best = use, blocks = all / groups, stages = some;
+    }
+  }
+  const RowShares shares = shares_of(machine, rows, blocks, stages);
+  const auto groups = static_cast<std::uint32_t>(std::min<std::uint64_t>(all / blocks, rows.rows));
+  LaunchConfig config{.grid = groups * blocks, .block = threads_of(rows, shares.share)};
+  config.shared_bytes = shared_bytes(rows, shares);
+  config.attributes.cooperative = true;
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
+  return std::pair(config, shares);
+}
+
+absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
+                                                                      const RowStream& rows, std::uint32_t blocks,
+                                                                      std::uint32_t stages) {
+  const RowShares shares = shares_of(machine, rows, blocks, stages);
+  LaunchConfig config{.grid = blocks, .block = threads_of(rows, shares.share)};
+  config.shared_bytes = shared_bytes(rows, shares);
+  config.attributes.cluster = blocks;
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
+  std::uint32_t at_once = 0;
+  if (blocks > 1) {
+    CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
+                                                                  config.block, config.shared_bytes));
+    at_once = static_cast<std::uint32_t>(clusters);
+  } else {
+    CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm, occupancy(kernel, machine.context, config.block, config.shared_bytes));
+    at_once = static_cast<std::uint32_t>(of_sm.blocks_per_sm) * machine.sms;
+  }
+  config.grid = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(at_once, 1u), rows.rows)) * blocks;
+  return std::pair(config, shares);
+}
+
+}  // namespace cgrt::kernels

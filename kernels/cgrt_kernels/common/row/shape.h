@@ -1,0 +1,20 @@
+// How threads share rows: what the plans of softmax and norm choose from. Plain: kernels include it, too.
+#pragma once
+
+#include <cstdint>
+
+namespace cgrt::kernels {
+
+inline constexpr std::uint32_t kMaxThreads = 512;  // of most blocks
+inline constexpr std::uint32_t kMaxStages = 4;     // rows of a stream in flight
+
+// Words of a workspace's parts that a block of a launch over the whole device has: for two values.
+inline constexpr std::uint32_t kPartWordsOfBlock = 12;
+
+// Of rows in a stream: `blocks` share a row, `share` columns each, of which `held` packs of 16 bytes lie in shared
+// memory, for so many rows at once. holds_columns: what all rows need of a share's columns lies there, too.
+struct RowShares {
+  std::uint32_t blocks = 1, share = 0, held = 0, stages = 0, holds_columns = 0;
+};
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,109 @@
+// The arithmetic of a norm's backward on a row that is in registers.
+#pragma once
+
+#include "cgrt_kernels/common/row/tile.cuh"
+#include "cgrt_kernels/norm/columns.cuh"
+#include "cgrt_kernels/norm/comoments.cuh"
+#include "cgrt_kernels/norm/norm_desc.h"
+
+namespace cgrt::kernels {
+
+// Weights of a run, in registers or read where they are each time. Ones when there are none.
+template <class Row, bool kIsHeld, Alignment kAlignment>
+class RowWeights {
+ public:
+  using T = typename Row::Element;
+  __device__ __forceinline__ RowWeights(const Columns<T>& from, const typename Row::Where& place) : from_(from) {
+    if constexpr (!kIsHeld) return;
+    if (from.is_there()) {
+      held_.load(from.begin, place, from.end);
+    } else {
+      held_.fill(1);
+    }
+  }
+  // Of the pack, or the single element, at `offset` in the run.
+  template <int kCount>
+  __device__ __forceinline__ void get(int pack, std::uint64_t offset, float (&values)[kCount]) const {
+    if constexpr (kIsHeld) {
+      if constexpr (kCount == 1) {
+        unpack(held_.single, values);
+      } else {
+        unpack(held_.packs[pack], values);
+      }
+    } else if (from_.is_there()) {
+      load_values<kAlignment>(values, from_.begin, offset, from_.end);
+    } else {
+#pragma unroll
+      for (float& value : values) value = 1;
+    }
+  }
+  __device__ __forceinline__ void stay_packed() {
+    if constexpr (kIsHeld) held_.stay_packed();
+  }
+
+ private:
+  const Columns<T> from_;
+  Row held_;
+};
+
+// visit(x, dy, weight) of each pack and of the single element.
+template <class Row, class Weights, class Visit>
+__device__ __forceinline__ void each_gradient(const Row& x, const Row& dy, const Weights& weights,
+                                              const typename Row::Where& place, Visit visit) {
+  x.each(place, [&](const auto& values, int pack) {
+    constexpr int kCount = sizeof(values) / sizeof(float);
+    float gradients[kCount], weight[kCount];
+    if constexpr (kCount == 1) {
+      unpack(dy.single, gradients);
+      weights.get(0, place.single, weight);
+    } else {
+      unpack(dy.packs[pack], gradients);
+      weights.get(pack, place.of(pack), weight);
+    }
+    visit(values, gradients, weight);
+  });
+}
+
+template <NormOp kOp, class Group, class Row, class Weights>
+__device__ __forceinline__ GradientFacts facts_of(const Group& group, Row& x, Row& dy, const Weights& weights,
+                                                  const typename Row::Where& place, float epsilon,
+                                                  std::uint32_t columns) {
+  const float all = static_cast<float>(columns);
+  float mean = 0, elements = all;
+  if constexpr (kOp == NormOp::kLayerNorm) {
+    const float sum = x.sum(place, [](float value) { return value; });
+    if constexpr (!Group::kIsWarp) elements = static_cast<float>(place.of_warp());
+    mean = __fdividef(reduce_lanes<Group::kLanes>(sum), fmaxf(elements, 1.0f));
+    x.stay_packed();
+  }
+  float squares = 0, sum = 0, product = 0;
+  each_gradient(x, dy, weights, place, [&](const auto& values, const auto& gradients, const auto& weight) {
+    float of_pack = 0;
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(values) / sizeof(float)); ++i) {
+      const float centered = values[i] - mean, g = gradients[i] * weight[i];
+      of_pack += centered * centered;
+      sum += g;
+      product += g * centered;
+    }
+    squares += of_pack;
+  });
+  if constexpr (kOp == NormOp::kLayerNorm) {
+    const auto all_lanes = [](float value) { return reduce_lanes<Group::kLanes>(value); };
+    return gradient_facts(
+        group.join(Comoments{elements, mean, all_lanes(squares), all_lanes(sum), all_lanes(product)}, all), all,
+        epsilon);
+  } else {
+    return gradient_facts(group.reduce(Products{squares, product}), all, epsilon);
+  }
+}
+
+// dx of one value; `normalized` is what the value became in the forward.
+__device__ __forceinline__ float gradient_of(const GradientFacts& facts, float value, float dy, float weight,
+                                             float& normalized) {
+  const float centered = value - facts.mean;
+  normalized = centered * facts.scale;
+  return facts.scale * (dy * weight - facts.sum - centered * facts.product);
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,44 @@
+// What a row's backward needs to know of x and g = dy * weight: sums that are merged among threads.
+#pragma once
+
+#include "cgrt_kernels/common/reduction.cuh"
+
+namespace cgrt::kernels {
+
+// rms_norm: of x * x and of g * x.
+struct alignas(8) Products {
+  float squares, product;
+};
+__device__ __forceinline__ Products none(Products) { return {0.0f, 0.0f}; }
+__device__ __forceinline__ Products merge(Products a, Products b) {
+  return {a.squares + b.squares, a.product + b.product};
+}
+__device__ __forceinline__ Products shuffle(Products value, int mask) {
+  return {shuffle(value.squares, mask), shuffle(value.product, mask)};
+}
+
+// layer_norm: Moments of x, with the sums of g and of g * (x - mean), so that one exchange is enough.
+struct alignas(8) Comoments {
+  float count, mean, squares, sum, product;
+};
+__device__ __forceinline__ Comoments none(Comoments) { return {0.0f, 0.0f, 0.0f, 0.0f, 0.0f}; }
+__device__ __forceinline__ Comoments join_warp(Comoments part, float count) {
+  const float mean = reduce_lanes(part.count * part.mean) / fmaxf(count, 1.0f), away = part.mean - mean;
+  return {count, mean, reduce_lanes(part.squares + part.count * away * away), reduce_lanes(part.sum),
+          reduce_lanes(part.product + part.sum * away)};
+}
+
+// dx = scale * (g - sum - (x - mean) * product)
+struct GradientFacts {
+  float mean, scale, sum, product;
+};
+__device__ __forceinline__ GradientFacts gradient_facts(Comoments row, float all, float epsilon) {
+  const float scale = rsqrtf(row.squares / all + epsilon);
+  return {row.mean, scale, row.sum / all, scale * scale * row.product / all};
+}
+__device__ __forceinline__ GradientFacts gradient_facts(Products row, float all, float epsilon) {
+  const float scale = rsqrtf(row.squares / all + epsilon);
+  return {0.0f, scale, 0.0f, scale * scale * row.product / all};
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,28 @@
+// What the backward kernels do, for the simulator.
+#pragma once
+
+#include "cgrt_kernels/common/row/dispatch.cuh"
+#include "cgrt_kernels/norm/kernels.h"
+#include "cgrt_kernels/norm/reference.h"
+
+namespace cgrt::kernels {
+
+template <NormOp kOp, class T>
+void norm_backward_on_host(HostGrid, NormBackwardParams p) {
+  const std::vector<double> weights = read_row<T>(p.weight, 0, p.columns);
+  std::vector<double> of_weight(p.columns), of_bias(p.columns);
+  for (std::uint64_t row = 0; row < p.rows; ++row) {
+    std::vector<double> values = read_row<T>(p.dy, row, p.columns);
+    norm_backward_reference(kOp, values, read_row<T>(p.x, row, p.columns), weights.empty() ? nullptr : weights.data(),
+                            static_cast<double>(p.epsilon), of_weight.data(), of_bias.data());
+    write_row<T>(p.dx, row, values);
+  }
+  if (p.partials == nullptr) return;
+  const std::uint64_t plane = std::uint64_t{p.groups} * p.columns;
+  for (std::uint64_t i = 0; i < plane; ++i) {  // all in the first group
+    p.partials[i] = i < p.columns ? static_cast<float>(of_weight[i]) : 0.0f;
+    if (kOp == NormOp::kLayerNorm) p.partials[plane + i] = i < p.columns ? static_cast<float>(of_bias[i]) : 0.0f;
+  }
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,78 @@
+// What norm's plans and device code have in common. Internal.
+#pragma once
+
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/alignment.h"
+#include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/row/shape.h"
+#include "cgrt_kernels/common/workspace_desc.h"
+#include "cgrt_kernels/norm/norm_desc.h"
+
+namespace cgrt::kernels {
+
+struct NormParams {
+  void *out, *sum;
+  const void *in, *residual, *weight, *bias;
+  WorkspaceHeader* workspace;
+  float epsilon;
+  std::uint32_t rows, columns;
+  std::uint32_t rows_ahead;  // from a block's own row to that which it fetches into the L2 cache
+  RowShares shares;
+};
+
+// `partials`: null, or what each of `groups` has summed of its rows: groups x columns floats for dweight, then as many
+// for dbias.
+struct NormBackwardParams {
+  void* dx;
+  const void *dy, *x, *weight;
+  float* partials;
+  WorkspaceHeader* workspace;
+  float epsilon;
+  std::uint32_t rows, columns, groups;
+  RowShares shares;
+};
+
+struct SumPartialsParams {
+  void *dweight, *dbias;
+  const float* partials;
+  std::uint32_t groups, columns;
+};
+
+using NormKernel = Kernel<NormParams>;
+using NormBackwardKernel = Kernel<NormBackwardParams>;
+using SumPartialsKernel = Kernel<SumPartialsParams>;
+
+// How the threads share a row, and how many elements of it each keeps in registers.
+enum class NormRegime : std::uint8_t {
+  kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows
+  kLanes16,
+  kWarp,           // a warp, 32 elements each (16 of unaligned floats)
+  kClusterShort,   // a block or a cluster of blocks, 8 elements each
+  kClusterMiddle,  // 16 elements
+  kCluster,        // 32 elements (16 of unaligned floats)
+  kClusterLong,    // 64 elements; aligned rows of 16-bit types only
+  kClusterStream,  // persistent blocks or clusters: shared memory in place of registers
+  kDeviceStream,   // the same with blocks of a cooperative launch: any length
+};
+
+// Where gradients of the weights are summed: persistent blocks or clusters, which keep the sums in registers.
+enum class NormSumRegime : std::uint8_t {
+  kShort,          // 8 elements a thread; rows of up to kMaxShort
+  kMiddle,         // 16
+  kLong,           // 32; rms_norm of 16-bit types only
+  kClusterStream,  // sums in shared memory
+  kDeviceStream,   // the same with blocks of a cooperative launch: any length
+};
+inline constexpr std::uint32_t kMaxShort = 256;  // columns
+inline constexpr int kSumStages = 3;             // rows of dy and of x in shared memory, or in flight to it
+inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 16;  // of a block of sum_partials
+
+NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
+NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);
+NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
+NormBackwardKernel norm_summed_stream(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
+SumPartialsKernel sum_partials_kernel(DType type);
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,68 @@
+// layer_norm and rms_norm of each row of a matrix, with or without a residual that is added before, and their backward:
+// plan once, launch into any target.
+//
+//   const NormDesc desc{NormOp::kRmsNorm, DType::kBFloat16, tokens, hidden, 1e-5f, Residual::kAdded};
+//   CGRT_ASSIGN_OR_RETURN(NormPlan plan, plan_norm(DeviceRef(0), desc));
+//   CGRT_RETURN_IF_ERROR(launch_norm(stream.ref(), plan, {.out = y, .in = x, .weight = gamma, .residual = h, .sum =
+//   h}));
+//
+// A plan is a value and depends on the device and the descriptor only. Forward is one kernel; results do not vary
+// between runs. A row of any length is read once, whether arrays and rows are aligned to 16 bytes or not: by some lanes
+// of a warp, a block, a cluster of blocks, or, when it is longer than about 500 KB, by blocks of the whole device,
+// which then need a workspace. What of a row does not fit the shared memory of the whole device is read again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/row/launch.h"
+#include "cgrt_kernels/norm/norm_desc.h"
+
+namespace cgrt::kernels {
+
+struct NormParams;
+struct NormBackwardParams;
+struct SumPartialsParams;
+
+struct NormPlan {
+  NormDesc desc;
+  RowLaunches<NormParams> launches;
+  std::size_t workspace_bytes = 0;  // see common/workspace.h
+
+  // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
+  std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
+};
+
+// kInvalidArgument for no rows or columns, and for 2^31 or more of either.
+absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for a null out or in, or residual when one is added, for a residual
+// or sum when none is, for out == sum, for pointers that are not aligned to the type's size, and for a workspace that
+// is not as the plan needs it.
+absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormArgs& args);
+
+// The forward saves nothing for the backward: mean and deviation of a row come from x, which is read anyway. One
+// kernel; with WeightGradients::kSummed two: persistent blocks sum their rows' part of dweight and dbias, the second
+// kernel adds what they leave in the workspace, always in the same order.
+struct NormBackwardPlan {
+  NormBackwardDesc desc;
+  RowLaunches<NormBackwardParams> launches;
+  std::uint32_t groups[2] = {};  // of the aligned and the unaligned launch: blocks or clusters that sum
+  Kernel<SumPartialsParams> sum_kernel;
+  std::size_t workspace_bytes = 0;
+
+  std::uint64_t topology_id(std::size_t alignment = 16) const;
+};
+
+// kInvalidArgument as above.
+absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const NormBackwardDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for a null dx, dy or x, for a null dweight with kSummed, for
+// pointers that are not aligned to the type's size, and for a workspace that is not as the plan needs it.
+absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& plan, const NormBackwardArgs& args);
+
+}  // namespace cgrt::kernels

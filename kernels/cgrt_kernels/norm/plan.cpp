@@ -1,0 +1,303 @@
+#include <cstdint>
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
+#include "cgrt_kernels/common/row/plan.h"
+#include "cgrt_kernels/norm/kernels.h"
+#include "cgrt_kernels/norm/norm.h"
+
+namespace cgrt::kernels {
+namespace {
+
+using Shape = RowShape<NormRegime>;
+
+struct Problem {
+  OperationName name;
+  NormOp op;
+  DType type;
+  std::uint64_t rows, columns;
+  bool has_residual, is_backward, is_summed;
+  std::uint32_t size() const { return static_cast<std::uint32_t>(size_of(type)); }
+  std::uint32_t pack() const { return 16 / size(); }
+  std::uint64_t row_bytes() const { return columns * size(); }
+  std::uint32_t arrays() const { return has_residual || is_backward ? 2 : 1; }  // that are read
+};
+
+Problem problem_of(const NormDesc& desc) {
+  const bool has_residual = desc.residual == Residual::kAdded;
+  return {{has_residual ? "add_" : "", to_string(desc.op)},
+          desc.op,
+          desc.type,
+          desc.rows,
+          desc.columns,
+          has_residual,
+          false,
+          false};
+}
+bool is_summed(const NormBackwardDesc& desc) { return desc.weight_gradients == WeightGradients::kSummed; }
+Problem problem_of(const NormBackwardDesc& desc) {
+  return {{to_string(desc.op), " backward"}, desc.op, desc.type, desc.rows, desc.columns, false, true, is_summed(desc)};
+}
+
+// Where a row does not fit the registers of a cluster: through shared memory, which also has weight and bias and, of
+// backward, the sums of columns.
+template <class Params, class KernelOf>
+absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Problem& problem, Alignment alignment,
+                                                KernelOf kernel_of) {
+  const std::uint32_t planes = problem.op == NormOp::kLayerNorm ? 2 : 1;
+  const std::uint32_t of_columns =
+      problem.is_backward ? problem.size() + (problem.is_summed ? planes * 4 : 0) : planes * problem.size();
+  const RowStream rows{problem.rows, problem.columns, problem.pack(), problem.arrays() * problem.size(), of_columns};
+  // Two rows in flight for each cluster of eight, if they fit.
+  const std::uint64_t of_clusters = std::uint64_t{kMaxClusterBlocks} * (machine.shared_per_block - kOtherShared);
+  const bool fits =
+      machine.has_clusters && (2 * rows.staged_bytes + of_columns) * (problem.columns + 1024) <= of_clusters;
+  const bool is_few = problem.rows * kMaxClusterBlocks < machine.sms;
+  const NormRegime regime = fits && !is_few ? NormRegime::kClusterStream : NormRegime::kDeviceStream;
+  const Kernel<Params> kernel = kernel_of(regime, alignment);
+  const auto planned = regime == NormRegime::kClusterStream
+                           ? stream_in_clusters(machine, kernel, rows, kMaxClusterBlocks, 2)
+                           : stream_over_device(machine, kernel, rows);
+  if (!planned.ok()) return planned.status();
+  return RowLaunch<Params>{kernel, planned->first, planned->second};
+}
+
+// In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
+std::optional<Shape> register_shape(const Machine& machine, const Problem& problem, Alignment alignment) {
+  const bool is_aligned = alignment == Alignment::kAligned, is_half = problem.pack() == 8;
+  const std::uint64_t columns = problem.columns;
+  const bool is_layer = problem.op == NormOp::kLayerNorm, is_long = problem.row_bytes() >= 64 * 1024;
+  const auto share = [&](NormRegime regime, std::uint32_t per_thread, std::uint32_t max_threads = kMaxThreads) {
+    return share_among_blocks(machine, problem.rows, columns, regime, per_thread, max_threads);
+  };
+  if (is_aligned && !problem.has_residual && columns <= 16 * 4) {
+    return share_among_lanes(problem.rows, NormRegime::kLanes4, 4);
+  }
+  if (columns <= 16 * 16) return share_among_lanes(problem.rows, NormRegime::kLanes16, 16);
+  if (columns <= (is_aligned ? 32u : 4 * problem.pack()) * kWarp) {
+    return share_among_lanes(problem.rows, NormRegime::kWarp);
+  }
+  if (!is_aligned) {
+    const std::uint32_t packs = problem.is_backward ? 2 : 4;
+    return share(NormRegime::kCluster, packs * problem.pack());
+  }
+  // Few rows leave multiprocessors idle: more threads for each, with less to do.
+  if (problem.rows <= machine.sms) {
+    if (auto shape = share(NormRegime::kClusterShort, 8)) return shape;
+  }
+  if (problem.is_backward) {
+    if ((!is_half && !is_layer) || columns <= 4096) {
+      if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
+    }
+    if (!is_half || is_layer) {
+      // Threads that have more than 64 registers: small blocks waste less of a multiprocessor.
+      if (auto shape = share(NormRegime::kCluster, 32, kMaxThreads / 2)) return shape;
+    }
+    return share(NormRegime::kCluster, 32);
+  }
+  if (problem.has_residual) {
+    if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
+    return share(NormRegime::kCluster, 32);
+  }
+  // Streams keep the weights of rows that would need a cluster each.
+  const std::uint64_t of_block = std::uint64_t{64} * 1024;
+  if (machine.has_clusters && problem.row_bytes() > of_block && problem.rows * 2 > machine.sms) return std::nullopt;
+  if (!is_half && is_layer && !is_long) {
+    if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
+  }
+  if (is_half && is_long) {
+    const std::uint32_t max_threads = columns < 128 * kMaxThreads ? kMaxThreads : kMaxThreads / 2;
+    if (auto shape = share(NormRegime::kClusterLong, 64, max_threads)) return shape;
+  }
+  return share(NormRegime::kCluster, 32);
+}
+
+template <class Params, class KernelOf>
+absl::StatusOr<RowLaunch<Params>> plan_launch(const Machine& machine, const Problem& problem, Alignment alignment,
+                                              KernelOf kernel_of) {
+  return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<Params>> {
+    const std::optional<Shape> shape = register_shape(some, problem, alignment);
+    if (!shape) return stream_launch<Params>(some, problem, alignment, kernel_of);
+    return RowLaunch<Params>{kernel_of(shape->regime, alignment), shape->config, shape->shares};
+  });
+}
+
+// With sums of columns: persistent blocks or clusters, as many as run at once.
+absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
+                                                            Alignment alignment) {
+  const Problem problem = problem_of(desc);
+  const bool is_long = desc.op == NormOp::kRmsNorm && problem.pack() == 8 && desc.columns > 512;
+  return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<NormBackwardParams>> {
+    const auto kernel_of = [&](NormRegime regime, Alignment) {
+      return norm_summed_stream(
+          desc.op, desc.type,
+          regime == NormRegime::kClusterStream ? NormSumRegime::kClusterStream : NormSumRegime::kDeviceStream,
+          alignment);
+    };
+    const std::uint32_t elements = desc.columns <= kMaxShort ? 8 : is_long ? 32 : 16;
+    // Bytes of shared memory of a thread.
+    const std::uint32_t bytes =
+        kSumStages * 2 * (elements * problem.size() + (alignment == Alignment::kAligned ? 0 : 1));
+    const std::uint32_t fitting = (some.shared_per_block - kOtherShared) / bytes / kWarp * kWarp;
+    const auto shape = share_among_blocks(some, desc.rows, desc.columns, NormRegime::kCluster, elements,
+                                          std::min(elements == 8 ? kMaxShort / 8 : kMaxThreads, fitting));
+    if (!shape) return stream_launch<NormBackwardParams>(some, problem, alignment, kernel_of);
+    const NormSumRegime regime = elements == 8    ? NormSumRegime::kShort
+                                 : elements == 16 ? NormSumRegime::kMiddle
+                                                  : NormSumRegime::kLong;
+    RowLaunch<NormBackwardParams> launch{norm_summed_kernel(desc.op, desc.type, regime, alignment), shape->config, {}};
+    LaunchConfig& config = launch.config;
+    const std::uint32_t blocks = config.attributes.cluster.x;
+    config.shared_bytes = config.block.x * elements * problem.size() * kSumStages * 2 +
+                          (alignment == Alignment::kAligned ? 0 : kSumStages * 2 * (32 + config.block.x / 2));
+    CGRT_RETURN_IF_ERROR(allow_shared_bytes(launch.kernel, some, config.shared_bytes));
+    std::uint32_t at_once = 0;
+    if (blocks > 1) {
+      CGRT_ASSIGN_OR_RETURN(const int clusters,
+                            max_active_clusters(launch.kernel, some.context, config.attributes.cluster, config.block,
+                                                config.shared_bytes));
+      at_once = static_cast<std::uint32_t>(clusters);
+    } else {
+      CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
+                            occupancy(launch.kernel, some.context, config.block, config.shared_bytes));
+      at_once = static_cast<std::uint32_t>(of_sm.blocks_per_sm) * some.sms;
+    }
+    config.grid = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(at_once, 1u), desc.rows)) * blocks;
+    return launch;
+  });
+}
+
+std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch) {
+  const std::uint32_t blocks = launch.shares.share != 0 ? launch.shares.blocks : launch.config.attributes.cluster.x;
+  return launch.config.grid.x / blocks;
+}
+
+std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
+
+}  // namespace
+
+absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc) {
+  const Problem problem = problem_of(desc);
+  CGRT_RETURN_IF_ERROR(check_matrix(problem.name, desc.rows, desc.columns));
+  CGRT_RETURN_IF_ERROR(check_float(problem.name, desc.type));
+  const auto kernel_of = [&](NormRegime regime, Alignment alignment) {
+    return norm_kernel(desc.op, desc.residual, desc.type, regime, alignment);
+  };
+  CGRT_ASSIGN_OR_RETURN(const Machine machine,
+                        machine_of(context, kernel_of(NormRegime::kCluster, Alignment::kAligned)));
+  CGRT_ASSIGN_OR_RETURN(const RowLaunch<NormParams> unaligned,
+                        plan_launch<NormParams>(machine, problem, Alignment::kUnaligned, kernel_of));
+  NormPlan plan{desc, {unaligned, unaligned}};
+  if (problem.row_bytes() % 16 == 0) {
+    CGRT_ASSIGN_OR_RETURN(plan.launches.aligned,
+                          plan_launch<NormParams>(machine, problem, Alignment::kAligned, kernel_of));
+  }
+  plan.workspace_bytes = plan.launches.workspace_bytes();
+  return plan;
+}
+
+absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormArgs& args) {
+  const NormDesc& desc = plan.desc;
+  const OperationName name = problem_of(desc).name;
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "weight", args.weight, desc.type, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_array(name, "bias", args.bias, desc.type, Need::kOptional));
+  if (desc.residual == Residual::kAdded) {
+    CGRT_RETURN_IF_ERROR(check_array(name, "residual", args.residual, desc.type));
+    CGRT_RETURN_IF_ERROR(check_array(name, "sum", args.sum, desc.type, Need::kOptional));
+    if (args.out == args.sum) return refuse(name, "out and sum are the same array.");
+  } else if (args.residual != nullptr || args.sum != nullptr) {
+    return refuse(name, "residual and sum are for a plan with Residual::kAdded.");
+  }
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
+  const RowLaunch<NormParams>& chosen =
+      plan.launches.of(alignment_of(args.out, args.sum, args.in, args.residual, args.weight, args.bias));
+  const std::uint32_t arrays = problem_of(desc).arrays();
+  // Clusters that add a residual leave the L2 cache to the weights.
+  const bool is_ahead = arrays == 1 || chosen.config.attributes.cluster.x == 1;
+  NormParams params{.out = args.out,
+                    .sum = args.sum,
+                    .in = args.in,
+                    .residual = args.residual,
+                    .weight = args.weight,
+                    .bias = args.bias,
+                    .workspace = header_of(args.workspace),
+                    .epsilon = desc.epsilon,
+                    .rows = narrow(desc.rows),
+                    .columns = narrow(desc.columns),
+                    .rows_ahead = is_ahead ? rows_ahead(arrays * desc.columns * size_of(desc.type)) : narrow(desc.rows),
+                    .shares = chosen.shares};
+  return launch(target, chosen.config, chosen.kernel, params);
+}
+
+absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const NormBackwardDesc& desc) {
+  const Problem problem = problem_of(desc);
+  CGRT_RETURN_IF_ERROR(check_matrix(problem.name, desc.rows, desc.columns));
+  CGRT_RETURN_IF_ERROR(check_float(problem.name, desc.type));
+  const auto kernel_of = [&](NormRegime regime, Alignment alignment) {
+    return norm_backward_kernel(desc.op, desc.type, regime, alignment);
+  };
+  CGRT_ASSIGN_OR_RETURN(const Machine machine,
+                        machine_of(context, kernel_of(NormRegime::kCluster, Alignment::kAligned)));
+  const auto plan_for = [&](Alignment alignment) {
+    return is_summed(desc) ? summed_launch(machine, desc, alignment)
+                           : plan_launch<NormBackwardParams>(machine, problem, alignment, kernel_of);
+  };
+  CGRT_ASSIGN_OR_RETURN(const RowLaunch<NormBackwardParams> unaligned, plan_for(Alignment::kUnaligned));
+  NormBackwardPlan plan{.desc = desc, .launches = {unaligned, unaligned}, .sum_kernel = sum_partials_kernel(desc.type)};
+  if (problem.row_bytes() % 16 == 0) {
+    CGRT_ASSIGN_OR_RETURN(plan.launches.aligned, plan_for(Alignment::kAligned));
+  }
+  plan.workspace_bytes = plan.launches.workspace_bytes();
+  if (is_summed(desc)) {
+    plan.groups[0] = groups_of(plan.launches.aligned), plan.groups[1] = groups_of(plan.launches.unaligned);
+    const std::size_t planes = desc.op == NormOp::kLayerNorm ? 2 : 1;
+    plan.workspace_bytes =
+        workspace_with(planes * std::max(plan.groups[0], plan.groups[1]) * desc.columns * sizeof(float));
+  }
+  return plan;
+}
+
+std::uint64_t NormBackwardPlan::topology_id(std::size_t alignment) const {
+  if (!is_summed(desc)) return launches.topology_id(alignment);
+  return topology_of_kernels({(alignment % 16 == 0 ? launches.aligned : launches.unaligned).config.attributes, {}});
+}
+
+absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& plan, const NormBackwardArgs& args) {
+  const NormBackwardDesc& desc = plan.desc;
+  const OperationName name = problem_of(desc).name;
+  CGRT_RETURN_IF_ERROR(check_array(name, "dx", args.dx, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "dy", args.dy, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "x", args.x, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "weight", args.weight, desc.type, Need::kOptional));
+  if (is_summed(desc)) {
+    CGRT_RETURN_IF_ERROR(check_array(name, "dweight", args.dweight, desc.type));
+    CGRT_RETURN_IF_ERROR(check_array(name, "dbias", args.dbias, desc.type, Need::kOptional));
+  }
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
+  const Alignment alignment = alignment_of(args.dx, args.dy, args.x, args.weight);
+  const RowLaunch<NormBackwardParams>& chosen = plan.launches.of(alignment);
+  const std::uint32_t groups = plan.groups[alignment == Alignment::kAligned ? 0 : 1];
+  auto* const partials = is_summed(desc) ? reinterpret_cast<float*>(scratch_of(args.workspace)) : nullptr;
+  NormBackwardParams params{.dx = args.dx,
+                            .dy = args.dy,
+                            .x = args.x,
+                            .weight = args.weight,
+                            .partials = partials,
+                            .workspace = header_of(args.workspace),
+                            .epsilon = desc.epsilon,
+                            .rows = narrow(desc.rows),
+                            .columns = narrow(desc.columns),
+                            .groups = groups,
+                            .shares = chosen.shares};
+  CGRT_RETURN_IF_ERROR(launch(target, chosen.config, chosen.kernel, params));
+  if (!is_summed(desc)) return absl::OkStatus();
+  const bool has_bias = desc.op == NormOp::kLayerNorm && args.dbias != nullptr;
+  const LaunchConfig config{.grid = {ceil_divide(desc.columns, kSumColumns), has_bias ? 2u : 1u},
+                            .block = {kSumColumns, kSumLanes}};
+  return launch(target, config, plan.sum_kernel,
+                SumPartialsParams{args.dweight, args.dbias, partials, groups, narrow(desc.columns)});
+}
+
+}  // namespace cgrt::kernels

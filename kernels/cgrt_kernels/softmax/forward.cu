@@ -1,0 +1,331 @@
+#include <cstdint>
+
+#include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/row/dispatch.cuh"
+#include "cgrt_kernels/common/row/group.cuh"
+#include "cgrt_kernels/common/row/prefetch.cuh"
+#include "cgrt_kernels/common/row/stream.cuh"
+#include "cgrt_kernels/common/row/tile.cuh"
+#include "cgrt_kernels/softmax/kernels.h"
+#include "cgrt_kernels/softmax/masked_row.cuh"
+#include "cgrt_kernels/softmax/reference.h"
+
+namespace cgrt::kernels {
+namespace {
+
+// What each element becomes, once the row is known.
+template <SoftmaxOp kOp>
+__device__ __forceinline__ float result_of(float value, MaxSum row, float factor) {
+  // log_softmax: a large maximum would swallow the logarithm, which comes after the maximum is gone.
+  return kOp == SoftmaxOp::kSoftmax ? exp_of(value - finite_or_zero(row.max)) * factor : value - row.max + factor;
+}
+template <SoftmaxOp kOp>
+__device__ __forceinline__ float factor_of(MaxSum row) {
+  return kOp == SoftmaxOp::kSoftmax ? 1 / row.sum : -logf(row.sum);
+}
+
+// Each group of threads takes a row, read once: it is in their registers. Powers are kept in place of the elements
+// where that costs no registers; 16-bit elements stay packed at the price of a second exponential, so that more rows
+// are worked on at once.
+template <SoftmaxOp kOp, class T, class Group, int kPacks, Alignment kAlignment>
+__global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) softmax_in_registers(SoftmaxParams p) {
+  using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
+  constexpr bool kKeepsPowers = kOp == SoftmaxOp::kSoftmax && sizeof(T) == 4;
+  Group group;
+  // Lanes without a row stay with the others of their warp.
+  const bool has_row = !Group::kIsWarp || group.row() < p.rows;
+  const RowRun run(p.columns, group.blocks(), group.block(), Row::kSize);
+  const std::uint64_t first = std::uint64_t{group.row()} * p.columns + run.begin;
+  const T* const in = static_cast<const T*>(p.in);
+  T* const out = static_cast<T*>(p.out) + first;
+  const typename Row::Where place(out, has_row ? run.count : 0, group.thread());
+  wait_for_predecessors();
+  let_dependents_start();
+  Row x;
+  x.load(in + first, place, in + std::uint64_t{p.rows} * p.columns);
+  prefetch_ahead<Row>(group, in, p.rows, p.columns, p.rows_ahead);
+
+  MaxSum mine = none(MaxSum{});
+  x.each(place, [&](const auto& values, int) {
+#pragma unroll
+    for (const float value : values) mine.max = fmaxf(mine.max, value);
+  });
+  x.stay_packed();
+  const float base = finite_or_zero(mine.max);
+  if constexpr (kKeepsPowers) {
+    x.update(place, [&](auto& values) {
+      float of_pack = 0;
+#pragma unroll
+      for (float& value : values) of_pack += value = exp_of(value - base);
+      mine.sum += of_pack;
+    });
+  } else {
+    mine.sum = x.sum(place, [=](float value) { return exp_of(value - base); });
+  }
+  const MaxSum row = group.reduce(mine);
+  x.stay_packed();
+  if constexpr (kKeepsPowers) {
+    // What is all -inf here has powers of 0, whose factor would overflow when the maximum of the row is small. Not 0,
+    // but 0 or NaN as the sum is.
+    const bool is_nothing = mine.max == -INFINITY && row.max != -INFINITY;
+    const float factor = is_nothing ? 0.0f * row.sum : exp_of(base - finite_or_zero(row.max)) / row.sum;
+    x.store(out, place, [=](auto& values, std::uint64_t, int) {
+#pragma unroll
+      for (float& value : values) value *= factor;
+    });
+  } else {
+    const float log_sum = logf(row.sum), shift = kOp == SoftmaxOp::kSoftmax ? finite_or_zero(row.max) : row.max;
+    x.store(out, place, [=](auto& values, std::uint64_t, int) {
+#pragma unroll
+      for (float& value : values) {
+        value = value - shift - log_sum;
+        if constexpr (kOp == SoftmaxOp::kSoftmax) value = exp_of(value);
+      }
+    });
+  }
+}
+
+// Each group of blocks takes a row at a time, its share in shared memory.
+template <SoftmaxOp kOp, bool kIsMasked, class T, class Group, Alignment kAlignment>
+__global__ void __launch_bounds__(kMaxThreads, 1) softmax_streamed(SoftmaxParams p) {
+  extern __shared__ uint4 ring[];
+  auto group = make_group<Group>(p.shares, p.workspace);
+  const void* const arrays[] = {p.in};
+  Stream<T, kAlignment, 1> stream(p.shares, ring, group.block(), p.rows, p.columns, p.out, arrays);
+  wait_for_predecessors();
+  for (std::uint32_t s = 0; s < p.shares.stages; ++s) stream.fetch(s, group.row() + std::uint64_t{s} * group.rows());
+  std::uint32_t stage = 0;
+  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows()) {
+    stream.wait();
+    const MaskedRow<T> masked(p, static_cast<std::uint32_t>(row));
+    // visit(values as they are scaled and masked, offset); what is not seen is -inf.
+    const auto each = [&](auto visit) {
+      stream.each(stage, row, [&](auto& arrays, std::uint64_t offset) {
+        if constexpr (kIsMasked) masked.template apply<kAlignment>(arrays[0], stream.begin + offset, p.scale);
+        visit(arrays[0], offset);
+      });
+    };
+    MaxSum mine = none(MaxSum{});
+    each([&](const auto& values, std::uint64_t) {
+#pragma unroll
+      for (const float value : values) mine.max = fmaxf(mine.max, value);
+    });
+    const float base = finite_or_zero(mine.max);
+    each([&](const auto& values, std::uint64_t) {
+      float of_pack = 0;
+#pragma unroll
+      for (const float value : values) of_pack += exp_of(value - base);
+      mine.sum += of_pack;
+    });
+    const MaxSum all = group.reduce(mine);
+    group.next();
+    T* const out = stream.out(row);
+    // A masked row may see nothing, or a NaN that the rest of it must not become.
+    const float factor = kIsMasked ? (all.sum == 0 ? 0 : 1 / all.sum) : factor_of<kOp>(all);
+    each([&](auto& values, std::uint64_t offset) {
+#pragma unroll
+      for (int i = 0; i < static_cast<int>(sizeof(values) / sizeof(float)); ++i) {
+        const bool is_seen = !kIsMasked || stream.begin + offset + i < masked.seen;
+        values[i] = is_seen ? result_of<kOp>(values[i], all, factor) : 0.0f;
+      }
+      store_values(out + offset, values);
+    });
+    stream.fetch(stage, row + std::uint64_t{p.shares.stages} * group.rows());
+    stage = stage + 1 == p.shares.stages ? 0 : stage + 1;
+  }
+  let_dependents_start();
+  group.finish();
+}
+
+// Of a row that sees a NaN: all that it sees is one, the rest 0, and no longer a product. Finds its way anew, so that
+// the others keep nothing in registers for it.
+template <class Row>
+__device__ __noinline__ void write_nan(SoftmaxParams p, std::uint32_t row, std::uint32_t blocks, std::uint32_t block,
+                                       std::uint32_t thread, float nan) {
+  using T = typename Row::Element;
+  const MaskedRow<T> masked(p, row);
+  const RowRun run(p.columns, blocks, block, Row::kSize);
+  T* const out = static_cast<T*>(p.out) + std::uint64_t{row} * p.columns + run.begin;
+  const typename Row::Where place(out, run.count, thread);
+  const auto value_of = [&](std::uint64_t offset) {
+    return from_float<T>(run.begin + offset < masked.seen ? nan : 0.0f);
+  };
+#pragma unroll 1
+  for (int pack = 0; pack < Row::kPackCount; ++pack) {
+    if (!place.has(pack)) continue;
+#pragma unroll 1
+    for (int i = 0; i < Row::kSize; ++i) out[place.of(pack) + i] = value_of(place.of(pack) + i);
+  }
+  if (place.has_single()) out[place.single] = value_of(place.single);
+}
+
+// As softmax_in_registers, of rows that are scaled and masked: values stay in registers as floats.
+template <class T, class Group, int kPacks, Alignment kAlignment>
+__global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 6 : 2) masked_in_registers(SoftmaxParams p) {
+  using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
+  Group group;
+  const bool has_row = !Group::kIsWarp || group.row() < p.rows;
+  const std::uint32_t row_index = has_row ? group.row() : 0;
+  const RowRun run(p.columns, group.blocks(), group.block(), Row::kSize);
+  const std::uint64_t first = std::uint64_t{row_index} * p.columns + run.begin;
+  const T* const in = static_cast<const T*>(p.in);
+  T* const out = static_cast<T*>(p.out) + first;
+  const typename Row::Where place(out, has_row ? run.count : 0, group.thread());
+  wait_for_predecessors();
+  let_dependents_start();
+  const MaskedRow<T> masked(p, row_index);
+  const std::uint32_t seen = masked.seen > run.begin ? masked.seen - run.begin : 0;
+  const typename Row::Where seen_place = place.up_to(seen);
+  Row x, mask;
+  x.load(in + first, seen_place, in + std::uint64_t{p.rows} * p.columns);
+  if (masked.mask != nullptr) {
+    mask.load(masked.mask + run.begin, seen_place, masked.end);
+  } else {
+    mask.fill(0);
+  }
+  float values[kPacks][Row::kSize], single[1] = {-INFINITY}, max = -INFINITY;
+  const auto apply = [&](auto& to, const auto& from, const auto& add, std::uint64_t offset) {
+    unpack(from, to);
+    float added[sizeof(to) / sizeof(float)];
+    unpack(add, added);
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(to) / sizeof(float)); ++i) {
+      to[i] = offset + i < seen ? to[i] * p.scale + added[i] : -INFINITY;
+      max = fmaxf(max, to[i]);
+    }
+  };
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) apply(values[i], x.packs[i], mask.packs[i], place.of(i));
+  if constexpr (!Row::kIsAligned) {
+    if (place.has_single()) apply(single, x.single, mask.single, place.single);
+  }
+  MaxSum mine{max, 0.0f};
+  const float base = finite_or_zero(max);
+  const auto power = [&](auto& of_pack) {
+#pragma unroll
+    for (float& value : of_pack) mine.sum += value = exp_of(value - base);
+  };
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) power(values[i]);
+  if constexpr (!Row::kIsAligned) power(single);
+  const MaxSum all = group.reduce(mine);
+  // 0 for what has seen nothing, or NaN as the sum is: its powers are 0, and may not be multiplied by infinity.
+  const float factor = max == -INFINITY || all.sum == 0 ? 0 * all.sum : exp_of(max - all.max) / all.sum;
+  if (!has_row) return;
+  if (factor != factor) {
+    return write_nan<Row>(p, group.row(), group.blocks(), group.block(), group.thread(), factor);
+  }
+  const auto write = [&](auto& of_pack, T* to) {
+#pragma unroll
+    for (float& value : of_pack) value *= factor;
+    store_values(to, of_pack);
+  };
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+    if (place.has(i)) write(values[i], out + place.of(i));
+  }
+  if constexpr (!Row::kIsAligned) {
+    if (place.has_single()) write(single, out + place.single);
+  }
+}
+
+template <SoftmaxOp kOp, class T>
+void softmax_on_host(HostGrid, SoftmaxParams p) {
+  for (std::uint64_t row = 0; row < p.rows; ++row) {
+    std::vector<double> values = read_row<T>(p.in, row, p.columns);
+    softmax_reference(kOp, values);
+    write_row<T>(p.out, row, values);
+  }
+}
+
+template <class T>
+void masked_on_host(HostGrid, SoftmaxParams p) {
+  for (std::uint64_t row = 0; row < p.rows; ++row) {
+    const std::uint64_t matrix = row / p.rows_of_matrix, in_matrix = row % p.rows_of_matrix;
+    const std::uint64_t set = matrix / p.matrices_of_mask;
+    std::vector<double> values = read_row<T>(p.in, row, p.columns), mask;
+    if (p.mask != nullptr) {
+      mask = read_row<T>(p.mask, set * p.mask_rows + (p.mask_rows == 1 ? 0 : in_matrix), p.columns);
+    }
+    const std::int64_t seen = seen_columns(static_cast<std::int64_t>(in_matrix), p.rows_of_matrix, p.columns,
+                                           p.is_causal != 0, p.lengths != nullptr ? p.lengths + set : nullptr);
+    masked_softmax_reference(values, static_cast<double>(p.scale), p.mask != nullptr ? mask.data() : nullptr, seen);
+    write_row<T>(p.out, row, values);
+  }
+}
+
+template <auto kKernel, auto kHost>
+SoftmaxKernel with_host_body() {
+  return make_kernel<kKernel, kHost, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+}
+
+template <SoftmaxOp kOp, class T, Alignment kAlignment>
+SoftmaxKernel of_regime(SoftmaxRegime regime) {
+  constexpr auto kHost = softmax_on_host<kOp, T>;
+  constexpr int kSize = kPackSize<T>, kPacks = kAlignment == Alignment::kAligned ? 32 / kSize : 4;
+  constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
+  switch (regime) {
+    case SoftmaxRegime::kLanes4:
+      if constexpr (kIsAligned) {
+        return with_host_body<softmax_in_registers<kOp, T, LanesPerRow<4>, 16 / kSize, kAlignment>, kHost>();
+      }
+      break;
+    case SoftmaxRegime::kLanes16:
+      return with_host_body<softmax_in_registers<kOp, T, LanesPerRow<16>, 16 / kSize, kAlignment>, kHost>();
+    case SoftmaxRegime::kWarp:
+      return with_host_body<softmax_in_registers<kOp, T, WarpPerRow, kPacks, kAlignment>, kHost>();
+    case SoftmaxRegime::kClusterShort:
+      return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kHost>();
+    case SoftmaxRegime::kCluster:
+      return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kHost>();
+    case SoftmaxRegime::kClusterLong:
+      if constexpr (kIsAligned && sizeof(T) == 2) {
+        return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 64 / kSize, kAlignment>, kHost>();
+      }
+      break;
+    case SoftmaxRegime::kClusterStream:
+      return with_host_body<softmax_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kHost>();
+    case SoftmaxRegime::kDeviceStream: break;
+  }
+  return with_host_body<softmax_streamed<kOp, false, T, DevicePerRow<16>, kAlignment>, kHost>();
+}
+
+template <class T, Alignment kAlignment>
+SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
+  constexpr auto kHost = masked_on_host<T>;
+  constexpr int kSize = kPackSize<T>;
+  constexpr SoftmaxOp kOp = SoftmaxOp::kSoftmax;
+  switch (regime) {
+    case SoftmaxRegime::kLanes4:
+    case SoftmaxRegime::kLanes16:
+      return with_host_body<masked_in_registers<T, WarpPerRow, 8 / kSize, kAlignment>, kHost>();
+    case SoftmaxRegime::kWarp:
+      return with_host_body<
+          masked_in_registers<T, WarpPerRow, kAlignment == Alignment::kAligned ? 32 / kSize : 4, kAlignment>, kHost>();
+    case SoftmaxRegime::kClusterShort:
+      return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kHost>();
+    case SoftmaxRegime::kCluster:
+    case SoftmaxRegime::kClusterLong:
+      return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
+    case SoftmaxRegime::kClusterStream:
+      return with_host_body<softmax_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kHost>();
+    case SoftmaxRegime::kDeviceStream: break;
+  }
+  return with_host_body<softmax_streamed<kOp, true, T, DevicePerRow<16>, kAlignment>, kHost>();
+}
+
+}  // namespace
+
+SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment) {
+  return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
+    return op == SoftmaxOp::kSoftmax ? of_regime<SoftmaxOp::kSoftmax, T, kAlignment>(regime)
+                                     : of_regime<SoftmaxOp::kLogSoftmax, T, kAlignment>(regime);
+  });
+}
+
+SoftmaxKernel masked_softmax_kernel(DType type, SoftmaxRegime regime, Alignment alignment) {
+  return of_float_type(type, alignment,
+                       [=]<class T, Alignment kAlignment>() { return masked_of_regime<T, kAlignment>(regime); });
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,58 @@
+// What softmax's plans and device code have in common. Internal.
+#pragma once
+
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/alignment.h"
+#include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/row/shape.h"
+#include "cgrt_kernels/common/workspace_desc.h"
+#include "cgrt_kernels/softmax/softmax_desc.h"
+
+namespace cgrt::kernels {
+
+// Parameters of the forward kernels. Those with a mask read the second part.
+struct SoftmaxParams {
+  void* out;
+  const void* in;
+  WorkspaceHeader* workspace;
+  std::uint32_t rows, columns;  // rows of all matrices
+  std::uint32_t rows_ahead;     // from a block's own row to that which it fetches into the L2 cache
+  RowShares shares;
+
+  const void* mask = nullptr;
+  const std::int32_t* lengths = nullptr;
+  float scale = 1;
+  std::uint32_t rows_of_matrix = 1, matrices_of_mask = 1, mask_rows = 1, is_causal = 0;
+};
+
+struct SoftmaxBackwardParams {
+  void* dx;
+  const void *dy, *y;
+  WorkspaceHeader* workspace;
+  float scale;
+  std::uint32_t rows, columns;
+  RowShares shares;
+};
+
+using SoftmaxKernel = Kernel<SoftmaxParams>;
+using SoftmaxBackwardKernel = Kernel<SoftmaxBackwardParams>;
+
+// How the threads share a row, and how many elements of it each keeps in registers.
+enum class SoftmaxRegime : std::uint8_t {
+  kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows
+  kLanes16,
+  kWarp,           // a warp, 32 elements each (16 of unaligned floats)
+  kClusterShort,   // a block or a cluster of blocks, 8 elements each
+  kCluster,        // as kWarp
+  kClusterLong,    // 64 elements; aligned rows of 16-bit types only
+  kClusterStream,  // persistent blocks or clusters: shared memory in place of registers
+  kDeviceStream,   // the same with blocks of a cooperative launch: any length
+};
+
+SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment);
+SoftmaxKernel masked_softmax_kernel(DType type, SoftmaxRegime regime, Alignment alignment);
+SoftmaxBackwardKernel softmax_backward_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment);
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,218 @@
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/common/row/plan.h"
+#include "cgrt_kernels/softmax/kernels.h"
+#include "cgrt_kernels/softmax/softmax.h"
+
+namespace cgrt::kernels {
+namespace {
+
+using Shape = RowShape<SoftmaxRegime>;
+
+// What the three operations have in common, as far as a shape depends on it.
+struct Problem {
+  OperationName name;
+  DType type;
+  std::uint64_t rows, columns;
+  std::uint32_t arrays;  // that are read
+  bool is_masked;
+  std::uint32_t pack() const { return 16 / static_cast<std::uint32_t>(size_of(type)); }
+  std::uint64_t row_bytes() const { return columns * size_of(type); }
+};
+
+// kernel_of(regime, alignment) gives the kernel of the operation.
+template <class Params, class KernelOf>
+absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Problem& problem, Alignment alignment,
+                                                KernelOf kernel_of) {
+  const RowStream rows{problem.rows, problem.columns, problem.pack(),
+                       problem.arrays * static_cast<std::uint32_t>(size_of(problem.type)), 0};
+  // Two rows in flight for each cluster of eight, if they fit.
+  const std::uint64_t of_clusters = std::uint64_t{kMaxClusterBlocks} * (machine.shared_per_block - kOtherShared);
+  const bool fits = machine.has_clusters && 2 * problem.arrays * problem.row_bytes() <= of_clusters;
+  const bool is_few = problem.rows * kMaxClusterBlocks < machine.sms;
+  const SoftmaxRegime regime = fits && !is_few ? SoftmaxRegime::kClusterStream : SoftmaxRegime::kDeviceStream;
+  const Kernel<Params> kernel = kernel_of(regime, alignment);
+  const auto planned = regime == SoftmaxRegime::kClusterStream
+                           ? stream_in_clusters(machine, kernel, rows, kMaxClusterBlocks, 2)
+                           : stream_over_device(machine, kernel, rows);
+  if (!planned.ok()) return planned.status();
+  return RowLaunch<Params>{kernel, planned->first, planned->second};
+}
+
+// In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
+std::optional<Shape> register_shape(const Machine& machine, const Problem& problem, Alignment alignment) {
+  const bool is_aligned = alignment == Alignment::kAligned, is_half = problem.pack() == 8;
+  const std::uint64_t columns = problem.columns;
+  const std::uint32_t of_lane = is_aligned ? 32 : 4 * problem.pack();
+  const auto share = [&](SoftmaxRegime regime, std::uint32_t per_thread, std::uint32_t max_threads = kMaxThreads) {
+    return share_among_blocks(machine, problem.rows, columns, regime, per_thread, max_threads);
+  };
+  if (problem.is_masked) {
+    if (columns <= 8 * kWarp) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16);
+  } else {
+    if (is_aligned && columns <= 16 * 4) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes4, 4);
+    if (columns <= 16 * 16) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16, 16);
+  }
+  if (columns <= std::uint64_t{of_lane} * kWarp) return share_among_lanes(problem.rows, SoftmaxRegime::kWarp);
+  // Few rows leave multiprocessors idle: more threads for each, with less to do.
+  if (problem.rows <= machine.sms) {
+    if (auto shape = share(SoftmaxRegime::kClusterShort, 8)) return shape;
+  }
+  if (problem.is_masked) return share(SoftmaxRegime::kCluster, 16);
+  // Clusters of eight wait for each other more than streams do.
+  const std::uint64_t in_eight = std::uint64_t{kMaxClusterBlocks} / 2 * kMaxThreads * (is_half ? 64 : 32);
+  if (is_aligned && problem.arrays == 1 && columns > in_eight && problem.rows * kMaxClusterBlocks > machine.sms) {
+    return std::nullopt;
+  }
+  if (is_aligned && is_half && problem.arrays == 1 && problem.row_bytes() >= 64 * 1024) {
+    const std::uint32_t max_threads = columns < 128 * kMaxThreads ? kMaxThreads : kMaxThreads / 2;
+    if (auto shape = share(SoftmaxRegime::kClusterLong, 64, max_threads)) return shape;
+  }
+  const std::uint32_t of_thread = is_aligned ? 32 : (problem.arrays == 2 ? 2 : 4) * problem.pack();
+  if (problem.arrays == 2 && !is_half) {
+    // Threads that have more than 64 registers: small blocks waste less of a multiprocessor.
+    if (auto shape = share(SoftmaxRegime::kCluster, of_thread, kMaxThreads / 2)) return shape;
+  }
+  return share(SoftmaxRegime::kCluster, of_thread);
+}
+
+template <class Params, class KernelOf>
+absl::StatusOr<RowLaunch<Params>> plan_launch(const Machine& machine, const Problem& problem, Alignment alignment,
+                                              KernelOf kernel_of) {
+  return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<Params>> {
+    const std::optional<Shape> shape = register_shape(some, problem, alignment);
+    if (!shape) return stream_launch<Params>(some, problem, alignment, kernel_of);
+    return RowLaunch<Params>{kernel_of(shape->regime, alignment), shape->config, shape->shares};
+  });
+}
+
+template <class Params, class KernelOf>
+absl::StatusOr<RowLaunches<Params>> plan_launches(ContextRef context, const Problem& problem, KernelOf kernel_of) {
+  CGRT_RETURN_IF_ERROR(check_float(problem.name, problem.type));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine,
+                        machine_of(context, kernel_of(SoftmaxRegime::kCluster, Alignment::kAligned)));
+  CGRT_ASSIGN_OR_RETURN(const RowLaunch<Params> unaligned,
+                        plan_launch<Params>(machine, problem, Alignment::kUnaligned, kernel_of));
+  RowLaunches<Params> launches{unaligned, unaligned};
+  if (problem.row_bytes() % 16 == 0) {
+    CGRT_ASSIGN_OR_RETURN(launches.aligned, plan_launch<Params>(machine, problem, Alignment::kAligned, kernel_of));
+  }
+  return launches;
+}
+
+OperationName name(const SoftmaxDesc& desc) { return to_string(desc.op); }
+OperationName name(const SoftmaxBackwardDesc& desc) { return {to_string(desc.op), " backward"}; }
+constexpr const char* kMasked = "masked_softmax";
+
+std::uint64_t all_rows(const MaskedSoftmaxDesc& desc) { return desc.matrices * desc.rows; }
+std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
+
+}  // namespace
+
+absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_matrix(name(desc), desc.rows, desc.columns));
+  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 1, false};
+  CGRT_ASSIGN_OR_RETURN(const RowLaunches<SoftmaxParams> launches,
+                        plan_launches<SoftmaxParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
+                          return softmax_kernel(desc.op, desc.type, regime, alignment);
+                        }));
+  return SoftmaxPlan{desc, launches, launches.workspace_bytes()};
+}
+
+absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const SoftmaxArgs& args) {
+  const SoftmaxDesc& desc = plan.desc;
+  CGRT_RETURN_IF_ERROR(check_array(name(desc), "out", args.out, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name(desc), "in", args.in, desc.type));
+  CGRT_RETURN_IF_ERROR(check_workspace(name(desc), args.workspace, plan.workspace_bytes));
+  const RowLaunch<SoftmaxParams>& chosen = plan.launches.of(alignment_of(args.out, args.in));
+  SoftmaxParams params{.out = args.out,
+                       .in = args.in,
+                       .workspace = header_of(args.workspace),
+                       .rows = narrow(desc.rows),
+                       .columns = narrow(desc.columns),
+                       .rows_ahead = rows_ahead(desc.columns * size_of(desc.type)),
+                       .shares = chosen.shares};
+  return launch(target, chosen.config, chosen.kernel, params);
+}
+
+absl::StatusOr<SoftmaxBackwardPlan> plan_softmax_backward(ContextRef context, const SoftmaxBackwardDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_matrix(name(desc), desc.rows, desc.columns));
+  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 2, false};
+  CGRT_ASSIGN_OR_RETURN(
+      const RowLaunches<SoftmaxBackwardParams> launches,
+      plan_launches<SoftmaxBackwardParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
+        return softmax_backward_kernel(desc.op, desc.type, regime, alignment);
+      }));
+  return SoftmaxBackwardPlan{desc, launches, launches.workspace_bytes()};
+}
+
+absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardPlan& plan,
+                                     const SoftmaxBackwardArgs& args) {
+  const SoftmaxBackwardDesc& desc = plan.desc;
+  CGRT_RETURN_IF_ERROR(check_array(name(desc), "dx", args.dx, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name(desc), "dy", args.dy, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name(desc), "y", args.y, desc.type));
+  CGRT_RETURN_IF_ERROR(check_workspace(name(desc), args.workspace, plan.workspace_bytes));
+  const RowLaunch<SoftmaxBackwardParams>& chosen = plan.launches.of(alignment_of(args.dx, args.dy, args.y));
+  SoftmaxBackwardParams params{.dx = args.dx,
+                               .dy = args.dy,
+                               .y = args.y,
+                               .workspace = header_of(args.workspace),
+                               .scale = desc.scale,
+                               .rows = narrow(desc.rows),
+                               .columns = narrow(desc.columns),
+                               .shares = chosen.shares};
+  return launch(target, chosen.config, chosen.kernel, params);
+}
+
+absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const MaskedSoftmaxDesc& desc) {
+  const auto is_fit = [](std::uint64_t count) { return count > 0 && count <= kMostCount; };
+  if (!is_fit(desc.matrices) || !is_fit(desc.rows) || !is_fit(desc.columns) || !is_fit(all_rows(desc))) {
+    return refuse(kMasked,
+                  absl::StrCat(desc.matrices, " matrices of ", desc.rows, " rows of ", desc.columns,
+                               " columns; columns, and rows of all matrices, must be from 1 to ", kMostCount, "."));
+  }
+  if (desc.mask_matrices == 0 || desc.matrices % desc.mask_matrices != 0) {
+    return refuse(kMasked, absl::StrCat("mask_matrices (", desc.mask_matrices, ") does not divide the ", desc.matrices,
+                                        " matrices."));
+  }
+  if (desc.mask_rows != 1 && desc.mask_rows != desc.rows) {
+    return refuse(kMasked, absl::StrCat("mask_rows (", desc.mask_rows, ") is neither 1 nor the ", desc.rows,
+                                        " rows of a matrix."));
+  }
+  const Problem problem{kMasked, desc.type, all_rows(desc), desc.columns, 1, true};
+  CGRT_ASSIGN_OR_RETURN(const RowLaunches<SoftmaxParams> launches,
+                        plan_launches<SoftmaxParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
+                          return masked_softmax_kernel(desc.type, regime, alignment);
+                        }));
+  return MaskedSoftmaxPlan{desc, launches, launches.workspace_bytes()};
+}
+
+absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan& plan, const MaskedSoftmaxArgs& args) {
+  const MaskedSoftmaxDesc& desc = plan.desc;
+  CGRT_RETURN_IF_ERROR(check_array(kMasked, "out", args.out, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(kMasked, "in", args.in, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(kMasked, "mask", args.mask, desc.type, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_array(kMasked, "lengths", args.lengths, DType::kInt32, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_workspace(kMasked, args.workspace, plan.workspace_bytes));
+  const RowLaunch<SoftmaxParams>& chosen = plan.launches.of(alignment_of(args.out, args.in, args.mask));
+  SoftmaxParams params{.out = args.out,
+                       .in = args.in,
+                       .workspace = header_of(args.workspace),
+                       .rows = narrow(all_rows(desc)),
+                       .columns = narrow(desc.columns),
+                       .rows_ahead = 0,
+                       .shares = chosen.shares,
+                       .mask = args.mask,
+                       .lengths = args.lengths,
+                       .scale = desc.scale,
+                       .rows_of_matrix = narrow(desc.rows),
+                       .matrices_of_mask = narrow(desc.matrices / desc.mask_matrices),
+                       .mask_rows = narrow(desc.mask_rows),
+                       .is_causal = desc.causal == CausalMask::kLowerRight ? 1u : 0u};
+  return launch(target, chosen.config, chosen.kernel, params);
+}
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,83 @@
+// softmax and log_softmax of each row of a matrix, softmax of scaled and masked rows, and their backward: plan once,
+// launch into any target.
+//
+//   const SoftmaxDesc desc{SoftmaxOp::kSoftmax, DType::kBFloat16, rows, columns};
+//   CGRT_ASSIGN_OR_RETURN(SoftmaxPlan plan, plan_softmax(DeviceRef(0), desc));
+//   CGRT_RETURN_IF_ERROR(launch_softmax(stream.ref(), plan, {.out = y, .in = x}));
+//
+// A plan is a value and depends on the device and the descriptor only. A launch is one kernel; results do not vary
+// between runs. A row of any length is read once, whether arrays and rows are aligned to 16 bytes or not: by some lanes
+// of a warp, a block, a cluster of blocks, or, when it is longer than about 500 KB, by blocks of the whole device,
+// which then need a workspace. Rows longer than the shared memory of the whole device (about 28 MB on an H200, half of
+// that backward) are read again as far as they do not fit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/device/context.h"
+#include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/row/launch.h"
+#include "cgrt_kernels/softmax/softmax_desc.h"
+
+namespace cgrt::kernels {
+
+struct SoftmaxParams;
+struct SoftmaxBackwardParams;
+
+struct SoftmaxPlan {
+  SoftmaxDesc desc;
+  RowLaunches<SoftmaxParams> launches;
+  std::size_t workspace_bytes = 0;  // see common/workspace.h
+
+  // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
+  std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
+};
+
+// kInvalidArgument for no rows or columns, and for 2^31 or more of either.
+absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for a null out or in, for pointers that are not aligned to the
+// type's size, and for a workspace that is not as the plan needs it.
+absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const SoftmaxArgs& args);
+
+struct SoftmaxBackwardPlan {
+  SoftmaxBackwardDesc desc;
+  RowLaunches<SoftmaxBackwardParams> launches;
+  std::size_t workspace_bytes = 0;
+
+  std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
+};
+
+// Both refuse as above.
+absl::StatusOr<SoftmaxBackwardPlan> plan_softmax_backward(ContextRef context, const SoftmaxBackwardDesc& desc);
+absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardPlan& plan,
+                                     const SoftmaxBackwardArgs& args);
+
+// Attention scores, scaled and masked, in one kernel:
+//
+//   const MaskedSoftmaxDesc desc{.type = DType::kFloat16, .matrices = batch * heads, .rows = queries,
+//                                .columns = keys, .scale = 0.125f, .mask_matrices = batch, .mask_rows = queries};
+//   CGRT_ASSIGN_OR_RETURN(MaskedSoftmaxPlan plan, plan_masked_softmax(DeviceRef(0), desc));
+//   CGRT_RETURN_IF_ERROR(launch_masked_softmax(stream.ref(), plan, {.out = p, .in = scores, .mask = mask}));
+//
+// Columns that a row does not see are not read, as long as the row fits the registers of a cluster.
+struct MaskedSoftmaxPlan {
+  MaskedSoftmaxDesc desc;
+  RowLaunches<SoftmaxParams> launches;
+  std::size_t workspace_bytes = 0;
+
+  std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
+};
+
+// kInvalidArgument for nothing to do, for 2^31 or more columns or rows of all matrices, for mask_matrices that
+// do not divide matrices, and for mask_rows that are neither rows nor 1.
+absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const MaskedSoftmaxDesc& desc);
+
+// kInvalidArgument, with the name of the argument, for a null out or in, for pointers that are not aligned to the size
+// of what they point to, and for a workspace that is not as the plan needs it.
+absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan& plan, const MaskedSoftmaxArgs& args);
+
+}  // namespace cgrt::kernels

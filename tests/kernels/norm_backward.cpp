@@ -1,0 +1,229 @@
+// Backward of layer_norm and rms_norm, each regime from both sides of its ends.
+#include "cgrt_kernels/norm/norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/common/workspace.h"
+#include "cgrt_kernels/norm/reference.h"
+#include "kernels/support.h"
+
+namespace cgrt::testing {
+namespace {
+
+using kernels::DType;
+using kernels::NormBackwardArgs;
+using kernels::NormBackwardDesc;
+using kernels::NormBackwardPlan;
+using kernels::NormOp;
+using kernels::size_of;
+using kernels::WeightGradients;
+
+enum class Variant { kPlain, kInPlace, kMisaligned, kNoWeights };
+const char* to_string(Variant variant) {
+  switch (variant) {
+    case Variant::kPlain: return "";
+    case Variant::kInPlace: return " in place";
+    case Variant::kMisaligned: return " misaligned";
+    case Variant::kNoWeights: return " without weights";
+  }
+  return "";
+}
+
+// Rounding of the result to its type, and that of float arithmetic in proportion to the terms it has: they
+// may cancel.
+bool is_close(DType type, double expected, double found, double terms) {
+  const double rounding = type == DType::kFloat32 ? 1e-6 : type == DType::kFloat16 ? 1.0 / 1024 : 1.0 / 128;
+  const double smallest = type == DType::kFloat16 ? 6e-8 : 1e-30;
+  return std::isfinite(found) && std::abs(found - expected) <= rounding * std::abs(expected) + 1e-5 * terms + smallest;
+}
+
+absl::Status differs(const std::string& where, double expected, double found) {
+  return absl::InternalError(absl::StrCat(where, ": expected ", expected, ", found ", found));
+}
+
+absl::Status check(const NormBackwardDesc& desc, Variant variant) {
+  const std::size_t size = size_of(desc.type), count = desc.rows * desc.columns, columns = desc.columns;
+  const std::size_t shift = variant == Variant::kMisaligned ? size : 0;
+  const bool is_weighted = variant != Variant::kNoWeights;
+  const bool is_summed = desc.weight_gradients == WeightGradients::kSummed;
+  const bool has_dbias = is_summed && desc.op == NormOp::kLayerNorm && is_weighted;
+  const Bytes saved = random_elements(desc.type, count, 0.5, 3, 1), dy = random_elements(desc.type, count, 0.25, 1, 2),
+              weight = random_elements(desc.type, columns, 1, 1, 3);
+  CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, kernels::plan_norm_backward(kDevice, desc));
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  NormBackwardArgs args;
+  CGRT_ASSIGN_OR_RETURN(args.x, trial.input(saved, shift));
+  if (variant == Variant::kInPlace) {
+    CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(dy, shift));
+    args.dy = args.dx;
+  } else {
+    CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(dy.size(), shift));
+    CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(dy, 3 * shift));
+  }
+  if (is_weighted) {
+    CGRT_ASSIGN_OR_RETURN(args.weight, trial.input(weight));
+  }
+  if (is_summed) {
+    CGRT_ASSIGN_OR_RETURN(args.dweight, trial.output(columns * size, shift));
+  }
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
+  if (has_dbias) {
+    CGRT_ASSIGN_OR_RETURN(args.dbias, trial.output(columns * size, shift));
+  }
+  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(initialize_workspace(target, args.workspace));
+    return kernels::launch_norm_backward(target, plan, args);
+  }));
+
+  const Bytes dx = trial.found(args.dx);
+  const std::vector<double> w = to_doubles(desc.type, weight);
+  std::vector<double> dweight(columns), dbias(columns), dweight_terms(columns), dbias_terms(columns);
+  for (std::uint64_t row = 0; row < desc.rows; ++row) {
+    const std::vector<double> x = to_doubles(desc.type, saved, row * columns, columns);
+    const std::vector<double> g = to_doubles(desc.type, dy, row * columns, columns);
+    std::vector<double> expected = g;
+    std::vector<double> before = dweight;
+    kernels::norm_backward_reference(desc.op, expected, x, is_weighted ? w.data() : nullptr,
+                                     static_cast<double>(desc.epsilon), dweight.data(), dbias.data());
+    const std::vector<double> found = to_doubles(desc.type, dx, row * columns, columns);
+    double largest = 0;
+    for (std::uint64_t i = 0; i < columns; ++i) {
+      largest = std::max(largest, std::abs(g[i] * (is_weighted ? w[i] : 1)));
+      dweight_terms[i] += std::abs(dweight[i] - before[i]) + std::abs(g[i]);
+      dbias_terms[i] += std::abs(g[i]);
+    }
+    for (std::uint64_t i = 0; i < columns; ++i) {
+      double terms = largest * (2 + std::abs(expected[i]));  // of x with a deviation of about 3, or few
+      if (columns < 8) terms *= 1e3;                         // hardly any deviation is left to divide by
+      if (!is_close(desc.type, expected[i], found[i], terms)) {
+        return differs(absl::StrCat("row ", row, " column ", i), expected[i], found[i]);
+      }
+    }
+  }
+  const auto compare = [&](const char* name, const void* data, const std::vector<double>& expected,
+                           const std::vector<double>& terms) {
+    const std::vector<double> found = to_doubles(desc.type, trial.found(data));
+    for (std::uint64_t i = 0; i < columns; ++i) {
+      const double of_few = columns < 8 ? 1e3 : 1;
+      if (!is_close(desc.type, expected[i], found[i], terms[i] * of_few)) {
+        return differs(absl::StrCat(name, " ", i), expected[i], found[i]);
+      }
+    }
+    return absl::OkStatus();
+  };
+  if (is_summed) CGRT_RETURN_IF_ERROR(compare("dweight", args.dweight, dweight, dweight_terms));
+  if (has_dbias) CGRT_RETURN_IF_ERROR(compare("dbias", args.dbias, dbias, dbias_terms));
+  return absl::OkStatus();
+}
+
+// One row whose dx is known: constant dy gives none, and values far from 0 must not
+// change that.
+absl::Status check_far_from_zero(DType type) {
+  constexpr std::uint64_t kColumns = 4096;
+  std::vector<double> values(kColumns);
+  for (std::size_t i = 0; i < kColumns; ++i) values[i] = 1024 + static_cast<double>(i % 4);
+  const NormBackwardDesc desc{NormOp::kLayerNorm, type, 1, kColumns};
+  CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, kernels::plan_norm_backward(kDevice, desc));
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  NormBackwardArgs args;
+  CGRT_ASSIGN_OR_RETURN(args.x, trial.input(to_elements(type, values)));
+  CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(to_elements(type, std::vector<double>(kColumns, 3))));
+  CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(kColumns * size_of(type)));
+  CGRT_RETURN_IF_ERROR(
+      trial.run([&](LaunchTarget target) { return kernels::launch_norm_backward(target, plan, args); }));
+  for (const double found : to_doubles(type, trial.found(args.dx))) {
+    if (std::abs(found) > 1e-3) return differs("constant dy", 0, found);
+  }
+  return absl::OkStatus();
+}
+
+// Of one kernel, whose limit of shared memory both plans need.
+absl::Status check_second_plan() {
+  const auto plan_of = [](std::uint64_t columns) {
+    return kernels::plan_norm_backward(
+        kDevice, {NormOp::kRmsNorm, DType::kFloat32, 4, columns, 1e-5f, WeightGradients::kSummed});
+  };
+  CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, plan_of(8192));
+  CGRT_RETURN_IF_ERROR(plan_of(4096).status());
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(kDevice));
+  auto* const some = reinterpret_cast<void*>(4096);
+  return kernels::launch_norm_backward(
+      graph.cursor(), plan,
+      {.dx = some, .dy = some, .x = some, .dweight = some, .workspace = {some, plan.workspace_bytes}});
+}
+
+absl::Status refuses(const absl::Status& status, const char* sentence) {
+  if (absl::IsInvalidArgument(status) && absl::StrContains(std::string(status.message()), sentence)) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat("expected \"", sentence, "\", found ", std::string(status.message())));
+}
+
+absl::Status check_refusals() {
+  const auto plan_of = [](const NormBackwardDesc& desc) { return kernels::plan_norm_backward(kDevice, desc); };
+  const NormBackwardDesc desc{NormOp::kLayerNorm, DType::kFloat32, 4, 8, 1e-5f, WeightGradients::kSummed};
+  CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, plan_of(desc));
+  CGRT_RETURN_IF_ERROR(refuses(plan_of({desc.op, desc.type, 0, 8}).status(), "0 rows of 8 columns"));
+  CGRT_RETURN_IF_ERROR(refuses(plan_of({desc.op, desc.type, 1, 1ull << 31}).status(), "from 1 to 2147483647"));
+  CGRT_RETURN_IF_ERROR(refuses(plan_of({desc.op, DType::kInt32, 4, 8}).status(), "no kernel for int32"));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
+  auto* const some = reinterpret_cast<unsigned char*>(4096);
+  const NormBackwardArgs good{
+      .dx = some, .dy = some, .x = some, .dweight = some, .workspace = {some, plan.workspace_bytes}};
+  const auto launched = [&](NormBackwardArgs args) { return kernels::launch_norm_backward(stream.ref(), plan, args); };
+  NormBackwardArgs args = good;
+  args.dy = nullptr;
+  CGRT_RETURN_IF_ERROR(refuses(launched(args), "layer_norm backward: dy is null"));
+  args = good;
+  args.x = some + 2;
+  CGRT_RETURN_IF_ERROR(refuses(launched(args), "x (0x1002) is not aligned to 4 bytes"));
+  args = good;
+  args.dweight = nullptr;
+  CGRT_RETURN_IF_ERROR(refuses(launched(args), "dweight is null"));
+  args = good;
+  args.workspace.data = some + 128;
+  CGRT_RETURN_IF_ERROR(refuses(launched(args), "aligned to 256"));
+  return absl::OkStatus();
+}
+
+struct Matrix {
+  std::uint64_t rows, columns;
+};
+constexpr Matrix kMatrices[] = {
+    {1, 1},      {1001, 10},  {130, 500}, {77, 36},    {3, 7},      {5, 111},     {7, 8},       {9, 128},
+    {4, 256},    {33, 264},   {2, 520},   {6, 1000},   {201, 1024}, {5, 1032},    {2500, 64},   {1, 4096},
+    {300, 4096}, {3, 4097},   {2, 5120},  {3, 8192},   {140, 8192}, {3, 8200},    {2, 12288},   {2, 16384},
+    {70, 16384}, {2, 32768},  {1, 65544}, {2, 33000},  {2, 41000},  {2, 50000},   {2, 50257},   {1, 131072},
+    {1, 151936}, {3, 262144}, {9001, 10}, {300, 9001}, {50, 50257}, {17, 250002}, {3, 1000003}, {1, 9000001}};
+}  // namespace
+
+void check_norm_backward(Report& report) {
+  for (const NormOp op : {NormOp::kLayerNorm, NormOp::kRmsNorm}) {
+    for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+      for (const auto& [rows, columns] : kMatrices) {
+        if (report.is_simulated() && rows * columns > 1 << 17) continue;  // one host body serves all shapes
+        if (type == DType::kBFloat16 && rows * columns > 1 << 18) continue;
+        for (const WeightGradients gradients : {WeightGradients::kNone, WeightGradients::kSummed}) {
+          for (const Variant variant :
+               {Variant::kPlain, Variant::kInPlace, Variant::kMisaligned, Variant::kNoWeights}) {
+            if (variant != Variant::kPlain && rows * columns > 1 << 17) continue;
+            report.check(absl::StrCat(to_string(op), " ", to_string(type), " ", rows, "x", columns, to_string(variant),
+                                      gradients == WeightGradients::kSummed ? " with weight gradients" : ""),
+                         check({op, type, rows, columns, 1e-5f, gradients}, variant));
+          }
+        }
+      }
+    }
+  }
+  for (const DType type : {DType::kFloat32, DType::kFloat16}) {
+    report.check(absl::StrCat("layer_norm far from zero ", to_string(type)), check_far_from_zero(type));
+  }
+  report.check("a plan after which a smaller one was made", check_second_plan());
+  report.check("refusals", check_refusals());
+}
+
+}  // namespace cgrt::testing
