@@ -50,8 +50,7 @@ absl::StatusOr<Work> make_batch_norm(const Case& test) {
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer invstd, parameters(7));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer weight_gradient, parameters(8));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer bias_gradient, parameters(9));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace,
-                          DeviceBuffer::create(kDevice, std::max<std::size_t>(plan.workspace_bytes, 1)));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
     const auto set = std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(gradient), std::move(weight),
                                                std::move(bias), std::move(running_mean), std::move(running_variance),
                                                std::move(mean), std::move(invstd), std::move(weight_gradient),
@@ -69,8 +68,7 @@ absl::StatusOr<Work> make_batch_norm(const Case& test) {
                                           .running_variance = set->running_variance.as<float>(),
                                           .save_mean = set->mean.as<float>(),
                                           .save_invstd = set->invstd.as<float>(),
-                                          .workspace = set->workspace.data(),
-                                          .workspace_bytes = set->workspace.size_bytes()});
+                                          .workspace = workspace_in(set->workspace)});
         case BatchNormOp::kInfer:
           return launch_batch_norm_infer(target, plan,
                                          {.y = result,
@@ -90,8 +88,7 @@ absl::StatusOr<Work> make_batch_norm(const Case& test) {
                                          .save_invstd = set->invstd.as<float>(),
                                          .weight_gradient = set->weight_gradient.as<float>(),
                                          .bias_gradient = set->bias_gradient.as<float>(),
-                                         .workspace = set->workspace.data(),
-                                         .workspace_bytes = set->workspace.size_bytes()});
+                                         .workspace = workspace_in(set->workspace)});
     };
   };
   return Work{(is_backward ? 3 : 2) * count * size_of(desc.type), make};

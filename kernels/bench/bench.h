@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/cgrt.h"
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/workspace.h"
 
 namespace cgrt::bench {
 
@@ -60,5 +61,9 @@ absl::StatusOr<Work> make_ceiling(const Case& test);
 // A buffer of numbers up to two; they repeat after a million.
 absl::StatusOr<DeviceBuffer> make_numbers(StreamRef stream, kernels::DType type, std::uint64_t count,
                                           std::uint32_t seed);
+
+// Memory of an initialized workspace of so many bytes at least.
+absl::StatusOr<DeviceBuffer> make_workspace(StreamRef stream, std::size_t bytes);
+inline kernels::Workspace workspace_in(const DeviceBuffer& buffer) { return {buffer.data(), buffer.size_bytes()}; }
 
 }  // namespace cgrt::bench

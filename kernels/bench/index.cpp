@@ -62,16 +62,14 @@ absl::StatusOr<Work> make_index(const Case& test) {
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer index, DeviceBuffer::create(kDevice, indices * sizeof(std::int64_t)));
     CGRT_RETURN_IF_ERROR(copy(stream, index.data(), host.data(), index.size_bytes()));
     CGRT_RETURN_IF_ERROR(stream.synchronize());
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace,
-                          DeviceBuffer::create(kDevice, std::max<std::uint64_t>(plan.workspace_bytes, 1)));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
     const auto set = std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(index), std::move(workspace)});
     return [=](LaunchTarget target) {
       return launch_index(target, plan,
                           {.out = set->out.data(),
                            .in = set->in.data(),
                            .index = set->index.data(),
-                           .workspace = set->workspace.data(),
-                           .workspace_bytes = set->workspace.size_bytes()});
+                           .workspace = workspace_in(set->workspace)});
     };
   };
   return Work{touched * size_of(desc.type) + indices * sizeof(std::int64_t), make};

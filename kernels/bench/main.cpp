@@ -68,6 +68,12 @@ constexpr std::uint64_t kDifferent = std::uint64_t{1} << 20;  // numbers before 
 
 }  // namespace
 
+absl::StatusOr<DeviceBuffer> make_workspace(StreamRef stream, std::size_t bytes) {
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(kDevice, std::max<std::size_t>(bytes, 1)));
+  CGRT_RETURN_IF_ERROR(initialize_workspace(stream, workspace_in(memory)));
+  return memory;
+}
+
 absl::StatusOr<DeviceBuffer> make_numbers(StreamRef stream, DType type, std::uint64_t count, std::uint32_t seed) {
   const std::uint64_t different = std::min(count, kDifferent);
   switch (type) {

@@ -59,14 +59,12 @@ absl::StatusOr<Work> make_reduce(const Case& test) {
                 const std::uint64_t results = std::max(desc.rows, desc.columns);  // or fewer
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, results * 8));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count + offset, seed));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace,
-                                      DeviceBuffer::create(kDevice, std::max<std::size_t>(plan.workspace_bytes, 1)));
-                CGRT_RETURN_IF_ERROR(initialize_reduce(stream, plan, workspace.data()));
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
                 const auto set = std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(workspace), {}});
                 const std::size_t skipped = offset * size_of(desc.type);
                 ReduceArgs args{.out = set->out.data(),
                                 .in = set->in.as<unsigned char>() + skipped,
-                                .workspace = set->workspace.data()};
+                                .workspace = workspace_in(set->workspace)};
                 if (is_dot) {
                   CGRT_ASSIGN_OR_RETURN(set->other, make_numbers(stream, desc.type, count + offset, seed + 1));
                   args.other = set->other->as<unsigned char>() + skipped;

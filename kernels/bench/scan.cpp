@@ -48,10 +48,9 @@ struct Set {
 };
 using SharedSet = std::shared_ptr<Set>;
 
-absl::StatusOr<SharedSet> make_set(std::size_t bytes, DeviceBuffer in, std::size_t workspace_bytes) {
+absl::StatusOr<SharedSet> make_set(StreamRef stream, std::size_t bytes, DeviceBuffer in, std::size_t workspace_bytes) {
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, bytes));
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace,
-                        DeviceBuffer::create(kDevice, std::max<std::size_t>(workspace_bytes, 1)));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, workspace_bytes));
   return std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(workspace)});
 }
 
@@ -63,14 +62,14 @@ absl::StatusOr<Work> make_own(const Case& test) {
   const std::uint64_t count = desc.rows * columns, bytes = count * size_of(desc.type);
   return Work{2 * bytes, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(const SharedSet set, make_set(bytes, std::move(in), plan.workspace_bytes));
-                CGRT_RETURN_IF_ERROR(initialize_scan(stream, plan, set->workspace.data()));
+                CGRT_ASSIGN_OR_RETURN(const SharedSet set,
+                                      make_set(stream, bytes, std::move(in), plan.workspace_bytes));
                 const bool in_place = test.is_chain;
                 return [=](LaunchTarget target) {
                   return launch_scan(target, plan,
                                      {.out = in_place ? set->in.data() : set->out.data(),
                                       .in = set->in.data(),
-                                      .workspace = set->workspace.data()});
+                                      .workspace = workspace_in(set->workspace)});
                 };
               }};
 }
@@ -84,12 +83,13 @@ absl::StatusOr<Work> make_cub_scan(const Case& test, bool is_raw) {
   const std::uint64_t bytes = count * size_of(test.type);
   return Work{2 * bytes, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, plan.desc.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(const SharedSet set, make_set(bytes, std::move(in), plan.workspace_bytes));
+                CGRT_ASSIGN_OR_RETURN(const SharedSet set,
+                                      make_set(stream, bytes, std::move(in), plan.workspace_bytes));
                 if (!is_raw) {
                   return [=](LaunchTarget target) {
                     return launch_cub_scan(
                         target, plan,
-                        {.out = set->out.data(), .in = set->in.data(), .workspace = set->workspace.data()});
+                        {.out = set->out.data(), .in = set->in.data(), .workspace = workspace_in(set->workspace)});
                   };
                 }
                 return [=](LaunchTarget target) {
@@ -113,25 +113,26 @@ absl::StatusOr<Work> make_sort(const Case& test, bool is_raw) {
   CGRT_ASSIGN_OR_RETURN(const kernels::RadixSortPlan plan, kernels::plan_radix_sort(kDevice, desc));
   if (is_raw && test.type != DType::kInt32) return absl::InvalidArgumentError("raw_cub_sort takes int32.");
   const std::uint64_t bytes = count * size_of(desc.key);
-  return Work{2 * bytes, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_keys(stream, count, size_of(plan.desc.key), seed));
-                CGRT_ASSIGN_OR_RETURN(const SharedSet set, make_set(bytes, std::move(in), plan.workspace_bytes));
-                if (!is_raw) {
-                  return [=](LaunchTarget target) {
-                    return launch_radix_sort(
-                        target, plan,
-                        {.keys_out = set->out.data(), .keys_in = set->in.data(), .workspace = set->workspace.data()});
-                  };
-                }
-                return [=](LaunchTarget target) {
-                  return kernels::launch_library(target, [&](CUstream into) {
-                    return raw_cub_sort(set->workspace.data(), set->workspace.size_bytes(), set->in.as<std::uint32_t>(),
-                                        set->out.as<std::uint32_t>(), static_cast<int>(count), plan.desc.end_bit, into)
-                               ? absl::OkStatus()
-                               : absl::InternalError("cub::DeviceRadixSort failed.");
-                  });
-                };
-              }};
+  return Work{
+      2 * bytes, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
+        CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_keys(stream, count, size_of(plan.desc.key), seed));
+        CGRT_ASSIGN_OR_RETURN(const SharedSet set, make_set(stream, bytes, std::move(in), plan.workspace_bytes));
+        if (!is_raw) {
+          return [=](LaunchTarget target) {
+            return launch_radix_sort(
+                target, plan,
+                {.keys_out = set->out.data(), .keys_in = set->in.data(), .workspace = workspace_in(set->workspace)});
+          };
+        }
+        return [=](LaunchTarget target) {
+          return kernels::launch_library(target, [&](CUstream into) {
+            return raw_cub_sort(set->workspace.data(), set->workspace.size_bytes(), set->in.as<std::uint32_t>(),
+                                set->out.as<std::uint32_t>(), static_cast<int>(count), plan.desc.end_bit, into)
+                       ? absl::OkStatus()
+                       : absl::InternalError("cub::DeviceRadixSort failed.");
+          });
+        };
+      }};
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using cgrt::kernels::DType;
 constexpr DType kType = DType::kBFloat16;
 constexpr float kEpsilon = 1e-5f;
 constexpr std::uint64_t kFewestRows = 16;                       // of a planned product
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // of each product
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // of both products, one after the other
 
 std::uint64_t rows_of_products(std::uint64_t tokens) { return std::max(kFewestRows, std::bit_ceil(tokens)); }
 
@@ -83,11 +83,11 @@ absl::Status mlp_step(cgrt::LaunchTarget target, const MlpPlan& plan, const MlpA
       target, plan.norm, {.out = arrays.normed, .in = arrays.x, .weight = arrays.norm_weight}));
   CGRT_RETURN_IF_ERROR(cgrt::kernels::launch_matmul(
       target, plan.gate_up,
-      {.d = arrays.gate_up, .a = arrays.normed, .b = arrays.gate_up_weight, .workspace = arrays.gate_up_workspace}));
+      {.d = arrays.gate_up, .a = arrays.normed, .b = arrays.gate_up_weight, .workspace = arrays.workspace}));
   CGRT_RETURN_IF_ERROR(cgrt::kernels::launch_matrix(target, plan.gate, {.out = arrays.gated, .a = arrays.gate_up}));
   CGRT_RETURN_IF_ERROR(cgrt::kernels::launch_matmul(
       target, plan.down,
-      {.d = arrays.down, .a = arrays.gated, .b = arrays.down_weight, .workspace = arrays.down_workspace}));
+      {.d = arrays.down, .a = arrays.gated, .b = arrays.down_weight, .workspace = arrays.workspace}));
   return cgrt::kernels::launch_elementwise(target, plan.residual, {.out = arrays.out, .a = arrays.down, .b = arrays.x});
 }
 
@@ -116,8 +116,9 @@ absl::StatusOr<Mlp> Mlp::create(cgrt::DeviceRef device, cgrt::StreamRef stream, 
   CGRT_ASSIGN_OR_RETURN(arrays.gated, mlp.allocate(row_bytes * shape.intermediate));
   CGRT_ASSIGN_OR_RETURN(arrays.down, mlp.allocate(row_bytes * shape.hidden));
   CGRT_ASSIGN_OR_RETURN(arrays.out, mlp.allocate(row_bytes * shape.hidden));
-  CGRT_ASSIGN_OR_RETURN(arrays.gate_up_workspace, mlp.allocate(kWorkspaceBytes));
-  CGRT_ASSIGN_OR_RETURN(arrays.down_workspace, mlp.allocate(kWorkspaceBytes));
+  CGRT_ASSIGN_OR_RETURN(void* const workspace, mlp.allocate(kWorkspaceBytes));
+  arrays.workspace = {workspace, kWorkspaceBytes};
+  CGRT_RETURN_IF_ERROR(cgrt::kernels::initialize_workspace(stream, arrays.workspace));
   return mlp;
 }
 

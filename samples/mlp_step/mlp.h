@@ -41,7 +41,7 @@ struct MlpPlan {
 struct MlpArrays {
   const void *x, *norm_weight, *gate_up_weight, *down_weight;
   void *normed, *gate_up, *gated, *down, *out;
-  void *gate_up_workspace, *down_workspace;
+  cgrt::kernels::Workspace workspace;
 };
 
 // The one call site: eager, captured or explicit is a matter of the target.

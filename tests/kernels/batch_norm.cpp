@@ -92,10 +92,8 @@ class Check {
       CGRT_ASSIGN_OR_RETURN(weight, input(trial, weight_bytes_));
       CGRT_ASSIGN_OR_RETURN(bias, input(trial, bias_bytes_));
     }
-    void* workspace = nullptr;
-    if (plan.workspace_bytes != 0) {
-      CGRT_ASSIGN_OR_RETURN(workspace, trial.output(plan.workspace_bytes));
-    }
+    // Not initialized: what is in the header does not matter here.
+    CGRT_ASSIGN_OR_RETURN(const kernels::Workspace workspace, trial.workspace(plan.workspace_bytes));
     switch (desc_.op) {
       case BatchNormOp::kTrain: return train(plan, trial, out, in, weight, bias, workspace);
       case BatchNormOp::kInfer: return infer(plan, trial, out, in, weight, bias);
@@ -138,7 +136,7 @@ class Check {
   }
 
   absl::Status train(const BatchNormPlan& plan, Trial& trial, void* out, const void* in, const float* weight,
-                     const float* bias, void* workspace) {
+                     const float* bias, const kernels::Workspace& workspace) {
     const Bytes running_mean = random_elements(DType::kFloat32, desc_.channels, 0, 1, 4),
                 running_variance = random_elements(DType::kFloat32, desc_.channels, 5, 1, 5);
     const Bytes poison(desc_.channels * sizeof(float), 0xfb);
@@ -149,7 +147,7 @@ class Check {
       CGRT_ASSIGN_OR_RETURN(args.running_mean, output(trial, running_mean));
       CGRT_ASSIGN_OR_RETURN(args.running_variance, output(trial, running_variance));
     }
-    args.workspace = workspace, args.workspace_bytes = plan.workspace_bytes;
+    args.workspace = workspace;
     const auto step = [&](LaunchTarget target) { return launch_batch_norm_train(target, plan, args); };
     CGRT_RETURN_IF_ERROR(run(trial, step));
 
@@ -192,7 +190,7 @@ class Check {
   }
 
   absl::Status backward(const BatchNormPlan& plan, Trial& trial, void* out, const void* in, const float* weight,
-                        void* workspace) {
+                        const kernels::Workspace& workspace) {
     const Bytes gradient_bytes = random_elements(desc_.type, count_ * desc_.channels, 0.25, 1, 6);
     std::vector<double> mean, scale;
     for (std::uint64_t c = 0; c < desc_.channels; ++c) {
@@ -210,7 +208,7 @@ class Check {
       CGRT_ASSIGN_OR_RETURN(args.weight_gradient, output(trial, poison));
       CGRT_ASSIGN_OR_RETURN(args.bias_gradient, output(trial, poison));
     }
-    args.workspace = workspace, args.workspace_bytes = plan.workspace_bytes;
+    args.workspace = workspace;
     const auto step = [&](LaunchTarget target) { return launch_batch_norm_backward(target, plan, args); };
     CGRT_RETURN_IF_ERROR(run(trial, step));
 
@@ -321,12 +319,8 @@ absl::Status check_refusals() {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, 4096));
   auto* const data = buffer.as<float>();
-  const kernels::BatchNormTrainArgs good{.y = data,
-                                         .x = data,
-                                         .save_mean = data,
-                                         .save_invstd = data,
-                                         .workspace = data,
-                                         .workspace_bytes = train.workspace_bytes};
+  const kernels::BatchNormTrainArgs good{
+      .y = data, .x = data, .save_mean = data, .save_invstd = data, .workspace = {data, train.workspace_bytes}};
   const auto launch_refused = [&](auto change, const char* text) {
     kernels::BatchNormTrainArgs args = good;
     change(args);
@@ -338,9 +332,9 @@ absl::Status check_refusals() {
   CGRT_RETURN_IF_ERROR(launch_refused([&](Args& a) { a.x = data + 1; }, "not aligned to 16 bytes"));
   CGRT_RETURN_IF_ERROR(launch_refused([](Args& a) { a.save_mean = nullptr; }, "save_mean is null"));
   CGRT_RETURN_IF_ERROR(launch_refused([&](Args& a) { a.running_mean = data; }, "running_variance is null"));
-  CGRT_RETURN_IF_ERROR(launch_refused([](Args& a) { a.workspace = nullptr; }, "workspace is null"));
-  CGRT_RETURN_IF_ERROR(launch_refused([&](Args& a) { a.workspace = data + 4; }, "not aligned to 256 bytes"));
-  CGRT_RETURN_IF_ERROR(launch_refused([](Args& a) { --a.workspace_bytes; }, "the plan needs"));
+  CGRT_RETURN_IF_ERROR(launch_refused([](Args& a) { a.workspace.data = nullptr; }, "workspace is null"));
+  CGRT_RETURN_IF_ERROR(launch_refused([&](Args& a) { a.workspace.data = data + 4; }, "not aligned to 256 bytes"));
+  CGRT_RETURN_IF_ERROR(launch_refused([](Args& a) { --a.workspace.bytes; }, "the plan needs"));
   CGRT_RETURN_IF_ERROR(expect_refusal(launch_batch_norm_infer(stream.ref(), train, {}), "the plan is for"));
   return expect_refusal(launch_batch_norm_backward(stream.ref(), train, {}), "the plan is for");
 }
@@ -360,9 +354,8 @@ absl::Status check_infinity(const Shape& shape) {
   CGRT_ASSIGN_OR_RETURN(args.y, trial.output(values.size() * sizeof(float)));
   CGRT_ASSIGN_OR_RETURN(void* const mean, trial.output(channel_bytes));
   CGRT_ASSIGN_OR_RETURN(void* const invstd, trial.output(channel_bytes));
-  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.output(std::max<std::size_t>(plan.workspace_bytes, 1)));
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
   args.save_mean = static_cast<float*>(mean), args.save_invstd = static_cast<float*>(invstd);
-  args.workspace_bytes = plan.workspace_bytes;
   CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return launch_batch_norm_train(target, plan, args); }));
   const std::vector<double> y = floats(trial.found(args.y));
   for (std::uint64_t c = 0; c < desc.channels; ++c) {

@@ -67,7 +67,7 @@ absl::Status check_scan_of(const CubScanDesc& desc) {
   CGRT_ASSIGN_OR_RETURN(const CubScanPlan plan, plan_cub_scan(kDevice, desc));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, workspace_of(plan.workspace_bytes));
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
-  CubScanArgs args{.workspace = workspace.data()};
+  CubScanArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
   CGRT_ASSIGN_OR_RETURN(args.out, trial.output(in.size()));
   CGRT_ASSIGN_OR_RETURN(args.in, trial.input(in));
   CGRT_RETURN_IF_ERROR(run_twice(trial, launch_cub_scan, plan, args));
@@ -92,7 +92,7 @@ absl::Status check_sort_of(const RadixSortDesc& desc) {
   CGRT_ASSIGN_OR_RETURN(const RadixSortPlan plan, plan_radix_sort(kDevice, desc));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, workspace_of(plan.workspace_bytes));
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
-  RadixSortArgs args{.workspace = workspace.data()};
+  RadixSortArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
   CGRT_ASSIGN_OR_RETURN(args.keys_out, trial.output(keys.size()));
   CGRT_ASSIGN_OR_RETURN(args.keys_in, trial.input(keys));
   if (desc.has_values) {
@@ -115,7 +115,7 @@ absl::Status check_select_of(const SelectDesc& desc) {
   CGRT_ASSIGN_OR_RETURN(const SelectPlan plan, plan_select(kDevice, desc));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, workspace_of(plan.workspace_bytes));
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
-  SelectArgs args{.workspace = workspace.data()};
+  SelectArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
   CGRT_ASSIGN_OR_RETURN(args.out, trial.output(in.size()));
   CGRT_ASSIGN_OR_RETURN(args.in, trial.input(in));
   CGRT_ASSIGN_OR_RETURN(void* const device_flags, trial.input(flags));
@@ -140,7 +140,7 @@ absl::Status check_histogram_of(const HistogramDesc& desc) {
   CGRT_ASSIGN_OR_RETURN(const HistogramPlan plan, plan_histogram(kDevice, desc));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, workspace_of(plan.workspace_bytes));
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
-  HistogramArgs args{.workspace = workspace.data()};
+  HistogramArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
   CGRT_ASSIGN_OR_RETURN(void* const counts, trial.output(static_cast<std::size_t>(desc.bins) * 4));
   args.counts = static_cast<std::int32_t*>(counts);
   CGRT_ASSIGN_OR_RETURN(args.in, trial.input(in));
@@ -183,7 +183,7 @@ absl::Status check_edges_of(HistogramDesc desc, long double blurred) {
   CGRT_ASSIGN_OR_RETURN(const HistogramPlan plan, plan_histogram(kDevice, desc));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, workspace_of(plan.workspace_bytes));
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
-  HistogramArgs args{.workspace = workspace.data()};
+  HistogramArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
   CGRT_ASSIGN_OR_RETURN(void* const counts, trial.output(static_cast<std::size_t>(desc.bins) * 4));
   args.counts = static_cast<std::int32_t*>(counts);
   CGRT_ASSIGN_OR_RETURN(args.in, trial.input(to_bytes(values)));
@@ -274,7 +274,7 @@ absl::Status check_refusals() {
   CGRT_ASSIGN_OR_RETURN(const RadixSortPlan plan, plan_radix_sort(kDevice, {.has_values = true, .count = 9}));
   unsigned char* const data = buffer.as<unsigned char>();
   const auto sort = [&](void* out, const void* values, void* workspace) {
-    return launch_radix_sort(stream.ref(), plan, {out, data, data, values, workspace});
+    return launch_radix_sort(stream.ref(), plan, {out, data, data, values, {workspace, plan.workspace_bytes}});
   };
   CGRT_RETURN_IF_ERROR(refused(sort(nullptr, data, data), "radix sort: keys_out is null"));
   CGRT_RETURN_IF_ERROR(refused(sort(data + 2, data, data), "is not aligned to 4 bytes"));

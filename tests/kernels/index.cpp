@@ -106,7 +106,7 @@ absl::Status check(const IndexDesc& desc, const Setup& setup) {
   if (plan.workspace_bytes != 0) {
     CGRT_ASSIGN_OR_RETURN(workspace, DeviceBuffer::create(kDevice, plan.workspace_bytes));
     CGRT_RETURN_IF_ERROR(fill8(trial.stream(), workspace->data(), 0xee, workspace->size_bytes()));
-    args.workspace = workspace->data(), args.workspace_bytes = workspace->size_bytes();
+    args.workspace = {workspace->data(), workspace->size_bytes()};
   }
   const auto step = [&](LaunchTarget target) -> absl::Status {
     for (int i = 0; i < setup.launches; ++i) CGRT_RETURN_IF_ERROR(kernels::launch_index(target, plan, args));
@@ -174,7 +174,7 @@ absl::Status check_many(const IndexDesc& desc, std::size_t shift) {
   std::optional<DeviceBuffer> workspace;
   if (plan.workspace_bytes != 0) {
     CGRT_ASSIGN_OR_RETURN(workspace, DeviceBuffer::create(kDevice, plan.workspace_bytes));
-    args.workspace = workspace->data(), args.workspace_bytes = workspace->size_bytes();
+    args.workspace = {workspace->data(), workspace->size_bytes()};
   }
   CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_index(target, plan, args); }));
   const std::vector<double> found = to_doubles(desc.type, trial.found(args.out));
@@ -256,8 +256,7 @@ void check_refusals(Report& report) {
   const absl::StatusOr<Trial> trial = Trial::create();
   if (!plan.ok() || !trial.ok()) return report.check("index_add plans", absl::InternalError("no plan or no stream"));
   alignas(256) static char memory[512];
-  const IndexArgs all{
-      .out = memory, .in = memory, .index = memory, .workspace = memory, .workspace_bytes = plan->workspace_bytes};
+  const IndexArgs all{.out = memory, .in = memory, .index = memory, .workspace = {memory, plan->workspace_bytes}};
   const auto launch_of = [&](auto change) {
     IndexArgs args = all;
     change(args);
@@ -270,11 +269,11 @@ void check_refusals(Report& report) {
   report.check("index_add refuses a misaligned index",
                refused(launch_of([](IndexArgs& a) { a.index = memory + 4; }), "aligned to 8 bytes"));
   report.check("index_add refuses no workspace",
-               refused(launch_of([](IndexArgs& a) { a.workspace = nullptr; }), "workspace is null"));
+               refused(launch_of([](IndexArgs& a) { a.workspace.data = nullptr; }), "workspace is null"));
   report.check("index_add refuses a misaligned workspace",
-               refused(launch_of([](IndexArgs& a) { a.workspace = memory + 16; }), "aligned to 256 bytes"));
+               refused(launch_of([](IndexArgs& a) { a.workspace.data = memory + 16; }), "aligned to 256 bytes"));
   report.check("index_add refuses a workspace that is too small",
-               refused(launch_of([](IndexArgs& a) { --a.workspace_bytes; }), "the plan needs"));
+               refused(launch_of([](IndexArgs& a) { --a.workspace.bytes; }), "the plan needs"));
 }
 
 }  // namespace

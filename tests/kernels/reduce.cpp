@@ -129,20 +129,20 @@ absl::Status check(const ReduceDesc& desc, const Data& data, std::size_t shift, 
   if (desc.op == ReduceOp::kDot) {
     CGRT_ASSIGN_OR_RETURN(args.other, trial.input(data.y, other_shift * size_of(desc.type)));
   }
-  if (plan.workspace_bytes > 0) {
-    CGRT_ASSIGN_OR_RETURN(args.workspace, trial.output(plan.workspace_bytes));
-  }
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
   const auto step = [&](LaunchTarget target) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(initialize_reduce(target, plan, args.workspace));
+    CGRT_RETURN_IF_ERROR(initialize_workspace(target, args.workspace));
     CGRT_RETURN_IF_ERROR(launch_reduce(target, plan, args));
     return launch_reduce(target.programmatic(), plan, args);
   };
   CGRT_RETURN_IF_ERROR(trial.run(step));
-  const Bytes found = trial.found(args.out), workspace = trial.found(args.workspace);
+  const Bytes found = trial.found(args.out);
   for (std::uint64_t r = 0; r < results; r += std::max<std::uint64_t>(results / sample, 1)) {
     CGRT_RETURN_IF_ERROR(compare(desc, data, found, r));
   }
-  for (std::uint64_t i = 0; i < workspace.size() / 4; ++i) {
+  if (plan.workspace_bytes == 0) return absl::OkStatus();
+  const Bytes workspace = trial.found(args.workspace.data);
+  for (std::uint64_t i = 0; i < kernels::kWorkspaceHeaderBytes / 4; ++i) {
     if (integer(DType::kInt32, workspace, i) != 0) return absl::InternalError(absl::StrCat("word ", i, " is not 0"));
   }
   return absl::OkStatus();
@@ -259,9 +259,9 @@ absl::Status check_refused_arguments() {
   CGRT_ASSIGN_OR_RETURN(const ReducePlan plan,
                         kernels::plan_reduce(kDevice, {ReduceOp::kDot, DType::kFloat32, ReduceOver::kAll, 1, 1 << 20}));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, 1 << 20));
-  const ReduceArgs good{buffer.data(), buffer.data(), buffer.data(), buffer.data()};
+  const ReduceArgs good{buffer.data(), buffer.data(), buffer.data(), {buffer.data(), buffer.size_bytes()}};
   unsigned char* const odd = buffer.as<unsigned char>() + 2;
-  const auto with = [&](auto ReduceArgs::*member, void* value, const std::string& sentence) {
+  const auto with = [&](auto ReduceArgs::*member, auto value, const std::string& sentence) {
     ReduceArgs args = good;
     args.*member = value;
     return is_refused(launch_reduce(trial.stream(), plan, args), sentence);
@@ -271,9 +271,12 @@ absl::Status check_refused_arguments() {
   CGRT_RETURN_IF_ERROR(with(&ReduceArgs::in, nullptr, "in is null"));
   CGRT_RETURN_IF_ERROR(with(&ReduceArgs::in, odd, "dot: in (0x"));
   CGRT_RETURN_IF_ERROR(with(&ReduceArgs::other, nullptr, "other is null"));
-  CGRT_RETURN_IF_ERROR(with(&ReduceArgs::workspace, nullptr, "workspace is null"));
-  CGRT_RETURN_IF_ERROR(with(&ReduceArgs::workspace, odd + 30, "not aligned to 256 bytes"));
-  CGRT_RETURN_IF_ERROR(is_refused(initialize_reduce(trial.stream(), plan, nullptr), "workspace is null"));
+  using kernels::Workspace;
+  CGRT_RETURN_IF_ERROR(with(&ReduceArgs::workspace, Workspace{}, "workspace is null"));
+  CGRT_RETURN_IF_ERROR(
+      with(&ReduceArgs::workspace, Workspace{odd + 30, plan.workspace_bytes}, "not aligned to 256 bytes"));
+  CGRT_RETURN_IF_ERROR(
+      with(&ReduceArgs::workspace, Workspace{buffer.data(), plan.workspace_bytes - 1}, "the plan needs"));
   CGRT_ASSIGN_OR_RETURN(const ReducePlan argmax,
                         kernels::plan_reduce(kDevice, {ReduceOp::kArgmax, DType::kFloat16, ReduceOver::kRow, 4, 8}));
   return is_refused(launch_reduce(trial.stream(), argmax, {.out = odd, .in = odd}), "size of int64");

@@ -31,7 +31,7 @@ Make reduce(ReduceOp op, ReduceOver over, std::uint64_t rows, std::uint64_t colu
     const std::size_t bytes = (over == ReduceOver::kColumn ? columns : over == ReduceOver::kRow ? desc.rows : 1) * 8;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(desc.rows * columns * 4));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
-    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
     const ReduceArgs args{.out = out, .in = in, .other = in, .workspace = workspace};
     return Work{[=](LaunchTarget target) { return launch_reduce(target, plan, args); }, out, bytes};
   };
@@ -44,7 +44,7 @@ Make scan(DType type, std::uint64_t rows, std::uint64_t columns) {
     const std::size_t bytes = rows * desc.columns * size_of(type);
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
-    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
     return Work{[=](LaunchTarget target) { return launch_scan(target, plan, {out, in, workspace}); }, out, bytes};
   };
 }
@@ -109,7 +109,7 @@ Make batch_norm(BatchNormOp op, ChannelOrder order, std::uint64_t batch, std::ui
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const of_channels, arena.filled(2 * channels * 4, kOne));
-    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
     auto* const mean = static_cast<float*>(of_channels);
     float* const invstd = mean + channels;
     return Work{[=](LaunchTarget target) {
@@ -118,13 +118,9 @@ Make batch_norm(BatchNormOp op, ChannelOrder order, std::uint64_t batch, std::ui
                         target, plan, {.y = out, .x = in, .running_mean = mean, .running_variance = invstd});
                   }
                   if (op == BatchNormOp::kTrain) {
-                    return launch_batch_norm_train(target, plan,
-                                                   {.y = out,
-                                                    .x = in,
-                                                    .save_mean = mean,
-                                                    .save_invstd = invstd,
-                                                    .workspace = workspace,
-                                                    .workspace_bytes = plan.workspace_bytes});
+                    return launch_batch_norm_train(
+                        target, plan,
+                        {.y = out, .x = in, .save_mean = mean, .save_invstd = invstd, .workspace = workspace});
                   }
                   return launch_batch_norm_backward(target, plan,
                                                     {.x_gradient = out,
@@ -132,8 +128,7 @@ Make batch_norm(BatchNormOp op, ChannelOrder order, std::uint64_t batch, std::ui
                                                      .y_gradient = in,
                                                      .save_mean = mean,
                                                      .save_invstd = invstd,
-                                                     .workspace = workspace,
-                                                     .workspace_bytes = plan.workspace_bytes});
+                                                     .workspace = workspace});
                 },
                 out, bytes};
   };
@@ -152,9 +147,8 @@ Make index(IndexOp op, DType type, std::uint64_t of, std::uint64_t columns, std:
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(out_bytes));
     CGRT_ASSIGN_OR_RETURN(std::int64_t* const indices,
                           arena.indices(op == IndexOp::kScatterAdd ? desc.count * columns : desc.count, desc.rows));
-    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
-    const IndexArgs args{
-        .out = out, .in = in, .index = indices, .workspace = workspace, .workspace_bytes = plan.workspace_bytes};
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const IndexArgs args{.out = out, .in = in, .index = indices, .workspace = workspace};
     const unsigned char before = is_select ? Work{}.before : 0;
     return Work{[=](LaunchTarget target) { return launch_index(target, plan, args); }, out, out_bytes, before};
   };
@@ -229,6 +223,11 @@ absl::StatusOr<void*> Arena::filled(std::size_t bytes, std::uint32_t word) {
   CGRT_RETURN_IF_ERROR(stream().synchronize());
   buffers_.push_back(std::move(buffer));
   return buffers_.back().data();
+}
+
+absl::StatusOr<Workspace> Arena::workspace(std::size_t bytes) {
+  CGRT_ASSIGN_OR_RETURN(void* const data, output(bytes));
+  return Workspace{data, bytes};
 }
 
 absl::StatusOr<std::int64_t*> Arena::indices(std::uint64_t count, std::uint64_t below) {

@@ -28,6 +28,7 @@ class Arena {
   // Zeros.
   absl::StatusOr<void*> output(std::size_t bytes) { return filled(bytes, 0); }
   absl::StatusOr<void*> filled(std::size_t bytes, std::uint32_t word);
+  absl::StatusOr<kernels::Workspace> workspace(std::size_t bytes);  // initialized
   absl::StatusOr<std::int64_t*> indices(std::uint64_t count, std::uint64_t below);
 
  private:

@@ -18,6 +18,7 @@ using kernels::ScanDesc;
 using kernels::ScanKind;
 using kernels::ScanPlan;
 using kernels::size_of;
+using kernels::Workspace;
 
 enum class Variant { kPlain, kInPlace, kMisaligned, kMisalignedApart };
 const char* to_string(Variant variant) {
@@ -117,12 +118,10 @@ absl::Status check(const ScanDesc& desc, Variant variant) {
       }
     }
   }
-  if (plan.workspace_bytes != 0) {
-    CGRT_ASSIGN_OR_RETURN(void* const workspace, trial.output(plan.workspace_bytes));
-    for (ScanArgs& args : launches) args.workspace = workspace;
-  }
+  CGRT_ASSIGN_OR_RETURN(const Workspace workspace, trial.workspace(plan.workspace_bytes));
+  for (ScanArgs& args : launches) args.workspace = workspace;
   CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) {
-    absl::Status status = kernels::initialize_scan(target, plan, launches[0].workspace);
+    absl::Status status = initialize_workspace(target, workspace);
     for (const ScanArgs& args : launches) {
       if (status.ok()) status = kernels::launch_scan(target, plan, args);
     }
@@ -142,12 +141,13 @@ absl::Status check_long() {
   CGRT_ASSIGN_OR_RETURN(const ScanPlan plan, kernels::plan_scan(kDevice, desc));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer x, DeviceBuffer::create(kDevice, desc.columns * 4));
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(kDevice, plan.workspace_bytes));
-  CGRT_RETURN_IF_ERROR(kernels::initialize_scan(stream.ref(), plan, workspace.data()));
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(kDevice, plan.workspace_bytes));
+  const Workspace workspace{memory.data(), memory.size_bytes()};
+  CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));
   std::vector<std::uint32_t> y(desc.columns);
   for (int i = 0; i < 3; ++i) {
     CGRT_RETURN_IF_ERROR(fill32(stream.ref(), x.data(), 1, desc.columns));
-    CGRT_RETURN_IF_ERROR(kernels::launch_scan(stream.ref(), plan, {x.data(), x.data(), workspace.data()}));
+    CGRT_RETURN_IF_ERROR(kernels::launch_scan(stream.ref(), plan, {x.data(), x.data(), workspace}));
   }
   CGRT_RETURN_IF_ERROR(copy(stream.ref(), y.data(), x.data(), desc.columns * 4));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
@@ -170,8 +170,11 @@ absl::Status check_extremes(DType type) {
   ScanArgs args;
   CGRT_ASSIGN_OR_RETURN(args.out, trial.output(x.size()));
   CGRT_ASSIGN_OR_RETURN(args.in, trial.input(x));
-  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.output(Bytes(plan.workspace_bytes, 0)));
-  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_scan(target, plan, args); }));
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
+  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) {
+    const absl::Status status = initialize_workspace(target, args.workspace);
+    return status.ok() ? kernels::launch_scan(target, plan, args) : status;
+  }));
   const std::vector<double> y = to_doubles(type, trial.found(args.out));
   for (std::uint64_t i = 0; i < columns; ++i) {
     if (y[i] != 0) return differs(0, i, 0, y[i]);
@@ -205,14 +208,17 @@ absl::Status check_refusals() {
   CGRT_ASSIGN_OR_RETURN(const ScanPlan plan, kernels::plan_scan(kDevice, {.columns = 1 << 16}));
   unsigned char* const data = buffer.as<unsigned char>();
   const auto launch = [&](void* out, const void* in, void* workspace) {
-    return kernels::launch_scan(stream.ref(), plan, {out, in, workspace});
+    return kernels::launch_scan(stream.ref(), plan, {out, in, {workspace, plan.workspace_bytes}});
   };
   CGRT_RETURN_IF_ERROR(refused(launch(nullptr, data, data), "inclusive scan: out is null"));
   CGRT_RETURN_IF_ERROR(refused(launch(data, nullptr, data), "in is null"));
   CGRT_RETURN_IF_ERROR(refused(launch(data, data + 2, data), "is not aligned to 4 bytes"));
   CGRT_RETURN_IF_ERROR(refused(launch(data, data, nullptr), "workspace is null"));
   CGRT_RETURN_IF_ERROR(refused(launch(data, data, data + 16), "is not aligned to 256 bytes"));
-  return refused(kernels::initialize_scan(stream.ref(), plan, nullptr), "workspace is null");
+  const Workspace small{data, plan.workspace_bytes - 1};
+  CGRT_RETURN_IF_ERROR(refused(kernels::launch_scan(stream.ref(), plan, {data, data, small}), "the plan needs"));
+  CGRT_RETURN_IF_ERROR(refused(kernels::initialize_workspace(stream.ref(), {nullptr, 1}), "workspace is null"));
+  return refused(kernels::initialize_workspace(stream.ref(), {data + 16, 1}), "is not aligned to 256 bytes");
 }
 
 struct Matrix {

@@ -102,6 +102,12 @@ absl::StatusOr<void*> Trial::add(const Bytes& bytes, std::size_t shift, bool is_
   return arrays_.back().buffer.as<unsigned char>() + arrays_.back().begin;
 }
 
+absl::StatusOr<kernels::Workspace> Trial::workspace(std::size_t bytes) {
+  if (bytes == 0) return kernels::Workspace{};
+  CGRT_ASSIGN_OR_RETURN(void* const data, output(bytes));
+  return kernels::Workspace{data, bytes};
+}
+
 absl::StatusOr<void*> Trial::output(std::size_t bytes, std::size_t shift) {
   return add(Bytes(bytes, kPoison), shift, true);
 }

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/cgrt.h"
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/workspace.h"
 
 namespace cgrt::testing {
 
@@ -39,6 +40,9 @@ class Trial {
   absl::StatusOr<void*> output(const Bytes& bytes, std::size_t shift = 0) { return add(bytes, shift, true); }
   // Poison before each try.
   absl::StatusOr<void*> output(std::size_t bytes, std::size_t shift = 0);
+
+  // Poison before each try, so for steps that initialize it. {} when there are no bytes.
+  absl::StatusOr<kernels::Workspace> workspace(std::size_t bytes);
 
   // Fails when a launch fails, when targets give different bits, and when bytes outside of outputs change.
   absl::Status run(absl::FunctionRef<absl::Status(LaunchTarget)> step);

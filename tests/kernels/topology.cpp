@@ -104,13 +104,13 @@ void add_others(Plans& plans, Memory memory) {
       plans.add(absl::StrCat("reduce ", static_cast<int>(over), " + ", shift),
                 plan_reduce(kDevice, {ReduceOp::kSum, DType::kFloat32, over, 1024, 1024}), kId,
                 [=](LaunchTarget target, const ReducePlan& plan) {
-                  return launch_reduce(target, plan, {.out = a, .in = b, .workspace = a});
+                  return launch_reduce(target, plan, {.out = a, .in = b, .workspace = {a, plan.workspace_bytes}});
                 });
     }
     for (const std::uint64_t columns : {128, 1 << 20}) {
       plans.add(absl::StrCat("scan of ", columns, " + ", shift), plan_scan(kDevice, {.rows = 4, .columns = columns}),
                 kId, [=](LaunchTarget target, const ScanPlan& plan) {
-                  return launch_scan(target, plan, {.out = a, .in = b, .workspace = a});
+                  return launch_scan(target, plan, {.out = a, .in = b, .workspace = {a, plan.workspace_bytes}});
                 });
     }
     for (const UpsampleOp op : {UpsampleOp::kForward, UpsampleOp::kBackward}) {
@@ -139,29 +139,25 @@ void add_others(Plans& plans, Memory memory) {
     for (const auto& [op, order] :
          {std::pair{IndexOp::kSelect, SumOrder::kAny}, std::pair{IndexOp::kAdd, SumOrder::kAny},
           std::pair{IndexOp::kAdd, SumOrder::kFixed}}) {
-      plans.add(absl::StrCat(to_string(op), " ", static_cast<int>(order), " of ", rows, " rows"),
-                plan_index(kDevice, {.op = op, .rows = rows, .columns = 4, .count = 1000, .order = order}), kId,
-                [=](LaunchTarget target, const IndexPlan& plan) {
-                  return launch_index(
-                      target, plan,
-                      {.out = a, .in = a, .index = a, .workspace = a, .workspace_bytes = plan.workspace_bytes});
-                });
+      plans.add(
+          absl::StrCat(to_string(op), " ", static_cast<int>(order), " of ", rows, " rows"),
+          plan_index(kDevice, {.op = op, .rows = rows, .columns = 4, .count = 1000, .order = order}), kId,
+          [=](LaunchTarget target, const IndexPlan& plan) {
+            return launch_index(target, plan, {.out = a, .in = a, .index = a, .workspace = {a, plan.workspace_bytes}});
+          });
     }
   }
   auto* const floats = memory.at<float>(0);
   for (const std::uint64_t plane : {1, 49, 3136, 112 * 112}) {
     for (const std::uint64_t channels : {1, 64}) {
       const BatchNormDesc desc{.batch = 64, .channels = channels, .plane = plane};
-      plans.add(absl::StrCat("batch_norm of ", channels, " x ", plane), plan_batch_norm(kDevice, desc), kId,
-                [=](LaunchTarget target, const BatchNormPlan& plan) {
-                  return launch_batch_norm_train(target, plan,
-                                                 {.y = a,
-                                                  .x = a,
-                                                  .save_mean = floats,
-                                                  .save_invstd = floats,
-                                                  .workspace = a,
-                                                  .workspace_bytes = plan.workspace_bytes});
-                });
+      plans.add(
+          absl::StrCat("batch_norm of ", channels, " x ", plane), plan_batch_norm(kDevice, desc), kId,
+          [=](LaunchTarget target, const BatchNormPlan& plan) {
+            return launch_batch_norm_train(
+                target, plan,
+                {.y = a, .x = a, .save_mean = floats, .save_invstd = floats, .workspace = {a, plan.workspace_bytes}});
+          });
     }
   }
 }
@@ -172,13 +168,13 @@ void add_libraries(Plans& plans, Memory memory) {
     plans.add(
         absl::StrCat("cub scan of ", count), plan_cub_scan(kDevice, {.count = count}), kId,
         [=](LaunchTarget target, const CubScanPlan& plan) {
-          return launch_cub_scan(target, plan, {.out = a, .in = a, .workspace = a});
+          return launch_cub_scan(target, plan, {.out = a, .in = a, .workspace = {a, plan.workspace_bytes}});
         },
         Nodes::kOfLibrary);
     plans.add(
         absl::StrCat("radix sort of ", count), plan_radix_sort(kDevice, {.count = count}), kId,
         [=](LaunchTarget target, const RadixSortPlan& plan) {
-          return launch_radix_sort(target, plan, {.keys_out = a, .keys_in = a, .workspace = a});
+          return launch_radix_sort(target, plan, {.keys_out = a, .keys_in = a, .workspace = {a, plan.workspace_bytes}});
         },
         Nodes::kOfLibrary);
     plans.add(
@@ -189,14 +185,15 @@ void add_libraries(Plans& plans, Memory memory) {
                                 .in = a,
                                 .flags = memory.at<std::uint8_t>(1),
                                 .selected = memory.at<std::int64_t>(2),
-                                .workspace = a});
+                                .workspace = {a, plan.workspace_bytes}});
         },
         Nodes::kOfLibrary);
     plans.add(
         absl::StrCat("histogram of ", count),
         plan_histogram(kDevice, {.count = count, .bins = 4, .lower = 0, .upper = 4}), kId,
         [=](LaunchTarget target, const HistogramPlan& plan) {
-          return launch_histogram(target, plan, {.counts = memory.at<std::int32_t>(1), .in = a, .workspace = a});
+          return launch_histogram(
+              target, plan, {.counts = memory.at<std::int32_t>(1), .in = a, .workspace = {a, plan.workspace_bytes}});
         },
         Nodes::kOfLibrary);
   }

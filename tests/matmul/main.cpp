@@ -47,7 +47,7 @@ absl::Status check(const MatmulDesc& desc) {
   if (plan.workspace_bytes > desc.most_workspace_bytes) return absl::InternalError("more workspace than allowed");
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(kDevice, plan.workspace_bytes + 256));
-  MatmulArgs args{.workspace = workspace.data()};
+  MatmulArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
   CGRT_ASSIGN_OR_RETURN(args.d, trial.output(desc.m * desc.n * size_of(desc.type)));
   CGRT_ASSIGN_OR_RETURN(args.a, trial.input(a));
   CGRT_ASSIGN_OR_RETURN(args.b, trial.input(b));

@@ -2,9 +2,11 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(BatchNormPlan plan, plan_batch_norm(DeviceRef(0), {.type = DType::kFloat16, .batch = batch,
 //                                                                .channels = channels, .plane = height * width}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_batch_norm_train(stream.ref(), plan, {.y = y, .x = x, .save_mean = mean,
-//       .save_invstd = invstd, .workspace = workspace.data(), .workspace_bytes = workspace.size_bytes()}));
+//       .save_invstd = invstd, .workspace = workspace}));
 //
 // As PyTorch does with 16-bit tensors: parameters, statistics and sums are float32, whatever the type
 // of x. Results do not vary between runs. Where all elements of some channels fit into the shared
@@ -14,8 +16,7 @@
 // still be in the cache.
 //
 // A plan is a value and depends on the device and the descriptor only; a launch is plan.steps.size()
-// kernels, ordered programmatically where their code was compiled for 9.0 or later. Nothing is allocated;
-// a workspace needs no initial values, and serves one launch at a time.
+// kernels, ordered programmatically where their code was compiled for 9.0 or later. Nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,7 @@
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/batch_norm/batch_norm_desc.h"
 #include "cgrt_kernels/common/topology.h"
+#include "cgrt_kernels/common/workspace.h"
 
 namespace cgrt::kernels {
 
@@ -41,7 +43,7 @@ struct BatchNormPlan {
   BatchNormAccess access = BatchNormAccess::kPacked;
   EdgeKind edges = EdgeKind::kProgrammatic;  // between the steps; full where their code was compiled for 8.0
   std::size_t workspace_bytes = 0;           // 0: none is needed
-  std::size_t coefficients_begin = 0;        // in the workspace
+  std::size_t coefficients_begin = 0;        // in the scratch memory of the workspace
 
   std::uint64_t topology_id() const;  // see common/topology.h
 };
@@ -51,7 +53,7 @@ struct BatchNormPlan {
 absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNormDesc& desc);
 
 // Device addresses of contiguous arrays: x, y and their gradients of batch * channels * plane elements,
-// aligned as the descriptor says; the others of `channels` floats. A workspace is aligned to 256 bytes.
+// aligned as the descriptor says; the others of `channels` floats.
 // Overlaps other than those named are undefined.
 struct BatchNormTrainArgs {
   void* y = nullptr;  // may be x
@@ -62,8 +64,7 @@ struct BatchNormTrainArgs {
   float* running_variance = nullptr;
   float* save_mean = nullptr;
   float* save_invstd = nullptr;
-  void* workspace = nullptr;
-  std::size_t workspace_bytes = 0;
+  Workspace workspace = {};
 };
 
 struct BatchNormInferArgs {
@@ -84,8 +85,7 @@ struct BatchNormBackwardArgs {
   const float* save_invstd = nullptr;
   float* weight_gradient = nullptr;  // null: not written
   float* bias_gradient = nullptr;
-  void* workspace = nullptr;
-  std::size_t workspace_bytes = 0;
+  Workspace workspace = {};
 };
 
 // kInvalidArgument, with the name of the argument, for a plan of another operation, a null or misaligned

@@ -146,7 +146,7 @@ absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
   plan.steps.push_back({kernel(BatchNormStep::kFinish), finish});
   plan.steps.push_back({kernel(BatchNormStep::kApply), blocks()});
   plan.coefficients_begin = plan.desc.channels * task.slots * kSlotBytes;
-  plan.workspace_bytes = plan.coefficients_begin + plan.desc.channels * kSlotBytes;
+  plan.workspace_bytes = workspace_with(plan.coefficients_begin + plan.desc.channels * kSlotBytes);
   return absl::OkStatus();
 }
 
@@ -169,10 +169,11 @@ absl::Status check_forward(const BatchNormPlan& plan, BatchNormOp op, const Args
   return check_array(to_string(op), "bias", args.bias, DType::kFloat32, Need::kOptional);
 }
 
-absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchNormTask task, void* workspace) {
+absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchNormTask task,
+                          const Workspace& workspace) {
   if (plan.workspace_bytes != 0) {
-    task.partials = workspace;
-    task.coefficients = static_cast<unsigned char*>(workspace) + plan.coefficients_begin;
+    task.partials = scratch_of(workspace);
+    task.coefficients = scratch_of(workspace) + plan.coefficients_begin;
   }
   for (const auto& [kernel, config] : plan.steps) {
     CGRT_RETURN_IF_ERROR(launch(target, config, kernel, task));
@@ -241,7 +242,7 @@ absl::Status launch_batch_norm_train(LaunchTarget target, const BatchNormPlan& p
       args.running_mean == nullptr && args.running_variance == nullptr ? Need::kOptional : Need::kRequired;
   CGRT_RETURN_IF_ERROR(check_array(name, "running_mean", args.running_mean, DType::kFloat32, running));
   CGRT_RETURN_IF_ERROR(check_array(name, "running_variance", args.running_variance, DType::kFloat32, running));
-  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes, args.workspace_bytes));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   BatchNormTask task = plan.task;
   task.out = args.y, task.in = args.x, task.weight = args.weight, task.bias = args.bias;
   task.save_mean = args.save_mean, task.save_invstd = args.save_invstd;
@@ -257,7 +258,7 @@ absl::Status launch_batch_norm_infer(LaunchTarget target, const BatchNormPlan& p
   BatchNormTask task = plan.task;
   task.out = args.y, task.in = args.x, task.weight = args.weight, task.bias = args.bias;
   task.mean = args.running_mean, task.spread = args.running_variance;
-  return launch_steps(target, plan, task, nullptr);
+  return launch_steps(target, plan, task, {});
 }
 
 absl::Status launch_batch_norm_backward(LaunchTarget target, const BatchNormPlan& plan,
@@ -272,7 +273,7 @@ absl::Status launch_batch_norm_backward(LaunchTarget target, const BatchNormPlan
   CGRT_RETURN_IF_ERROR(check_array(name, "save_invstd", args.save_invstd, DType::kFloat32));
   CGRT_RETURN_IF_ERROR(check_array(name, "weight_gradient", args.weight_gradient, DType::kFloat32, Need::kOptional));
   CGRT_RETURN_IF_ERROR(check_array(name, "bias_gradient", args.bias_gradient, DType::kFloat32, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes, args.workspace_bytes));
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   BatchNormTask task = plan.task;
   task.out = args.x_gradient, task.in = args.x, task.gradient = args.y_gradient, task.weight = args.weight;
   task.mean = args.save_mean, task.spread = args.save_invstd;

@@ -81,17 +81,18 @@ absl::Status check_float(OperationName name, DType type) {
 }
 
 absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed) {
-  if (needed == 0) return absl::OkStatus();
-  if (workspace == nullptr) {
-    return refuse(name, absl::StrCat("workspace is null; the plan needs ", needed, " bytes."));
-  }
-  return check_pointer(name, "workspace", workspace, kWorkspaceAlignment);
+  return check_workspace(name, {const_cast<void*>(workspace), needed}, needed);
 }
 
-absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed, std::size_t given) {
-  CGRT_RETURN_IF_ERROR(check_workspace(name, workspace, needed));
-  if (given >= needed) return absl::OkStatus();
-  return refuse(name, absl::StrCat("the workspace has ", given, " bytes; the plan needs ", needed, "."));
+absl::Status check_workspace(OperationName name, const Workspace& workspace, std::size_t needed) {
+  if (needed == 0) return absl::OkStatus();
+  if (workspace.data == nullptr) {
+    return refuse(name, absl::StrCat("workspace is null; the plan needs ", needed, " bytes."));
+  }
+  if (workspace.bytes < needed) {
+    return refuse(name, absl::StrCat("the workspace has ", workspace.bytes, " bytes; the plan needs ", needed, "."));
+  }
+  return check_pointer(name, "workspace", workspace.data, kWorkspaceAlignment);
 }
 
 namespace internal {

@@ -14,11 +14,11 @@
 #include "cgrt/launch/kernel.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
 inline constexpr std::uint64_t kMostCount = (std::uint64_t{1} << 31) - 1;  // rows, columns, blocks of a grid
-inline constexpr std::size_t kWorkspaceAlignment = 256;
 
 struct Machine {
   ContextRef context;
@@ -106,8 +106,8 @@ inline absl::Status check_array(OperationName name, const char* argument, const 
   return internal::refuse_pointer(name, argument, pointer, size_of(type), to_string(type));
 }
 
-// `needed` by the plan, 0: any will do; and what the caller says to have, where it says so.
-absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed);
-absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed, std::size_t given);
+// `needed` by the plan; 0: any will do.
+absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed);  // of rows_backward
+absl::Status check_workspace(OperationName name, const Workspace& workspace, std::size_t needed);
 
 }  // namespace cgrt::kernels

@@ -7,18 +7,27 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cgrt_kernels/common/workspace_desc.h"
+
 namespace cgrt::kernels {
 
-// A counter of tickets, zero before its first launch. Its upper half counts launches: plus 1, that is a launch's
-// tag. Who draws the last ticket of a launch sets it for the next one, since by then every block has its own.
-__device__ __forceinline__ std::uint64_t draw_ticket(void* counter) {
-  return atomicAdd(static_cast<unsigned long long*>(counter), 1ull);
-}
-__device__ __forceinline__ void reset_if_last(void* counter, std::uint64_t ticket, std::uint32_t last) {
-  if (static_cast<std::uint32_t>(ticket) == last) *static_cast<std::uint64_t*>(counter) = ((ticket >> 32) + 1) << 32;
+// Tickets of a launch, from 0 on in the lower half. The upper half is how many launches have drawn some before: plus
+// 1, that is this launch's tag.
+__device__ __forceinline__ std::uint64_t draw_ticket(WorkspaceHeader* header) {
+  return atomicAdd(reinterpret_cast<unsigned long long*>(&header->launches), 1ull);
 }
 __device__ __forceinline__ std::uint32_t tag_of(std::uint64_t ticket) {
   return static_cast<std::uint32_t>(ticket >> 32) + 1;
+}
+// Who draws the last ticket of a launch sets the counter for the next one, since by then every block has its own. The
+// launch writes the first `used` of the tagged words. Of the others one becomes zero: a launch that meets a word again
+// when numbers have begun anew would take it for its own.
+__device__ __forceinline__ void end_if_last(WorkspaceHeader* header, std::uint64_t ticket, std::uint32_t last,
+                                            std::uint32_t used) {
+  if (static_cast<std::uint32_t>(ticket) != last) return;
+  const std::uint32_t tag = tag_of(ticket), word = tag % WorkspaceHeader::kTaggedWords;
+  header->launches = std::uint64_t{tag == ~0u ? 0 : tag} << 32;  // no tag is 0
+  if (word >= used) header->tagged[word] = 0;
 }
 
 // A published value: each 4 bytes in a word with a tag, so that a word says itself whether it is there. Nothing else

@@ -1,9 +1,11 @@
 // CUB's scan, radix sort, select and histogram: plan once, launch into any target (CMake: cgrt::cub).
 //
 //   CGRT_ASSIGN_OR_RETURN(RadixSortPlan plan, plan_radix_sort(DeviceRef(0), {.count = n, .end_bit = 20}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_radix_sort(stream.ref(), plan,
-//                                          {.keys_out = y, .keys_in = x, .workspace = workspace.data()}));
+//                                          {.keys_out = y, .keys_in = x, .workspace = workspace}));
 //
 // A plan is a value and depends on the device and the descriptor only; CUB says how large its workspace
 // is. A launch is one operation of a few kernels and memsets: in a graph that is built through a cursor,
@@ -18,6 +20,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/stream/launch_target.h"
 #include "cgrt_kernels/common/topology.h"
+#include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/cub/cub_desc.h"
 
 namespace cgrt::kernels {
@@ -25,6 +28,7 @@ namespace cgrt::kernels {
 template <class Desc>
 struct CubPlan {
   Desc desc;
+  std::size_t scratch_bytes;  // for CUB
   std::size_t workspace_bytes;
 
   std::uint64_t topology_id() const;  // see common/topology.h
@@ -40,7 +44,7 @@ absl::StatusOr<RadixSortPlan> plan_radix_sort(ContextRef context, const RadixSor
 absl::StatusOr<SelectPlan> plan_select(ContextRef context, const SelectDesc& desc);
 absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const HistogramDesc& desc);
 
-// kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
+// kInvalidArgument, with the name of the argument, for a null or misaligned pointer, and a workspace that is too small.
 absl::Status launch_cub_scan(LaunchTarget target, const CubScanPlan& plan, const CubScanArgs& args);
 absl::Status launch_radix_sort(LaunchTarget target, const RadixSortPlan& plan, const RadixSortArgs& args);
 absl::Status launch_select(LaunchTarget target, const SelectPlan& plan, const SelectArgs& args);

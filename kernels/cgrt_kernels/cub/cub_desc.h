@@ -12,8 +12,8 @@
 
 namespace cgrt::kernels {
 
-// Addresses are of contiguous arrays of `count` elements in device memory. Workspaces have the plan's
-// workspace_bytes, are aligned to 256 and need no initialization. Arrays do not overlap, but where said.
+// Addresses are of contiguous arrays of `count` elements in device memory. Arrays do not overlap, but where
+// said.
 
 // Sums of floats are in CUB's order, which changes from run to run; plan_scan (scan/scan.h) has another.
 struct CubScanDesc {
@@ -24,7 +24,7 @@ struct CubScanDesc {
 struct CubScanArgs {
   void* out = nullptr;  // == in is allowed
   const void* in = nullptr;
-  void* workspace = nullptr;
+  Workspace workspace = {};
 };
 
 // Floats are sorted as numbers, -0 and +0 as equal ones, NaN last, or first when their sign is set.
@@ -53,7 +53,7 @@ struct RadixSortArgs {
   const void* keys_in = nullptr;
   void* values_out = nullptr;  // ignored without values
   const void* values_in = nullptr;
-  void* workspace = nullptr;
+  Workspace workspace = {};
 };
 
 // The elements whose flag is not 0, in their order.
@@ -66,7 +66,7 @@ struct SelectArgs {
   const void* in = nullptr;
   const std::uint8_t* flags = nullptr;
   std::int64_t* selected = nullptr;  // how many
-  void* workspace = nullptr;
+  Workspace workspace = {};
 };
 
 // Bin i counts the elements from lower + i * width to below lower + (i + 1) * width, where width is
@@ -81,13 +81,17 @@ struct HistogramDesc {
 struct HistogramArgs {
   std::int32_t* counts = nullptr;  // of bins
   const void* in = nullptr;
-  void* workspace = nullptr;
+  Workspace workspace = {};
 };
 
-// The calls of CUB (*.cu). A null workspace asks for `bytes` and needs no other pointer.
-cudaError_t call_cub(const CubScanDesc& desc, const CubScanArgs& args, std::size_t& bytes, cudaStream_t stream);
-cudaError_t call_cub(const RadixSortDesc& desc, const RadixSortArgs& args, std::size_t& bytes, cudaStream_t stream);
-cudaError_t call_cub(const SelectDesc& desc, const SelectArgs& args, std::size_t& bytes, cudaStream_t stream);
-cudaError_t call_cub(const HistogramDesc& desc, const HistogramArgs& args, std::size_t& bytes, cudaStream_t stream);
+// The calls of CUB (*.cu), with `bytes` of scratch memory. A null one asks how many, and needs no other pointer.
+cudaError_t call_cub(const CubScanDesc& desc, const CubScanArgs& args, void* scratch, std::size_t& bytes,
+                     cudaStream_t stream);
+cudaError_t call_cub(const RadixSortDesc& desc, const RadixSortArgs& args, void* scratch, std::size_t& bytes,
+                     cudaStream_t stream);
+cudaError_t call_cub(const SelectDesc& desc, const SelectArgs& args, void* scratch, std::size_t& bytes,
+                     cudaStream_t stream);
+cudaError_t call_cub(const HistogramDesc& desc, const HistogramArgs& args, void* scratch, std::size_t& bytes,
+                     cudaStream_t stream);
 
 }  // namespace cgrt::kernels

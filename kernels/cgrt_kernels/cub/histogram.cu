@@ -17,18 +17,20 @@ struct NumberOfBin {
 };
 
 template <class T>
-cudaError_t histogram(const HistogramDesc& desc, const HistogramArgs& args, std::size_t& bytes, cudaStream_t stream) {
+cudaError_t histogram(const HistogramDesc& desc, const HistogramArgs& args, void* scratch, std::size_t& bytes,
+                      cudaStream_t stream) {
   const auto numbers = thrust::make_transform_iterator(static_cast<const T*>(args.in), NumberOfBin<T>{BinOf<T>(desc)});
-  return cub::DeviceHistogram::HistogramEven(args.workspace, bytes, numbers, args.counts, desc.bins + 1, 0.0f,
+  return cub::DeviceHistogram::HistogramEven(scratch, bytes, numbers, args.counts, desc.bins + 1, 0.0f,
                                              static_cast<float>(desc.bins), static_cast<std::int64_t>(desc.count),
                                              stream);
 }
 
 }  // namespace
 
-cudaError_t call_cub(const HistogramDesc& desc, const HistogramArgs& args, std::size_t& bytes, cudaStream_t stream) {
-  if (desc.type == DType::kInt32) return histogram<std::int32_t>(desc, args, bytes, stream);
-  return histogram<float>(desc, args, bytes, stream);
+cudaError_t call_cub(const HistogramDesc& desc, const HistogramArgs& args, void* scratch, std::size_t& bytes,
+                     cudaStream_t stream) {
+  if (desc.type == DType::kInt32) return histogram<std::int32_t>(desc, args, scratch, bytes, stream);
+  return histogram<float>(desc, args, scratch, bytes, stream);
 }
 
 }  // namespace cgrt::kernels

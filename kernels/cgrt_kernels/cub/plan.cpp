@@ -30,11 +30,12 @@ absl::Status to_status(cudaError_t error, const char* call) {
 
 template <class Desc, class Args>
 absl::StatusOr<CubPlan<Desc>> make_plan(ContextRef context, const Desc& desc, const Args& nothing, const char* call) {
-  CubPlan<Desc> plan{desc, kWorkspaceAlignment};
+  CubPlan<Desc> plan{desc, 0, workspace_with(0)};
   if (is_simulated()) return plan;
   CGRT_ASSIGN_OR_RETURN(const CUcontext handle, context.get());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(handle));
-  CGRT_RETURN_IF_ERROR(to_status(call_cub(desc, nothing, plan.workspace_bytes, nullptr), call));
+  CGRT_RETURN_IF_ERROR(to_status(call_cub(desc, nothing, nullptr, plan.scratch_bytes, nullptr), call));
+  plan.workspace_bytes = workspace_with(plan.scratch_bytes);
   return plan;
 }
 
@@ -43,8 +44,8 @@ absl::Status launch_cub(LaunchTarget target, const CubPlan<Desc>& plan, const Ar
                         Reference reference) {
   if (is_simulated()) return launch_host(target, [=, desc = plan.desc] { reference(desc, args); });
   return launch_library(target, [&](CUstream stream) {
-    std::size_t bytes = plan.workspace_bytes;
-    return to_status(call_cub(plan.desc, args, bytes, stream), call);
+    std::size_t bytes = plan.scratch_bytes;
+    return to_status(call_cub(plan.desc, args, scratch_of(args.workspace), bytes, stream), call);
   });
 }
 

@@ -103,7 +103,8 @@ absl::Status choose_algorithm(MatmulPlan& plan) {
                      "cublasLtMatmulPreferenceSetAttribute");
   };
   const std::size_t most = plan.desc.most_workspace_bytes;
-  CGRT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most));
+  const std::size_t most_scratch = most > workspace_with(0) ? most - workspace_with(0) : 0;
+  CGRT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_scratch));
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -121,7 +122,8 @@ absl::Status choose_algorithm(MatmulPlan& plan) {
   CGRT_RETURN_IF_ERROR(to_status(asked, "cublasLtMatmulAlgoGetHeuristic"));
   static_assert(sizeof(best.algo) == sizeof(plan.algorithm));
   std::memcpy(plan.algorithm.data(), &best.algo, sizeof(best.algo));
-  plan.workspace_bytes = best.workspaceSize;
+  plan.scratch_bytes = best.workspaceSize;
+  if (plan.scratch_bytes != 0) plan.workspace_bytes = workspace_with(plan.scratch_bytes);
   return absl::OkStatus();
 }
 
@@ -164,7 +166,7 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
   if (!is_float(desc.type)) {
     return absl::InvalidArgumentError(absl::StrCat(to_text(desc), ": the type must be float32, float16 or bfloat16."));
   }
-  MatmulPlan plan{desc, 0, nullptr, {}};
+  MatmulPlan plan{desc, 0, 0, nullptr, {}};
   if (is_simulated()) return plan;
   CGRT_ASSIGN_OR_RETURN(const CUcontext handle, context.get());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(handle));
@@ -195,9 +197,10 @@ absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const Ma
     cublasLtMatmulAlgo_t algorithm;
     std::memcpy(&algorithm, plan.algorithm.data(), sizeof(algorithm));
     const float one = 1, zero = 0;
+    void* const scratch = plan.scratch_bytes != 0 ? scratch_of(args.workspace) : nullptr;
     return to_status(cublasLtMatmul(static_cast<cublasLtHandle_t>(plan.handle.get()), &product.operation, &one, args.b,
                                     &product.b, args.a, &product.a, &zero, args.d, &product.d, args.d, &product.d,
-                                    &algorithm, args.workspace, plan.workspace_bytes, stream),
+                                    &algorithm, scratch, plan.scratch_bytes, stream),
                      "cublasLtMatmul");
   });
 }

@@ -2,9 +2,11 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(MatmulPlan plan, plan_matmul(DeviceRef(0), {.m = tokens, .n = out, .k = in,
 //       .type = DType::kBFloat16, .b_layout = MatmulLayout::kTransposed, .epilogue = MatmulEpilogue::kBias}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_matmul(stream.ref(), plan, {.d = y, .a = x, .b = weights, .bias = bias,
-//                                                           .workspace = workspace.data()}));
+//                                                           .workspace = workspace}));
 //
 // The algorithm is chosen when planning, from cuBLASLt's heuristics, and stays: a launch looks nothing up
 // and allocates nothing, so it can be captured. A plan is a value; its copies share a handle of cuBLASLt,
@@ -23,12 +25,14 @@
 #include "cgrt/device/context.h"
 #include "cgrt/stream/launch_target.h"
 #include "cgrt_kernels/common/topology.h"
+#include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/cublaslt/matmul_desc.h"
 
 namespace cgrt::kernels {
 
 struct MatmulPlan {
   MatmulDesc desc;
+  std::size_t scratch_bytes;  // for cuBLASLt
   std::size_t workspace_bytes;
   std::shared_ptr<void> handle;            // a cublasLtHandle_t; null on the simulator
   std::array<std::uint64_t, 8> algorithm;  // a cublasLtMatmulAlgo_t
@@ -40,7 +44,7 @@ struct MatmulPlan {
 // Blocks while cuBLASLt is set up: plan outside of captures.
 absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc);
 
-// kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
+// kInvalidArgument, with the name of the argument, for a null or misaligned pointer, and a workspace that is too small.
 absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const MatmulArgs& args);
 
 }  // namespace cgrt::kernels

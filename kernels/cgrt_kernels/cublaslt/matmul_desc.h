@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
@@ -43,7 +44,7 @@ struct MatmulDesc {
   MatmulLayout b_layout = MatmulLayout::kPlain;
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;
   Float32Products products = Float32Products::kExact;
-  std::size_t most_workspace_bytes = std::size_t{32} << 20;  // that the algorithm may want
+  std::size_t most_workspace_bytes = std::size_t{32} << 20;  // that the plan may need
 };
 
 // Device addresses, aligned to 16 bytes; d overlaps none of the others.
@@ -52,7 +53,7 @@ struct MatmulArgs {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* bias = nullptr;  // of n; ignored by epilogues without
-  void* workspace = nullptr;   // plan.workspace_bytes, aligned to 256; null when that is 0
+  Workspace workspace = {};
 };
 
 }  // namespace cgrt::kernels

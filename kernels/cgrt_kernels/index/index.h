@@ -2,17 +2,18 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(IndexPlan plan, plan_index(DeviceRef(0), {.op = IndexOp::kAdd, .rows = nodes,
 //       .columns = 128, .count = edges}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_index(stream.ref(), plan, {.out = sums, .in = messages, .index = targets,
-//       .workspace = workspace.data(), .workspace_bytes = workspace.size_bytes()}));
+//       .workspace = workspace}));
 //
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
 // depends on the device and the descriptor only, never on the indices; it is one kernel, or several
 // when it sorts: more than a few with SumOrder::kFixed, and where sorting is faster than atomics. Sums
 // are float and rounded once, whatever the route: three kernels for 16-bit types by atomics, whose
-// workspace is 4 bytes for each element of `out`. Nothing is allocated, nothing waits, and a workspace
-// (for sorting, and for sums of 16-bit types) needs no preparation; launches that may run at the same
-// time need one each. alpha multiplies elements or their sum, and atomics take float subnormals for 0,
+// workspace is 4 bytes for each element of `out`. Nothing is allocated, and nothing waits.
+// alpha multiplies elements or their sum, and atomics take float subnormals for 0,
 // so routes may differ at the ends of the range.
 #pragma once
 
@@ -24,6 +25,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
+#include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/index/index_desc.h"
 
 namespace cgrt::kernels {
@@ -45,7 +47,7 @@ struct IndexPlan {
     SortShape sort;   // of the first pass; others differ in shift and source
     Sum packed, any;  // for arrays that are aligned to 16 bytes, and others
     Sum join;
-    std::uint64_t pairs[2], counts, totals, counters, owners, partials;  // offsets into the workspace
+    std::uint64_t pairs[2], counts, totals, counters, owners, partials;  // offsets into its scratch memory
   };
 
   // Of an index_add or scatter_add of 16-bit types by atomics, whose workspace these are.
@@ -70,7 +72,7 @@ struct IndexPlan {
 absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for null pointers, for pointers that are not aligned
-// to the size of their type (the workspace: to 256 bytes), and for a workspace that is too small.
+// to the size of their type, and for a workspace that is too small.
 absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args);
 
 }  // namespace cgrt::kernels

@@ -7,6 +7,7 @@
 #include "cgrt/launch/kernel.h"
 #include "cgrt_kernels/common/divisor.h"
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
@@ -47,8 +48,7 @@ struct IndexArgs {
   const void* in = nullptr;
   const void* index = nullptr;
   float alpha = 1;
-  void* workspace = nullptr;  // aligned to 256 bytes; its contents do not matter. May be null when 0 bytes are needed
-  std::uint64_t workspace_bytes = 0;
+  Workspace workspace = {};
 };
 
 enum class IndexRoute : std::uint8_t {

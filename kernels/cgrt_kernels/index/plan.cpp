@@ -77,8 +77,7 @@ std::uint64_t lanes_of_row(const IndexDesc& desc, std::uint64_t columns) {
   return std::max<std::uint64_t>(columns * size_of(desc.type) / 16, 1);
 }
 
-// Sets the size of the workspace, too.
-IndexPlan::Sorted make_sorted(const IndexDesc& desc, std::uint32_t sms, std::uint64_t& workspace_bytes) {
+IndexPlan::Sorted make_sorted(const IndexDesc& desc, std::uint32_t sms, std::uint64_t& scratch_bytes) {
   const bool is_scatter = desc.op == IndexOp::kScatterAdd;
   const std::uint64_t columns = is_scatter ? 1 : desc.columns;  // an element that has an index is a row
   const std::uint64_t count = is_scatter ? desc.count * desc.columns : desc.count;
@@ -116,10 +115,10 @@ IndexPlan::Sorted make_sorted(const IndexDesc& desc, std::uint32_t sms, std::uin
                            0,
                            0};
   const auto place = [&](std::uint64_t& offset, std::uint64_t bytes) {
-    offset = workspace_bytes;
-    workspace_bytes += (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+    offset = scratch_bytes;
+    scratch_bytes += (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
   };
-  workspace_bytes = 0;
+  scratch_bytes = 0;
   for (std::uint64_t& pairs : sorted.pairs) place(pairs, count * sizeof(uint2));
   place(sorted.counts, (std::uint64_t{sort.tiles} << sort.bits) * sizeof(std::uint32_t));
   place(sorted.totals, kMostDigits * sizeof(std::uint32_t));
@@ -130,12 +129,12 @@ IndexPlan::Sorted make_sorted(const IndexDesc& desc, std::uint32_t sms, std::uin
 }
 
 absl::Status launch_sorted(LaunchTarget target, const IndexPlan::Sorted& plan, const IndexArgs& args, bool is_aligned) {
-  auto* const workspace = static_cast<unsigned char*>(args.workspace);
-  uint2* const pairs[] = {reinterpret_cast<uint2*>(workspace + plan.pairs[0]),
-                          reinterpret_cast<uint2*>(workspace + plan.pairs[1])};
-  auto* const counts = reinterpret_cast<std::uint32_t*>(workspace + plan.counts);
-  auto* const totals = reinterpret_cast<std::uint32_t*>(workspace + plan.totals);
-  auto* const counters = reinterpret_cast<SumCounters*>(workspace + plan.counters);
+  unsigned char* const scratch = scratch_of(args.workspace);
+  uint2* const pairs[] = {reinterpret_cast<uint2*>(scratch + plan.pairs[0]),
+                          reinterpret_cast<uint2*>(scratch + plan.pairs[1])};
+  auto* const counts = reinterpret_cast<std::uint32_t*>(scratch + plan.counts);
+  auto* const totals = reinterpret_cast<std::uint32_t*>(scratch + plan.totals);
+  auto* const counters = reinterpret_cast<SumCounters*>(scratch + plan.counters);
   const LaunchConfig of_tiles{.grid = plan.sort.tiles, .block = kIndexBlock};
   const LaunchConfig of_digits{.grid = 1u << plan.sort.bits, .block = kIndexBlock};
   SortShape shape = plan.sort;
@@ -152,8 +151,8 @@ absl::Status launch_sorted(LaunchTarget target, const IndexPlan::Sorted& plan, c
   const IndexPlan::Sum& sum = is_aligned ? plan.packed : plan.any;
   for (const IndexPlan::Sum* part : {&sum, &plan.join}) {
     CGRT_RETURN_IF_ERROR(launch(target, part->config, part->kernel, args.out, args.in,
-                                reinterpret_cast<float*>(workspace + plan.partials),
-                                reinterpret_cast<std::uint32_t*>(workspace + plan.owners),
+                                reinterpret_cast<float*>(scratch + plan.partials),
+                                reinterpret_cast<std::uint32_t*>(scratch + plan.owners),
                                 static_cast<const uint2*>(from), counters, args.alpha, part->shape));
   }
   return absl::OkStatus();
@@ -172,7 +171,7 @@ absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const Index
                          const IndexArgs& args) {
   const IndexPlan::FloatSums& of = *plan.sums;
   const bool is_packed = address_bits(args.out) % 16 == 0;
-  auto* const sums = static_cast<float*>(args.workspace);
+  auto* const sums = reinterpret_cast<float*>(scratch_of(args.workspace));
   CGRT_RETURN_IF_ERROR(launch(target, of.clear, clear_sums_kernel(), sums, of.count));
   CGRT_RETURN_IF_ERROR(launch(target, choice.config, choice.kernel, sums, args.in, args.index, 1.0f, choice.shape));
   return launch(target, is_packed ? of.add_packed : of.add_any, add_sums_kernel(plan.desc.type, is_packed), args.out,
@@ -217,10 +216,12 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
       std::nullopt,
       std::nullopt};
   if (route == IndexRoute::kSorted) {
-    plan.sorted = make_sorted(desc, machine.sms, plan.workspace_bytes);
+    std::uint64_t scratch_bytes = 0;
+    plan.sorted = make_sorted(desc, machine.sms, scratch_bytes);
+    plan.workspace_bytes = workspace_with(scratch_bytes);
   } else if (size_of(desc.type) == 2 && (route == IndexRoute::kAtomic || route == IndexRoute::kScatter)) {
     plan.sums = make_sums(desc);
-    plan.workspace_bytes = ceil_divide<std::uint64_t>(plan.sums->count, 4) * 16;
+    plan.workspace_bytes = workspace_with(ceil_divide<std::uint64_t>(plan.sums->count, 4) * 16);
   }
   return plan;
 }
@@ -238,9 +239,7 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
   CGRT_RETURN_IF_ERROR(check_array(name, "index", args.index, desc.index_type));
   // Atomics on floats in the workspace do not mind where the result is.
   const std::uintptr_t bits = plan.sums.has_value() ? address_bits(args.in) : address_bits(args.out, args.in);
-  if (plan.workspace_bytes != 0) {
-    CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes, args.workspace_bytes));
-  }
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   if (plan.sorted.has_value()) return launch_sorted(target, *plan.sorted, args, bits % 16 == 0);
   const IndexPlan::Choice& choice = plan.by_alignment[bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3];
   if (plan.sums.has_value()) return launch_sums(target, plan, choice, args);

@@ -264,15 +264,6 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
 #pragma unroll
       for (int j = 0; j < kWidth; ++j) states[j] = R::merge(states[j], partial(p, j));
     }
-    // As rows and arrays want to find theirs. Not between the loads, which would wait for each other then.
-    for (std::uint32_t p = y; p < parts; p += deep) {
-#pragma unroll
-      for (int j = 0; j < kWidth; ++j) {
-        auto* const words = reinterpret_cast<std::uint32_t*>(&partial(p, j));
-#pragma unroll
-        for (std::size_t i = 0; i < sizeof(State) / 4; ++i) words[i] = 0;
-      }
-    }
     reduce_deep();
   }
   if (y == 0 && has_columns) {

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
-#include "cgrt/memory/copy.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/reduce/reduce.h"
 
@@ -34,11 +33,12 @@ absl::StatusOr<std::uint64_t> one_wave(const Machine& machine, ReduceKernel kern
 // How many of the blocks that run at once share one of `results`, each of `loads` packs: no more than
 // have kPacksInFlight per thread to do, or half of that where more than a few multiprocessors would be
 // idle.
-std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t results, std::uint64_t loads,
-                       std::uint32_t threads) {
+std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t results, std::uint64_t most_parts,
+                       std::uint64_t loads, std::uint32_t threads) {
+  if (results > WorkspaceHeader::kCounters) return 1;
   // Then all threads have equally much.
   const std::uint64_t at_once = results == 1 && std::has_single_bit(loads) ? std::bit_floor(wave) : wave / results;
-  const std::uint64_t most = std::min<std::uint64_t>(at_once, kMostParts);
+  const std::uint64_t most = std::min(at_once, most_parts);
   std::uint64_t parts = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight);
   if (parts <= 1 || most <= 1) return 1;
   if (parts * results >= machine.sms - machine.sms / 16) return static_cast<std::uint32_t>(std::min(parts, most));
@@ -60,9 +60,9 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
   const auto threads = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide<std::uint64_t>(packs, kPacksInFlight)), kWarp, kMostThreads));
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, threads));
-  shape.parts = parts_of(machine, wave, rows, packs, threads);
+  const std::uint64_t part_words = partial_bytes(desc.op, desc.type) / 4;
+  shape.parts = parts_of(machine, wave, rows, WorkspaceHeader::kPartWords / part_words / rows, packs, threads);
   shape.config = {.grid = Dim3(static_cast<std::uint32_t>(rows), shape.parts), .block = threads};
-  if (shape.parts > 1) shape.shares = rows, shape.slots = rows * shape.parts;
   return shape;
 }
 
@@ -74,21 +74,15 @@ absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDes
   shape.lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(across), kWarp));
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(across, shape.lanes);
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, kMostThreads));
-  shape.parts = parts_of(machine, wave, tiles, desc.rows * shape.lanes, kMostThreads);
+  shape.parts = parts_of(machine, wave, tiles, kMostParts, desc.rows * shape.lanes, kMostThreads);
   shape.config = {.grid = Dim3(static_cast<std::uint32_t>(tiles), shape.parts), .block = kMostThreads};
-  if (shape.parts > 1) shape.shares = tiles, shape.slots = tiles * shape.lanes * width * shape.parts;
+  if (shape.parts > 1) shape.slots = tiles * shape.lanes * width * shape.parts;
   return shape;
 }
 
-// Both shapes' counters come first, their partial results behind them, so that launches of either may
-// follow each other.
-std::size_t counter_bytes(const ReduceShape& a, const ReduceShape& b) {
-  return (std::max(a.shares, b.shares) * 4 + 255) / 256 * 256;
-}
-
-std::size_t partials_bytes(const ReduceDesc& desc, const ReduceShape& shape) {
-  const std::size_t bytes = shape.slots * partial_bytes(desc.op, desc.type);
-  return desc.over == ReduceOver::kColumn ? bytes : 2 * bytes;  // published with a tag for each 4 bytes
+std::size_t workspace_of(const ReduceDesc& desc, const ReduceShape& shape) {
+  if (shape.parts == 1) return 0;
+  return workspace_with(desc.over == ReduceOver::kColumn ? shape.slots * partial_bytes(desc.op, desc.type) : 0);
 }
 
 absl::Status check(const ReduceDesc& desc) {
@@ -125,7 +119,7 @@ absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& des
     const bool is_all = desc.over == ReduceOver::kAll;
     CGRT_ASSIGN_OR_RETURN(const ReduceShape shape, row_shape(machine, desc, is_all ? 1 : desc.rows,
                                                              is_all ? desc.rows * desc.columns : desc.columns));
-    return ReducePlan{desc, shape, shape, counter_bytes(shape, shape) + partials_bytes(desc, shape)};
+    return ReducePlan{desc, shape, shape, workspace_of(desc, shape)};
   }
   CGRT_ASSIGN_OR_RETURN(const ReduceShape any, column_shape(machine, desc, ReduceRegime::kSingleColumns, 1));
   ReduceShape shape = any;
@@ -133,14 +127,7 @@ absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& des
   if (desc.columns % width == 0) {
     CGRT_ASSIGN_OR_RETURN(shape, column_shape(machine, desc, ReduceRegime::kColumns, width));
   }
-  return ReducePlan{desc, shape, any,
-                    counter_bytes(shape, any) + std::max(partials_bytes(desc, shape), partials_bytes(desc, any))};
-}
-
-absl::Status initialize_reduce(LaunchTarget target, const ReducePlan& plan, void* workspace) {
-  if (plan.workspace_bytes == 0) return absl::OkStatus();
-  CGRT_RETURN_IF_ERROR(check_workspace(to_string(plan.desc.op), workspace, plan.workspace_bytes));
-  return fill32(target, workspace, 0, plan.workspace_bytes / 4);
+  return ReducePlan{desc, shape, any, std::max(workspace_of(desc, shape), workspace_of(desc, any))};
 }
 
 absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const ReduceArgs& args) {
@@ -155,9 +142,14 @@ absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const Re
   const bool is_all = desc.over == ReduceOver::kAll;
   const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;
   const std::uint64_t count = desc.over == ReduceOver::kColumn ? rows : columns;
-  return launch(target, shape.config, shape.kernel, args.out, args.in, args.other,
-                static_cast<std::uint32_t*>(args.workspace),
-                static_cast<unsigned char*>(args.workspace) + counter_bytes(plan.shape, plan.any_shape), rows, columns,
+  std::uint32_t* counters = nullptr;
+  void* partials = nullptr;
+  if (shape.parts > 1) {
+    WorkspaceHeader* const header = header_of(args.workspace);
+    counters = header->counters;
+    partials = desc.over == ReduceOver::kColumn ? static_cast<void*>(scratch_of(args.workspace)) : header->parts;
+  }
+  return launch(target, shape.config, shape.kernel, args.out, args.in, args.other, counters, partials, rows, columns,
                 shape.lanes, shape.parts, desc.op == ReduceOp::kMean ? static_cast<double>(count) : 1.0);
 }
 

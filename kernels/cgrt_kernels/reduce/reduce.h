@@ -3,15 +3,14 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(ReducePlan plan, plan_reduce(DeviceRef(0), {ReduceOp::kSum, DType::kFloat16,
 //                                                                     ReduceOver::kRow, rows, columns}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
-//   CGRT_RETURN_IF_ERROR(initialize_reduce(stream.ref(), plan, workspace.data()));   // once
-//   CGRT_RETURN_IF_ERROR(launch_reduce(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace.data()}));
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
+//   CGRT_RETURN_IF_ERROR(launch_reduce(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace}));
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no allocation.
 // Where several blocks share a result each leaves its part in a place of its own, and one of them
-// adds the parts up in their order: results do not vary between runs. The workspace is zero again
-// when it ends, so it is initialized once and not once per launch, and serves other reductions that need
-// no more of it, one at a time.
+// adds the parts up in their order: results do not vary between runs.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +21,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
+#include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/reduce/reduce_desc.h"
 
 namespace cgrt::kernels {
@@ -30,10 +30,9 @@ namespace cgrt::kernels {
 struct ReduceShape {
   ReduceKernel kernel;
   LaunchConfig config = {};
-  std::uint32_t lanes = 0;   // threads of a block beside each other in a row
-  std::uint32_t parts = 1;   // blocks that share a result, or the results of some columns
-  std::uint64_t shares = 0;  // that are shared so: each has a counter
-  std::uint64_t slots = 0;   // for partial results
+  std::uint32_t lanes = 0;  // threads of a block beside each other in a row
+  std::uint32_t parts = 1;  // blocks that share a result, or the results of some columns
+  std::uint64_t slots = 0;  // of columns: for partial results
 };
 
 struct ReducePlan {
@@ -49,11 +48,8 @@ struct ReducePlan {
 // all are reduced, an operation that the type does not have, and a dot that is not over all.
 absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& desc);
 
-// Once for each workspace, and before its first use. Nothing when the plan needs none.
-absl::Status initialize_reduce(LaunchTarget target, const ReducePlan& plan, void* workspace);
-
-// kInvalidArgument, with the name of the argument, for a null pointer, and for one that is not
-// aligned to its type's size (the workspace: to 256 bytes).
+// kInvalidArgument, with the name of the argument, for a null pointer, for one that is not
+// aligned to its type's size, and for a workspace that is too small.
 absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const ReduceArgs& args);
 
 }  // namespace cgrt::kernels

@@ -7,6 +7,7 @@
 
 #include "cgrt/launch/kernel.h"
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
@@ -54,14 +55,12 @@ struct ReduceDesc {
 };
 
 // Device addresses of contiguous arrays: out of as many results as there are (1, rows or columns), in
-// and, for dot only, other of rows * columns elements. `workspace`: plan.workspace_bytes that
-// initialize_reduce has seen once, aligned to 256 bytes; one for each reduction that may run at the
-// same time, as two that share one may wait for ever. Not read when those are 0.
+// and, for dot only, other of rows * columns elements.
 struct ReduceArgs {
   void* out = nullptr;
   const void* in = nullptr;
   const void* other = nullptr;
-  void* workspace = nullptr;
+  Workspace workspace = {};
 };
 
 // How the threads share the elements of a result.
@@ -72,8 +71,8 @@ enum class ReduceRegime : std::uint8_t {
   kSingleColumns,  // a thread has one column: for rows that are not aligned to 16 bytes
 };
 
-// out, in, other, counters and partial results in the workspace, rows, columns, lanes, parts, divisor of
-// the result
+// out, in, other, counters and partial results in the workspace (its header's parts, or scratch memory for those of
+// columns), rows, columns, lanes, parts, divisor of the result
 using ReduceKernel = Kernel<void*, const void*, const void*, std::uint32_t*, void*, std::uint64_t, std::uint64_t,
                             std::uint32_t, std::uint32_t, double>;
 

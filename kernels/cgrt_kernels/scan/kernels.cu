@@ -2,8 +2,8 @@
 
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/scan/look_back.cuh"
-#include "cgrt_kernels/scan/scan_desc.h"
 #include "cgrt_kernels/scan/reference.h"
+#include "cgrt_kernels/scan/scan_desc.h"
 #include "cgrt_kernels/scan/stream.cuh"
 #include "cgrt_kernels/scan/tile.cuh"
 
@@ -33,7 +33,7 @@ constexpr int kBlocksPerSm = kRegime != ScanRegime::kTiles             ? 2
 template <class T, ScanRegime kRegime>
 __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime>)
     scan_tiles(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
-               bool is_exclusive, void* workspace) {
+               bool is_exclusive, WorkspaceHeader* header, std::uint64_t* words, std::uint32_t tagged) {
   using Sum = typename ElementOf<T>::Sum;
   using Pack = typename ElementOf<T>::Pack;
   constexpr int kPack = kPackSize<T>;
@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
   if constexpr (kRegime == ScanRegime::kTiles) {
     __shared__ std::uint64_t drawn;
     if (threadIdx.x == 0) {
-      drawn = draw_ticket(workspace);
-      reset_if_last(workspace, drawn, gridDim.x - 1);
+      drawn = draw_ticket(header);
+      end_if_last(header, drawn, gridDim.x - 1, tagged);
     }
     __syncthreads();
     tag = tag_of(drawn);
@@ -95,8 +95,8 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
     if constexpr (kRegime == ScanRegime::kTiles) {
       __shared__ Sum before_tile[kLookBackParts];
       if (warp < kLookBackParts) {
-        const PublishedSums<Sum> published(workspace, rows, row, tiles);
-        if (threadIdx.x == 0) publish(published.of_tiles + index, sums.all, tag);
+        const PublishedSums<Sum> published(words, rows, row, tiles);
+        if (threadIdx.x == 0) publish(published.of_tile(index), sums.all, tag);
         const Sum before = look_back(static_cast<LookBack>(warp), published, index, tag);
         if (lane == 0) before_tile[warp] = before;
       }
@@ -120,6 +120,15 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
     }
   }
 }
+
+// Scratch memory for more published sums than a workspace's header has room for.
+__global__ void __launch_bounds__(kClearBlock) clear_words(std::uint64_t* words, std::uint64_t count) {
+  const std::uint64_t first = (std::uint64_t{blockIdx.x} * kClearBlock + threadIdx.x) * 2;
+  let_dependents_start();
+  wait_for_predecessors();
+  if (first < count) *reinterpret_cast<uint4*>(words + first) = {0, 0, 0, 0};
+}
+
 // Floats are summed in double.
 template <class T>
 struct HostElement {
@@ -142,7 +151,7 @@ struct HostElement<__nv_bfloat16> : HostFloat<__nv_bfloat16> {};
 
 template <class T>
 void scan_on_host(HostGrid, void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t,
-                  bool is_exclusive, void*) {
+                  bool is_exclusive, WorkspaceHeader*, std::uint64_t*, std::uint32_t) {
   using Element = HostElement<T>;
   for (std::uint64_t row = 0; row < rows; ++row) {
     const T* const x = static_cast<const T*>(in) + row * columns;
@@ -152,6 +161,10 @@ void scan_on_host(HostGrid, void* out, const void* in, std::uint64_t columns, st
         [&](std::uint64_t i) { return Element::read(x[i]); },
         [&](std::uint64_t i, typename Element::Sum sum) { y[i] = Element::write(sum); });
   }
+}
+
+void clear_on_host(HostGrid, std::uint64_t* words, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) words[i] = 0;
 }
 
 template <class T>
@@ -168,6 +181,10 @@ ScanKernel of_regime(ScanRegime regime) {
 }
 
 }  // namespace
+
+ClearWordsKernel clear_words_kernel() {
+  return make_kernel<clear_words, clear_on_host, KernelResources{.registers = 32, .max_threads = kClearBlock}>();
+}
 
 ScanKernel scan_kernel(DType type, ScanRegime regime) {
   switch (type) {

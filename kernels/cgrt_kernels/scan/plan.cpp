@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
-#include "cgrt/memory/copy.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/scan/scan.h"
 
@@ -62,11 +61,9 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
   return ScanShape{kernel, config, static_cast<std::uint32_t>(tiles)};
 }
 
-std::size_t workspace_of(const ScanDesc& desc, const ScanShape& shape) {
+std::uint64_t words_of(const ScanDesc& desc, const ScanShape& shape) {
   if (shape.tiles == 1) return 0;
-  const std::uint64_t groups = ceil_divide(shape.tiles, kScanRadix);
-  const std::size_t bytes_of_sum = size_of(desc.type) == 8 ? 16 : 8;
-  return kScanHeaderBytes + desc.rows * (shape.tiles + groups) * bytes_of_sum;
+  return scan_words(static_cast<std::uint32_t>(desc.rows), shape.tiles, size_of(desc.type) == 8 ? 8 : 4);
 }
 
 }  // namespace
@@ -79,17 +76,21 @@ absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc) {
                   absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; rows must be from 1 to ", kMostCount,
                                ", columns from 1 to ", kMostColumns, "."));
   }
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, scan_kernel(desc.type, ScanRegime::kWarp)));
   const std::uint64_t pack = 16 / size_of(desc.type);
   CGRT_ASSIGN_OR_RETURN(const ScanShape aligned, shape_of(machine, desc, desc.columns));
   CGRT_ASSIGN_OR_RETURN(const ScanShape any, shape_of(machine, desc, desc.columns + pack - 1));
-  return ScanPlan{desc, aligned, any, std::max(workspace_of(desc, aligned), workspace_of(desc, any))};
+  const std::uint64_t words = std::max(words_of(desc, aligned), words_of(desc, any));
+  ScanPlan plan{desc, aligned, any, 0, EdgeKind::kProgrammatic, 0};
+  if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
+  if (words > WorkspaceHeader::kTaggedWords) plan.words_to_clear = words;
+  if (words != 0) plan.workspace_bytes = workspace_with(ceil_divide<std::uint64_t>(plan.words_to_clear, 2) * 16);
+  return plan;
 }
 
-absl::Status initialize_scan(LaunchTarget target, const ScanPlan& plan, void* workspace) {
-  if (plan.workspace_bytes == 0) return absl::OkStatus();
-  CGRT_RETURN_IF_ERROR(check_workspace(to_string(plan.desc.kind), workspace, plan.workspace_bytes));
-  return fill8(target, workspace, 0, plan.workspace_bytes);
+std::uint64_t ScanPlan::topology_id() const {
+  if (words_to_clear == 0) return topology_of_kernels({aligned.config.attributes});
+  return topology_of_kernels({LaunchAttributes{}, aligned.config.attributes}, edges);
 }
 
 absl::Status launch_scan(LaunchTarget target, const ScanPlan& plan, const ScanArgs& args) {
@@ -101,8 +102,18 @@ absl::Status launch_scan(LaunchTarget target, const ScanPlan& plan, const ScanAr
   const bool is_aligned =
       address_bits(args.in) % 16 == 0 && (desc.rows == 1 || desc.columns * size_of(desc.type) % 16 == 0);
   const ScanShape& shape = is_aligned ? plan.aligned : plan.any;
+  WorkspaceHeader* const header = header_of(args.workspace);
+  std::uint64_t* words = shape.tiles > 1 ? header->tagged : nullptr;
+  auto tagged = static_cast<std::uint32_t>(words_of(desc, shape));
+  if (plan.words_to_clear != 0) {
+    words = reinterpret_cast<std::uint64_t*>(scratch_of(args.workspace)), tagged = 0;
+    const LaunchConfig config{.grid = ceil_divide(plan.words_to_clear, 2 * kClearBlock), .block = kClearBlock};
+    CGRT_RETURN_IF_ERROR(launch(target, config, clear_words_kernel(), words, plan.words_to_clear));
+    if (plan.edges == EdgeKind::kProgrammatic) target = target.programmatic();
+  }
   return launch(target, shape.config, shape.kernel, args.out, args.in, desc.columns,
-                static_cast<std::uint32_t>(desc.rows), shape.tiles, desc.kind == ScanKind::kExclusive, args.workspace);
+                static_cast<std::uint32_t>(desc.rows), shape.tiles, desc.kind == ScanKind::kExclusive, header, words,
+                tagged);
 }
 
 }  // namespace cgrt::kernels

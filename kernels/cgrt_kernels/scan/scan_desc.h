@@ -6,6 +6,7 @@
 
 #include "cgrt/launch/kernel.h"
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
@@ -29,7 +30,7 @@ struct ScanDesc {
 struct ScanArgs {
   void* out = nullptr;
   const void* in = nullptr;
-  void* workspace = nullptr;  // plan.workspace_bytes, aligned to 256; null when that is 0
+  Workspace workspace = {};
 };
 
 // Who scans a row.
@@ -40,8 +41,14 @@ enum class ScanRegime : std::uint8_t {
   kStream,  // a block for each multiprocessor, which takes tile after tile and looks back
 };
 
-// out, in, columns, rows, tiles of a row, whether exclusive, workspace
-using ScanKernel = Kernel<void*, const void*, std::uint64_t, std::uint32_t, std::uint32_t, bool, void*>;
+// out, in, columns, rows, tiles of a row, whether exclusive; where blocks share rows, the workspace's header, the words
+// of published sums, which are header->tagged or scratch memory that was cleared, and how many are of the former
+using ScanKernel = Kernel<void*, const void*, std::uint64_t, std::uint32_t, std::uint32_t, bool, WorkspaceHeader*,
+                          std::uint64_t*, std::uint32_t>;
+
+// Published sums, how many words.
+using ClearWordsKernel = Kernel<std::uint64_t*, std::uint64_t>;
+inline constexpr std::uint32_t kClearBlock = 256;
 
 // The shape of the kernels, for plans: each thread holds 64 bytes of elements at once.
 inline constexpr std::uint32_t kScanThreadBytes = 64;
@@ -50,12 +57,16 @@ inline constexpr std::uint32_t kScanTileThreads = 256;  // of a block that takes
 // A thread of a block that stays has so many of a tile, and room for so many tiles in shared memory.
 inline constexpr std::uint32_t kScanStreamThreadBytes = 128;
 inline constexpr std::uint32_t kScanStreamStages = 3;
-// The workspace: a counter, and behind these bytes 8 for each 4 bytes of a sum. There is a sum for each tile
-// and for each kScanRadix tiles of a row.
-inline constexpr std::uint32_t kScanHeaderBytes = 256;
+// A sum is published for each tile, and for each kScanRadix tiles of a row but the first.
 inline constexpr std::uint32_t kScanRadix = 128;
+// A word for each 4 bytes of a sum.
+__host__ __device__ constexpr std::uint64_t scan_words(std::uint32_t rows, std::uint32_t tiles,
+                                                       std::size_t bytes_of_sum) {
+  return std::uint64_t{rows} * (tiles + (tiles - 1) / kScanRadix) * (bytes_of_sum / 4);
+}
 
 // The device code (kernels.cu).
 ScanKernel scan_kernel(DType type, ScanRegime regime);
+ClearWordsKernel clear_words_kernel();
 
 }  // namespace cgrt::kernels

@@ -20,7 +20,7 @@ namespace cgrt::kernels {
 template <class T>
 __global__ void __launch_bounds__(kScanMostThreads, 1)
     scan_stream(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
-                bool is_exclusive, void* workspace) {
+                bool is_exclusive, WorkspaceHeader* header, std::uint64_t* words, std::uint32_t tagged) {
   using Sum = typename ElementOf<T>::Sum;
   using Pack = typename ElementOf<T>::Pack;
   constexpr int kPack = kPackSize<T>, kStages = kScanStreamStages, kPacksOfTile = kScanStreamThreadBytes / 16;
@@ -40,7 +40,8 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
   const auto tile_of = [&](std::uint32_t n) -> Tile& { return remembered[n % kRemembered]; };
   const auto remember = [&](std::uint32_t n, std::uint64_t ticket) {
     const auto number = static_cast<std::uint32_t>(ticket);
-    reset_if_last(workspace, ticket, tiles * rows + kStages * gridDim.x - 1);  // each block draws kStages in vain
+    const std::uint32_t last = tiles * rows + kStages * gridDim.x - 1;  // each block draws kStages in vain
+    end_if_last(header, ticket, last, tagged);
     const std::uint32_t index = number / rows, row = number - index * rows;
     if (index < tiles) {
       tile_of(n) = make_tile(x, columns, row, index, width);
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
   const auto publish_sum = [&](std::uint32_t n, Sum sum, std::uint32_t tag) {
     const Tile& tile = tile_of(n);
     if (tile.index == kNone) return;
-    publish(PublishedSums<Sum>(workspace, rows, tile.row, tiles).of_tiles + tile.index, sum, tag);
+    publish(PublishedSums<Sum>(words, rows, tile.row, tiles).of_tile(tile.index), sum, tag);
   };
   const auto store = [&](std::uint32_t n, std::uint32_t stage, const Sum(&before_packs)[kPacksOfTile], Sum before) {
     const Tile& tile = tile_of(n);
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
 #pragma unroll 1
   for (std::uint32_t n = 0; n < kStages - 1; ++n) {
     if (threadIdx.x == 0) {
-      ticket = draw_ticket(workspace);
+      ticket = draw_ticket(header);
       shared_tag = tag_of(ticket);
       remember(n, ticket);
     }
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
     copy(n, n);
   }
   const std::uint32_t tag = shared_tag;
-  if (threadIdx.x == 0) ticket = draw_ticket(workspace);
+  if (threadIdx.x == 0) ticket = draw_ticket(header);
   Sum before_packs[kPacksOfTile];
   sum_packs(0, before_packs, totals[1]);
   if (threadIdx.x == 0) remember(kStages - 1, ticket);
@@ -131,12 +132,12 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
   for (std::uint32_t n = 0; tile_of(n).index != kNone; ++n) {
     const std::uint32_t next = stage == kStages - 1 ? 0 : stage + 1;
     copy(n + kStages - 1, stage == 0 ? kStages - 1 : stage - 1);
-    if (threadIdx.x == 0) ticket = draw_ticket(workspace);
+    if (threadIdx.x == 0) ticket = draw_ticket(header);
     Sum before_next_packs[kPacksOfTile];
     sum_packs(next, before_next_packs, totals[n % 2]);
     // The last warps: the first thread draws and remembers.
     if (const std::uint32_t part = blockDim.x / 32 - 1 - warp; part < kLookBackParts) {
-      const PublishedSums<Sum> published(workspace, rows, tile_of(n).row, tiles);
+      const PublishedSums<Sum> published(words, rows, tile_of(n).row, tiles);
       const Sum before = look_back(static_cast<LookBack>(part), published, tile_of(n).index, tag);
       if (lane == 0) before_tiles[n % 2][part] = before;
     }

@@ -92,8 +92,7 @@ std::vector<Planned> planned() {
                                             .x = memory,
                                             .save_mean = floats,
                                             .save_invstd = floats,
-                                            .workspace = memory,
-                                            .workspace_bytes = plan.workspace_bytes});
+                                            .workspace = {memory, plan.workspace_bytes}});
           }
           return launch_batch_norm_backward(target, plan,
                                             {.x_gradient = memory,
@@ -101,8 +100,7 @@ std::vector<Planned> planned() {
                                              .y_gradient = memory,
                                              .save_mean = floats,
                                              .save_invstd = floats,
-                                             .workspace = memory,
-                                             .workspace_bytes = plan.workspace_bytes});
+                                             .workspace = {memory, plan.workspace_bytes}});
         });
   }
   return all;
@@ -186,8 +184,7 @@ TEST_CASE("kernels overlap only where their code waits for each other, whatever 
                                           .x = x.data(),
                                           .save_mean = of_channels.as<float>(),
                                           .save_invstd = of_channels.as<float>(),
-                                          .workspace = workspace.data(),
-                                          .workspace_bytes = plan.workspace_bytes}));
+                                          .workspace = {workspace.data(), plan.workspace_bytes}}));
     }
     Seen seen{{}, plan.topology_id()};
     const ir::GraphIr ir = *snapshot(graph);

@@ -1,0 +1,46 @@
+// Memory that a launch needs beside its arrays. Plain: no Abseil. What callers promise is in workspace.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cgrt::kernels {
+
+// Device memory, aligned to 256 bytes; of which `bytes` may be used.
+struct Workspace {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+inline constexpr std::size_t kWorkspaceAlignment = 256;
+
+// For kernels: how a workspace is divided. Its header is kept by all families together: a launch finds there what the
+// rules below allow, whatever ran before it, and leaves it so. Behind the header is scratch memory, where a launch
+// finds anything and leaves anything.
+//
+//   launches   a counter of tickets (published.cuh), whose upper half counts the launches that drew some
+//   counters   of 4 bytes; zero between launches
+//   parts      published words; zero between launches
+//   tagged     published words whose tag is the number of the launch that wrote them, or zero. Each launch that draws
+//              tickets writes all those that it reads, and puts zero into one of the others, in turn: so no number is
+//              so old that it is used for a second time.
+struct WorkspaceHeader {
+  static constexpr std::uint32_t kCounters = 960, kPartWords = 3584, kTaggedWords = 12288;
+
+  alignas(kWorkspaceAlignment) std::uint64_t launches;
+  alignas(kWorkspaceAlignment) std::uint32_t counters[kCounters];
+  std::uint64_t parts[kPartWords];
+  std::uint64_t tagged[kTaggedWords];
+};
+inline constexpr std::size_t kWorkspaceHeaderBytes = sizeof(WorkspaceHeader);
+static_assert(kWorkspaceHeaderBytes == 128 * 1024);
+
+inline WorkspaceHeader* header_of(const Workspace& workspace) { return static_cast<WorkspaceHeader*>(workspace.data); }
+inline unsigned char* scratch_of(const Workspace& workspace) {
+  return static_cast<unsigned char*>(workspace.data) + kWorkspaceHeaderBytes;
+}
+
+// Of a plan that needs the header, and so much behind it.
+constexpr std::size_t workspace_with(std::size_t scratch_bytes) { return kWorkspaceHeaderBytes + scratch_bytes; }
+
+}  // namespace cgrt::kernels
