@@ -18,8 +18,8 @@ std::string time_text(double microseconds) {
   return absl::StrFormat("%.*f", microseconds < 10 ? 3 : 1, microseconds);
 }
 
-cgrt::inspect::RecordRow row_of(const char* what, const Point& point, Mode mode, const Spread& spread) {
-  cgrt::inspect::RecordRow row;
+cgrt::record::Row row_of(const char* what, const Point& point, Mode mode, const Spread& spread) {
+  cgrt::record::Row row;
   row.name = absl::StrCat(what, "_", to_string(mode));
   row.params = {{"nodes", point.nodes}, {"bytes", point.bytes}};
   row.unit = "us";
@@ -82,9 +82,9 @@ std::string break_even(const std::vector<Point>& points) {
       pays_no_more / 1024, nodes);
 }
 
-absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points, cgrt::DeviceRef device,
-                                                std::string command, std::string commit) {
-  cgrt::inspect::Record record;
+absl::StatusOr<cgrt::record::Record> to_record(const std::vector<Point>& points, cgrt::DeviceRef device,
+                                               std::string command, std::string commit) {
+  cgrt::record::Record record;
   record.program = "launch_overhead";
   record.command = std::move(command);
   record.commit = std::move(commit);
@@ -93,6 +93,7 @@ absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points
                      "runtime/cgrt/graph",
                      "runtime/cgrt/launch",
                      "runtime/cgrt/stream",
+                     "runtime/cgrt/target",
                      "kernels/cgrt_kernels/elementwise",
                      "samples/launch_overhead/chain.cpp",
                      "samples/launch_overhead/measure.cpp"};
@@ -100,7 +101,7 @@ absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points
   for (const Point& point : points) {
     for (const ModeResult& mode : point.modes) {
       const bool graph = mode.mode != Mode::kEager;
-      cgrt::inspect::RecordRow chain = row_of("chain", point, mode.mode, mode.chain);
+      cgrt::record::Row chain = row_of("chain", point, mode.mode, mode.chain);
       if (graph) {
         chain.peer = "eager";
         chain.peer_median = mode.eager_median;

@@ -9,6 +9,7 @@ DEPENDENCIES = {
     "base": [],
     "ir": ["base"],
     "inspect": ["ir"],
+    "record": ["base"],
     "driver": ["base"],
     "device": ["driver"],
     "stream": ["device"],
@@ -53,7 +54,7 @@ def main(root):
                 errors.append(f"{where}: {module} must not include {name}")
             if name.startswith("cgrt_kernels/"):
                 errors.append(f"{where}: the runtime must not include kernels")
-            if module in ("base", "ir", "inspect") and re.match(r"cuda|cuda\.h", name):
+            if module in ("base", "ir", "inspect", "record") and re.match(r"cuda|cuda\.h", name):
                 errors.append(f"{where}: {module} knows no CUDA")
             if name.startswith("spdlog/") and file.name != "log.cpp":
                 errors.append(f"{where}: spdlog belongs to base/log.cpp alone")
