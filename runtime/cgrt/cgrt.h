@@ -34,3 +34,4 @@
 #include "cgrt/stream/keep.h"
 #include "cgrt/stream/stream.h"
 #include "cgrt/target/launch_target.h"
+#include "cgrt/version.h"

@@ -17,6 +17,7 @@
 #include "cgrt/record/origin.h"
 #include "cgrt/record/record.h"
 #include "cgrt/record/statistics.h"
+#include "cgrt/version.h"
 #include "examples/examples.h"
 
 namespace cgrt::examples {
@@ -177,6 +178,11 @@ CGRT_EXAMPLE(record_record) {
   using record::Record;
 #include "heads/cgrt/record/record.h.1.inc"
   return contains(record::to_json(record), "\"name\": \"exec_launch\"");
+}
+
+CGRT_EXAMPLE(version) {
+#include "heads/cgrt/version.h.1.inc"
+  return absl::OkStatus();
 }
 
 CGRT_EXAMPLE(record_origin) {
