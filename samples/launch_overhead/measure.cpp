@@ -195,10 +195,9 @@ absl::StatusOr<std::vector<Point>> measure(cgrt::DeviceRef device, const Sweep& 
       if (!status.ok()) return cgrt::driver::annotate(status, name);
       std::string text = point.skipped.empty() ? "" : absl::StrCat(" skipped: ", point.skipped);
       for (const ModeResult& mode : point.modes) {
-        absl::StrAppend(&text, " ", to_string(mode.mode), " ",
-                        cgrt::is_simulated() ? "simulated" : absl::StrCat(mode.chain.median, " us"));
+        absl::StrAppend(&text, " ", to_string(mode.mode), " ", mode.chain.median, " us");
       }
-      std::fprintf(stderr, "%s:%s\n", name.c_str(), text.c_str());
+      if (!cgrt::is_simulated()) std::fprintf(stderr, "%s:%s\n", name.c_str(), text.c_str());
     }
   }
   return points;

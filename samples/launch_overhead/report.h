@@ -9,7 +9,7 @@
 #include "cgrt/record/record.h"
 #include "measure.h"
 
-// One line per chain and mode, aligned. On the simulator the word "simulated" stands for each time.
+// One line per chain and mode, aligned; on the simulator, where no time is one, a line per chain with its modes.
 std::string to_table(const std::vector<Point>& points);
 
 // The sentence on the kernel size from which graph mode gains less than 10 %, taken from the longest
