@@ -1,7 +1,7 @@
-# find_package(cgrt) gives all of it; find_package(cgrt COMPONENTS inspect) needs no CUDA.
+# find_package(cgrt) gives all of it; find_package(cgrt COMPONENTS inspect record) needs no CUDA.
 include(CMakeFindDependencyMacro)
 
-set(cgrt_components ir inspect)
+set(cgrt_components ir inspect record)
 if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/cgrt-cuda-targets.cmake)
   list(APPEND cgrt_components runtime simulator kernels cub cublaslt)
 endif()
@@ -26,7 +26,7 @@ find_dependency(Threads)
 find_dependency(absl)
 include(${CMAKE_CURRENT_LIST_DIR}/cgrt-data-targets.cmake)
 
-list(REMOVE_ITEM cgrt_FIND_COMPONENTS ir inspect)
+list(REMOVE_ITEM cgrt_FIND_COMPONENTS ir inspect record)
 if(cgrt_FIND_COMPONENTS)
   find_dependency(CUDAToolkit 13.0)
   include(${CMAKE_CURRENT_LIST_DIR}/cgrt-cuda-targets.cmake)

@@ -1,8 +1,8 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# What each component needs: the first two no CUDA.
-set(data_libraries cgrt_ir cgrt_inspect)
+# What each component needs: the first no CUDA.
+set(data_libraries cgrt_ir cgrt_inspect cgrt_record)
 set(cuda_libraries)
 get_property(families GLOBAL PROPERTY cgrt_families)
 list(TRANSFORM families PREPEND kernels_)

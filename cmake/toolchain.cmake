@@ -37,7 +37,8 @@ if(CGRT_STATIC)
 endif()
 
 # A library of cgrt. Linked statically into a shared object it is that object's own and exports nothing, or two
-# objects with a copy each would use halves of both. BUILD_SHARED_LIBS makes one copy for all of a process.
+# objects with a copy each would use halves of both. BUILD_SHARED_LIBS makes one copy for all of a process; its
+# soname has the whole version, since no two are promised to be of one binary interface.
 function(cgrt_add_library name)
   add_library(cgrt_${name} ${ARGN})
   add_library(cgrt::${name} ALIAS cgrt_${name})
@@ -46,7 +47,7 @@ function(cgrt_add_library name)
   target_link_libraries(cgrt_${name} PRIVATE $<BUILD_INTERFACE:cgrt_options>)
   if(BUILD_SHARED_LIBS)
     set_target_properties(cgrt_${name} PROPERTIES
-      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN")
+      SOVERSION ${PROJECT_VERSION} INSTALL_RPATH "$ORIGIN")
   else()
     set_target_properties(cgrt_${name} PROPERTIES
       CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""resources.py COMPILER ARGUMENTS...: compiles as told and writes what each kernel takes beside the object.
+"""resources.py [LAUNCHER] COMPILER ARGUMENTS...: compiles as told and writes what each kernel takes beside the object.
 resources.py --check BUILD_DIR: fails when kernels of the build take other than resources.txt says.
 resources.py --write BUILD_DIR: writes resources.txt anew.
 
@@ -18,7 +18,8 @@ USED = re.compile(r"Used (\d+) registers(?:.*?(\d+) bytes smem)?")
 
 
 def compile_object(command):
-    done = subprocess.run([command[0], "-Xptxas=-v", *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    first = next(i for i, word in enumerate(command) if word.startswith("-"))  # before it the compiler, and what starts it
+    done = subprocess.run([*command[:first], "-Xptxas=-v", *command[first:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     found, other, kernel, spilled = [], [], None, 0
     for line in done.stderr.splitlines():
         if not line.startswith(("ptxas info", "    ")) or "error" in line:
@@ -31,7 +32,7 @@ def compile_object(command):
             found.append(f"{kernel[1]} {match[1]} {match[2] or 0} {spilled} {kernel[0]}")
             kernel, spilled = None, 0
     if done.returncode == 0 and "-o" in command:
-        lines = [version_of(command[0])] + found
+        lines = [version_of(command[first - 1])] + found
         pathlib.Path(command[command.index("-o") + 1] + ".resources").write_text("\n".join(lines) + "\n")
     sys.stdout.write(done.stdout)
     sys.stderr.write("".join(line + "\n" for line in other))

@@ -1,4 +1,4 @@
-// All of cgrt but the simulator, which is a library of its own. See the headers for what each room holds.
+// All of cgrt but the simulator, which is a library of its own. See the headers for what each module holds.
 // tests/scripts/all_headers.py lists what is not here, with reasons.
 #pragma once
 
@@ -32,5 +32,6 @@
 #include "cgrt/memory/copy.h"
 #include "cgrt/stream/event.h"
 #include "cgrt/stream/keep.h"
-#include "cgrt/stream/launch_target.h"
 #include "cgrt/stream/stream.h"
+#include "cgrt/target/launch_target.h"
+#include "cgrt/version.h"

@@ -3,7 +3,7 @@
 
 #include "absl/status/status.h"
 #include "cgrt/device/device.h"
-#include "cgrt/inspect/record.h"
+#include "cgrt/record/record.h"
 
 // Fills date (UTC), device, driver, cuda and simulated.
-absl::Status describe_machine(cgrt::inspect::Record& record, cgrt::DeviceRef device);
+absl::Status describe_machine(cgrt::record::Record& record, cgrt::DeviceRef device);

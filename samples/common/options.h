@@ -7,8 +7,7 @@
 
 namespace CLI {
 class App;
-class Validator;
-}  // namespace CLI
+}
 
 // What to exit with when there is nothing to run: 0 after --help, and 2 after a sentence on what is wrong.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
@@ -16,11 +15,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv);
 // For a sample without options.
 std::optional<int> parse_no_options(const char* program, const char* about, int argc, char** argv);
 
-// For a sample with one option, the file that it writes. `file` holds the default before.
-std::optional<int> parse_file(const char* program, const char* about, int argc, char** argv, std::string& file);
-
-// For options that name a file to write: its folder must be there.
-CLI::Validator file_in_folder();
-
-// For records: the program and its arguments as they were given.
-std::string command_line(const char* program, int argc, char** argv);
+// For a sample with one option, the file that it writes. `file` holds the default before; `error_of` a name is what is
+// wrong with it, or nothing.
+std::optional<int> parse_file(const char* program, const char* about, int argc, char** argv, std::string& file,
+                              std::string (*error_of)(const std::string&));

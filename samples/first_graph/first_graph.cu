@@ -3,6 +3,7 @@
 //
 //   first_graph [FILE]      FILE: first_graph.cgrt.json unless given
 
+#include <cgrt/base/text_file.h>
 #include <cgrt/cgrt.h>
 #include <cgrt/simulator/simulator.h>
 
@@ -86,7 +87,8 @@ absl::Status run(cgrt::DeviceRef device, const std::string& file) {
 int main(int argc, char** argv) {
   std::string file = "first_graph.cgrt.json";
   const char* const about = "Runs a kernel eagerly, captured and as a graph built by hand, and writes the graph.";
-  if (const auto exit_code = parse_file("first_graph", about, argc, argv, file)) return *exit_code;
+  if (const auto exit_code = parse_file("first_graph", about, argc, argv, file, cgrt::file_name_error))
+    return *exit_code;
 
   const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run(cgrt::DeviceRef(0), file);

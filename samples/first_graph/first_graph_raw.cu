@@ -1,13 +1,12 @@
 // first_graph_raw: what first_graph.cu does, with the CUDA runtime alone. The launch is written
 // twice, once for the stream and once for the nodes, and the graph can only be written as DOT.
 //
-//   first_graph_raw [FILE]      FILE: first_graph_raw.dot unless given
+//   first_graph_raw      writes first_graph_raw.dot
 
 #include <cuda_runtime.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <vector>
 
 #include "../common/options.h"
@@ -43,9 +42,8 @@ void check(cudaStream_t stream, float* y, const char* what) {
 }
 
 int main(int argc, char** argv) {
-  std::string file = "first_graph_raw.dot";
   const char* const about = "Does what first_graph does with the CUDA runtime alone, and writes the graph as DOT.";
-  if (const auto exit_code = parse_file("first_graph_raw", about, argc, argv, file)) return *exit_code;
+  if (const auto exit_code = parse_no_options("first_graph_raw", about, argc, argv)) return *exit_code;
 
   int devices = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess || devices == 0) {
@@ -112,8 +110,8 @@ int main(int argc, char** argv) {
     CHECK(cudaGraphExecDestroy(exec));
   }
 
-  CHECK(cudaGraphDebugDotPrint(captured, file.c_str(), cudaGraphDebugDotFlagsVerbose));
-  std::printf("wrote %s\n", file.c_str());
+  CHECK(cudaGraphDebugDotPrint(captured, "first_graph_raw.dot", cudaGraphDebugDotFlagsVerbose));
+  std::puts("wrote first_graph_raw.dot");
 
   CHECK(cudaGraphDestroy(built));
   CHECK(cudaGraphDestroy(captured));

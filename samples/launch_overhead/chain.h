@@ -15,8 +15,8 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/device.h"
 #include "cgrt/memory/buffer.h"
-#include "cgrt/stream/launch_target.h"
 #include "cgrt/stream/stream.h"
+#include "cgrt/target/launch_target.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 
 class Chain {

@@ -10,9 +10,10 @@
 
 #include "../common/options.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/base/text_file.h"
 #include "cgrt/device/device.h"
-#include "cgrt/inspect/record.h"
-#include "cgrt/inspect/text_file.h"
+#include "cgrt/record/origin.h"
+#include "cgrt/record/record.h"
 #include "cgrt/simulator/simulator.h"
 #include "measure.h"
 #include "report.h"
@@ -30,12 +31,12 @@ absl::Status run(cgrt::DeviceRef device, const Options& options) {
   std::puts("In every line all modes gave the same bits.");
   std::fputs(break_even(points).c_str(), stdout);
 
-  CGRT_ASSIGN_OR_RETURN(const cgrt::inspect::Record record, to_record(points, device, options.command, options.commit));
+  CGRT_ASSIGN_OR_RETURN(const cgrt::record::Record record, to_record(points, device, options.command, options.commit));
   if (!options.csv.empty()) {
-    CGRT_RETURN_IF_ERROR(cgrt::inspect::write_text_file(options.csv, cgrt::inspect::to_csv(record)));
+    CGRT_RETURN_IF_ERROR(cgrt::write_text_file(options.csv, cgrt::record::to_csv(record)));
   }
   if (!options.json.empty()) {
-    CGRT_RETURN_IF_ERROR(cgrt::inspect::write_text_file(options.json, cgrt::inspect::to_json(record)));
+    CGRT_RETURN_IF_ERROR(cgrt::write_text_file(options.json, cgrt::record::to_json(record)));
   }
   return options.graphs.empty() ? absl::OkStatus() : write_graphs(device, options.graphs);
 }
@@ -47,13 +48,14 @@ int main(int argc, char** argv) {
   CLI::App app("Measures chains of kernels, eager against graph mode. Without a GPU it runs on the simulator.",
                "launch_overhead");
   app.add_flag("--quick", options.quick, "Fewer lengths, sizes and samples")->disable_flag_override();
-  app.add_option("--csv", options.csv, "Write the figures to this file, comma-separated")->check(file_in_folder());
-  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1")->check(file_in_folder());
+  app.add_option("--csv", options.csv, "Write the figures to this file, comma-separated")->check(cgrt::file_name_error);
+  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1")
+      ->check(cgrt::file_name_error);
   app.add_option("--graphs", options.graphs, "Write a short chain's graphs, for graphdump, into this folder")
       ->check(CLI::ExistingDirectory);
   app.add_option("--commit", options.commit, "The commit that is measured, for the record")->capture_default_str();
   if (const auto exit_code = parse(app, argc, argv)) return *exit_code;
-  options.command = command_line("launch_overhead", argc, argv);
+  options.command = cgrt::record::command_line("launch_overhead", argc, argv);
 
   const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run(cgrt::DeviceRef(0), options);

@@ -14,7 +14,7 @@
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/inspect/json.h"
-#include "cgrt/inspect/record.h"
+#include "cgrt/record/statistics.h"
 #include "chain.h"
 
 namespace {
@@ -43,8 +43,7 @@ template <class Project>
 Spread spread_of(const std::vector<Sample>& samples, Project project) {
   std::vector<double> values;
   for (const Sample& sample : samples) values.push_back(project(sample));
-  return {cgrt::inspect::median(values), cgrt::inspect::quantile(values, 0.95),
-          static_cast<std::int64_t>(values.size())};
+  return {cgrt::record::median(values), cgrt::record::quantile(values, 0.95), static_cast<std::int64_t>(values.size())};
 }
 
 ModeResult result_of(Mode mode, const std::vector<Sample>& samples) {
@@ -111,9 +110,8 @@ absl::StatusOr<ModeResult> measure_warm(Mode mode, cgrt::StreamRef stream, Launc
   }
   ModeResult result = result_of(mode, own);
   result.eager_median = spread_of(peer, [](const Sample& s) { return s.chain_us; }).median;
-  result.speedup = cgrt::inspect::median(ratios);
-  result.ratio_spread =
-      (cgrt::inspect::quantile(ratios, 0.75) - cgrt::inspect::quantile(ratios, 0.25)) / 2 / result.speedup;
+  result.speedup = cgrt::record::median(ratios);
+  result.ratio_spread = cgrt::record::spread(ratios);
   eager_samples.insert(eager_samples.end(), peer.begin(), peer.end());
   return result;
 }
@@ -197,10 +195,9 @@ absl::StatusOr<std::vector<Point>> measure(cgrt::DeviceRef device, const Sweep& 
       if (!status.ok()) return cgrt::driver::annotate(status, name);
       std::string text = point.skipped.empty() ? "" : absl::StrCat(" skipped: ", point.skipped);
       for (const ModeResult& mode : point.modes) {
-        absl::StrAppend(&text, " ", to_string(mode.mode), " ",
-                        cgrt::is_simulated() ? "simulated" : absl::StrCat(mode.chain.median, " us"));
+        absl::StrAppend(&text, " ", to_string(mode.mode), " ", mode.chain.median, " us");
       }
-      std::fprintf(stderr, "%s:%s\n", name.c_str(), text.c_str());
+      if (!cgrt::is_simulated()) std::fprintf(stderr, "%s:%s\n", name.c_str(), text.c_str());
     }
   }
   return points;

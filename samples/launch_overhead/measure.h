@@ -44,7 +44,7 @@ struct Sweep {
 // The sweep that this device is worth: smaller when `quick`, tiny on the simulator.
 Sweep choose_sweep(bool quick);
 
-// kDataLoss when two modes differ in a bit. Progress goes to stderr.
+// kDataLoss when two modes differ in a bit. On a device progress goes to stderr.
 absl::StatusOr<std::vector<Point>> measure(cgrt::DeviceRef device, const Sweep& sweep);
 
 // Writes a chain of 4 kernels as chain-captured.cgrt.json and chain-explicit.cgrt.json.

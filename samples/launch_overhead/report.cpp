@@ -11,15 +11,11 @@ namespace {
 
 constexpr double kWorthwhile = 1.10;
 constexpr std::int64_t kJudgedNodes = 1000;
-constexpr char kSimulated[] = "simulated";
 
-std::string time_text(double microseconds) {
-  if (cgrt::is_simulated()) return kSimulated;
-  return absl::StrFormat("%.*f", microseconds < 10 ? 3 : 1, microseconds);
-}
+std::string time_text(double microseconds) { return absl::StrFormat("%.*f", microseconds < 10 ? 3 : 1, microseconds); }
 
-cgrt::inspect::RecordRow row_of(const char* what, const Point& point, Mode mode, const Spread& spread) {
-  cgrt::inspect::RecordRow row;
+cgrt::record::Row row_of(const char* what, const Point& point, Mode mode, const Spread& spread) {
+  cgrt::record::Row row;
   row.name = absl::StrCat(what, "_", to_string(mode));
   row.params = {{"nodes", point.nodes}, {"bytes", point.bytes}};
   row.unit = "us";
@@ -29,9 +25,21 @@ cgrt::inspect::RecordRow row_of(const char* what, const Point& point, Mode mode,
   return row;
 }
 
+// What ran, where there are no times.
+std::string list_of(const std::vector<Point>& points) {
+  std::string list;
+  for (const Point& point : points) {
+    absl::StrAppend(&list, point.nodes, point.nodes == 1 ? " kernel" : " kernels", " of ", point.bytes / 1024, " KiB:");
+    for (const ModeResult& mode : point.modes) absl::StrAppend(&list, " ", to_string(mode.mode));
+    list += '\n';
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string to_table(const std::vector<Point>& points) {
+  if (cgrt::is_simulated()) return list_of(points);
   constexpr char kLine[] = "%6s %6s  %-12s %10s %10s %10s %10s %10s %9s %9s %6s\n";
   std::string table = absl::StrFormat(kLine, "nodes", "KiB", "mode", "chain us", "p95", "per node", "host us",
                                       "cold us", "vs eager", "spread", "count");
@@ -40,9 +48,7 @@ std::string to_table(const std::vector<Point>& points) {
     if (!point.skipped.empty()) absl::StrAppendFormat(&table, "%6s %6s  skipped: %s\n", nodes, kib, point.skipped);
     for (const ModeResult& mode : point.modes) {
       const bool graph = mode.mode != Mode::kEager;
-      const auto ratio = [&](double value) {
-        return !graph ? "-" : cgrt::is_simulated() ? kSimulated : absl::StrFormat("%.2f", value);
-      };
+      const auto ratio = [&](double value) { return graph ? absl::StrFormat("%.2f", value) : "-"; };
       absl::StrAppendFormat(&table, kLine, nodes, kib, to_string(mode.mode), time_text(mode.chain.median),
                             time_text(mode.chain.p95), time_text(mode.chain.median / static_cast<double>(point.nodes)),
                             time_text(mode.launch.median), graph ? time_text(mode.cold.median) : "-",
@@ -82,9 +88,9 @@ std::string break_even(const std::vector<Point>& points) {
       pays_no_more / 1024, nodes);
 }
 
-absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points, cgrt::DeviceRef device,
-                                                std::string command, std::string commit) {
-  cgrt::inspect::Record record;
+absl::StatusOr<cgrt::record::Record> to_record(const std::vector<Point>& points, cgrt::DeviceRef device,
+                                               std::string command, std::string commit) {
+  cgrt::record::Record record;
   record.program = "launch_overhead";
   record.command = std::move(command);
   record.commit = std::move(commit);
@@ -93,6 +99,7 @@ absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points
                      "runtime/cgrt/graph",
                      "runtime/cgrt/launch",
                      "runtime/cgrt/stream",
+                     "runtime/cgrt/target",
                      "kernels/cgrt_kernels/elementwise",
                      "samples/launch_overhead/chain.cpp",
                      "samples/launch_overhead/measure.cpp"};
@@ -100,7 +107,7 @@ absl::StatusOr<cgrt::inspect::Record> to_record(const std::vector<Point>& points
   for (const Point& point : points) {
     for (const ModeResult& mode : point.modes) {
       const bool graph = mode.mode != Mode::kEager;
-      cgrt::inspect::RecordRow chain = row_of("chain", point, mode.mode, mode.chain);
+      cgrt::record::Row chain = row_of("chain", point, mode.mode, mode.chain);
       if (graph) {
         chain.peer = "eager";
         chain.peer_median = mode.eager_median;

@@ -15,9 +15,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/base/text_file.h"
 #include "cgrt/device/device.h"
-#include "cgrt/inspect/record.h"
-#include "cgrt/inspect/text_file.h"
+#include "cgrt/record/origin.h"
+#include "cgrt/record/record.h"
 #include "cgrt/simulator/simulator.h"
 #include "measure.h"
 #include "report.h"
@@ -58,9 +59,10 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
       ->check(multiple_of_8(kMaxIntermediate));
   app.add_option("--steps", options.steps, "Of a pass; by default 64, on the simulator 5")
       ->check(CLI::Range(std::int64_t{1}, kMaxSteps));
-  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1")->check(file_in_folder());
+  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1")
+      ->check(cgrt::file_name_error);
   app.add_option("--commit", options.commit, "The commit that is measured, for the record")->capture_default_str();
-  options.command = command_line("mlp_step", argc, argv);
+  options.command = cgrt::record::command_line("mlp_step", argc, argv);
   return parse(app, argc, argv);
 }
 
@@ -87,9 +89,9 @@ absl::Status run(cgrt::DeviceRef device, const Workload& workload, const Options
   std::puts("In every line all steps gave the bits of the eager ones.");
   std::fputs(best(results).c_str(), stdout);
   if (options.json.empty()) return absl::OkStatus();
-  CGRT_ASSIGN_OR_RETURN(const cgrt::inspect::Record record,
+  CGRT_ASSIGN_OR_RETURN(const cgrt::record::Record record,
                         to_record(device, workload, results, options.command, options.commit));
-  return cgrt::inspect::write_text_file(options.json, cgrt::inspect::to_json(record));
+  return cgrt::write_text_file(options.json, cgrt::record::to_json(record));
 }
 
 }  // namespace

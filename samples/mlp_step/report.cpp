@@ -7,13 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/record/statistics.h"
 
 namespace {
 
-using cgrt::inspect::median;
-using cgrt::inspect::quantile;
-using cgrt::inspect::Record;
-using cgrt::inspect::RecordRow;
+using cgrt::record::median;
+using cgrt::record::quantile;
+using cgrt::record::Record;
+using cgrt::record::Row;
+using cgrt::record::spread;
 
 using Time = double PassTimes::*;
 
@@ -31,8 +33,7 @@ std::vector<double> ratios_of(const WayResult& result, Time time) {
   return ratios;
 }
 
-RecordRow row_of(const char* what, const WayResult& result, const Workload& workload,
-                 const std::vector<double>& times) {
+Row row_of(const char* what, const WayResult& result, const Workload& workload, const std::vector<double>& times) {
   return {.name = absl::StrCat(what, "_", to_string(result.way)),
           .params = {{"hidden", static_cast<std::int64_t>(workload.shape.hidden)},
                      {"intermediate", static_cast<std::int64_t>(workload.shape.intermediate)},
@@ -92,25 +93,26 @@ std::string best(const std::vector<WayResult>& results) {
 
 absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workload,
                                  const std::vector<WayResult>& results, std::string command, std::string commit) {
-  Record record{.program = "mlp_step",
-                .command = std::move(command),
-                .commit = std::move(commit),
-                .measures = {"runtime/cgrt/driver", "runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch",
-                             "runtime/cgrt/stream", "kernels/cgrt_kernels/cublaslt", "kernels/cgrt_kernels/elementwise",
-                             "kernels/cgrt_kernels/rows", "samples/mlp_step/main.cpp", "samples/mlp_step/measure.cpp",
-                             "samples/mlp_step/measure.h", "samples/mlp_step/mlp.cpp", "samples/mlp_step/mlp.h",
-                             "samples/mlp_step/runner.cpp", "samples/mlp_step/runner.h"}};
+  Record record{
+      .program = "mlp_step",
+      .command = std::move(command),
+      .commit = std::move(commit),
+      .measures = {"runtime/cgrt/driver", "runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch",
+                   "runtime/cgrt/stream", "runtime/cgrt/target", "kernels/cgrt_kernels/cublaslt",
+                   "kernels/cgrt_kernels/elementwise", "kernels/cgrt_kernels/rows", "samples/mlp_step/main.cpp",
+                   "samples/mlp_step/measure.cpp", "samples/mlp_step/measure.h", "samples/mlp_step/mlp.cpp",
+                   "samples/mlp_step/mlp.h", "samples/mlp_step/runner.cpp", "samples/mlp_step/runner.h"}};
   CGRT_RETURN_IF_ERROR(describe_machine(record, device));
   for (const WayResult& result : results) {
     for (const auto& [what, time] : {std::pair("host", &PassTimes::host), std::pair("step", &PassTimes::step),
                                      std::pair("back_to_back", &PassTimes::back_to_back)}) {
-      RecordRow row = row_of(what, result, workload, times_of(result.passes, time));
+      Row row = row_of(what, result, workload, times_of(result.passes, time));
       if (result.way != Way::kEager) {
         const std::vector<double> ratios = ratios_of(result, time);
         row.peer = "eager";
         row.peer_median = median(times_of(result.eager_passes, time));
         row.speedup = median(ratios);
-        row.spread = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / 2 / row.speedup;
+        row.spread = spread(ratios);
       }
       record.rows.push_back(std::move(row));
     }

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "cgrt/device/device.h"
-#include "cgrt/inspect/record.h"
+#include "cgrt/record/record.h"
 #include "measure.h"
 
 // One line per way, aligned, a line for each update that was refused, and what the columns are. On the
@@ -17,6 +17,6 @@ std::string to_table(const std::vector<WayResult>& results);
 std::string best(const std::vector<WayResult>& results);
 
 // The first of `results` is eager, the peer of the others.
-absl::StatusOr<cgrt::inspect::Record> to_record(cgrt::DeviceRef device, const Workload& workload,
-                                                const std::vector<WayResult>& results, std::string command,
-                                                std::string commit);
+absl::StatusOr<cgrt::record::Record> to_record(cgrt::DeviceRef device, const Workload& workload,
+                                               const std::vector<WayResult>& results, std::string command,
+                                               std::string commit);

@@ -2,9 +2,10 @@
 // kernel that memory bounds and whose shared memory grows with the block. The same kernel runs in a
 // graph of kNodes nodes with each; all must give the bits that the host computes: exit 1 otherwise.
 
+#include <cgrt/base/text_file.h>
 #include <cgrt/cgrt.h>
-#include <cgrt/inspect/record.h>
-#include <cgrt/inspect/text_file.h>
+#include <cgrt/record/origin.h>
+#include <cgrt/record/record.h>
 #include <cgrt/simulator/simulator.h>
 
 #include <CLI/CLI.hpp>
@@ -156,8 +157,8 @@ absl::Status run(cgrt::DeviceRef device, const Options& options) {
   std::puts("In every line the bits are those of the host.");
   std::fputs(best(runs).c_str(), stdout);
   if (options.json.empty()) return absl::OkStatus();
-  CGRT_ASSIGN_OR_RETURN(const cgrt::inspect::Record record, to_record(device, runs, options.command, options.commit));
-  return cgrt::inspect::write_text_file(options.json, cgrt::inspect::to_json(record));
+  CGRT_ASSIGN_OR_RETURN(const cgrt::record::Record record, to_record(device, runs, options.command, options.commit));
+  return cgrt::write_text_file(options.json, cgrt::record::to_json(record));
 }
 
 }  // namespace
@@ -166,10 +167,11 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Runs a kernel with suggested and with fixed configurations. Without a GPU it runs on the simulator.",
                "occupancy_launch");
-  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1")->check(file_in_folder());
+  app.add_option("--json", options.json, "Write the figures to this file, as a cgrt-record-1")
+      ->check(cgrt::file_name_error);
   app.add_option("--commit", options.commit, "The commit that is measured, for the record")->capture_default_str();
   if (const auto exit_code = parse(app, argc, argv)) return *exit_code;
-  options.command = command_line("occupancy_launch", argc, argv);
+  options.command = cgrt::record::command_line("occupancy_launch", argc, argv);
 
   const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run(cgrt::DeviceRef(0), options);

@@ -6,13 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/record/statistics.h"
 
 namespace {
 
-using cgrt::inspect::median;
-using cgrt::inspect::quantile;
-using cgrt::inspect::Record;
-using cgrt::inspect::RecordRow;
+using cgrt::record::median;
+using cgrt::record::quantile;
+using cgrt::record::Record;
+using cgrt::record::Row;
+using cgrt::record::spread;
 
 }  // namespace
 
@@ -37,8 +39,8 @@ std::string best(const std::vector<Run>& runs) {
                          fastest.name, fastest.config.block.x, median(fastest.ratios));
 }
 
-absl::StatusOr<cgrt::inspect::Record> to_record(cgrt::DeviceRef device, const std::vector<Run>& runs,
-                                                std::string command, std::string commit) {
+absl::StatusOr<cgrt::record::Record> to_record(cgrt::DeviceRef device, const std::vector<Run>& runs,
+                                               std::string command, std::string commit) {
   Record record{.program = "occupancy_launch",
                 .command = std::move(command),
                 .commit = std::move(commit),
@@ -46,20 +48,20 @@ absl::StatusOr<cgrt::inspect::Record> to_record(cgrt::DeviceRef device, const st
                              "samples/occupancy_launch/smooth.cu", "samples/occupancy_launch/smooth.h"}};
   CGRT_RETURN_IF_ERROR(describe_machine(record, device));
   for (const Run& run : runs) {
-    RecordRow row{.name = run.name,
-                  .params = {{"block", run.config.block.x},
-                             {"grid", run.config.grid.x},
-                             {"blocks_per_sm", run.occupancy.blocks_per_sm},
-                             {"active_warps", run.occupancy.active_warps}},
-                  .unit = "us/node",
-                  .median = median(run.times),
-                  .p95 = quantile(run.times, 0.95),
-                  .samples = static_cast<std::int64_t>(run.times.size())};
+    Row row{.name = run.name,
+            .params = {{"block", run.config.block.x},
+                       {"grid", run.config.grid.x},
+                       {"blocks_per_sm", run.occupancy.blocks_per_sm},
+                       {"active_warps", run.occupancy.active_warps}},
+            .unit = "us/node",
+            .median = median(run.times),
+            .p95 = quantile(run.times, 0.95),
+            .samples = static_cast<std::int64_t>(run.times.size())};
     if (&run != &runs.front()) {
       row.peer = "suggested";
       row.peer_median = median(run.peer_times);
       row.speedup = median(run.ratios);
-      row.spread = (quantile(run.ratios, 0.75) - quantile(run.ratios, 0.25)) / 2 / row.speedup;
+      row.spread = spread(run.ratios);
     }
     record.rows.push_back(std::move(row));
   }

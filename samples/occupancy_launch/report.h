@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "cgrt/device/device.h"
-#include "cgrt/inspect/record.h"
 #include "cgrt/launch/occupancy.h"
+#include "cgrt/record/record.h"
 
 // One configuration, and its times in microseconds of one node, taken in turns with the suggested
 // configuration's; a ratio is the suggested one's time over its own.
@@ -25,5 +25,5 @@ std::string to_table(const std::vector<Run>& runs);
 std::string best(const std::vector<Run>& runs);
 
 // One row per configuration; the first of `runs` is the peer of the others.
-absl::StatusOr<cgrt::inspect::Record> to_record(cgrt::DeviceRef device, const std::vector<Run>& runs,
-                                                std::string command, std::string commit);
+absl::StatusOr<cgrt::record::Record> to_record(cgrt::DeviceRef device, const std::vector<Run>& runs,
+                                               std::string command, std::string commit);

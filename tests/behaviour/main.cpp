@@ -13,7 +13,7 @@
 
 #include "behaviour/behaviour.h"
 #include "behaviour/exemptions.h"
-#include "cgrt/inspect/json_writer.h"
+#include "cgrt/base/json_writer.h"
 #include "support/no_device.h"
 
 namespace {
@@ -29,7 +29,7 @@ std::optional<Transcript> read_transcript(const std::string& path) {
 }
 
 void write_transcript(const std::string& path, const std::string& device, const Transcript& transcript) {
-  cgrt::inspect::JsonWriter json;
+  cgrt::JsonWriter json;
   json.begin_object();
   json.member("schema", "cgrt-transcript-1");
   json.member("device", device);

@@ -2,8 +2,11 @@
 #include <cgrt/simulator/simulator.h>
 
 #include <cstdio>
+#include <string_view>
 
 #include "kernel.h"
+
+static_assert(std::string_view(CGRT_VERSION) == PACKAGE_VERSION);  // the header's, and what find_package was told
 
 absl::Status run(const char* path) {
   cgrt::DeviceRef device(0);

@@ -21,7 +21,7 @@ quietly cmake --build "$work/all"
 "$work/installed/bin/graphdump" show "$work/fill.cgrt.json"
 
 echo "== graphs as data, where there is no CUDA toolkit"
-quietly configure "$source/data_only" data -DCOMPONENTS=inspect -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
+quietly configure "$source/data_only" data "-DCOMPONENTS=inspect;record" -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
 quietly cmake --build "$work/data"
 "$work/data/reader" "$work/fill.cgrt.json" | grep -q "kernel  fill"
 
@@ -29,7 +29,13 @@ echo "== a component that there is none of"
 configure "$source/data_only" unknown "-DCOMPONENTS=inspect;inspekt" >"$work/log" 2>&1 && { echo "taken"; exit 1; }
 grep -q 'cgrt has no component "inspekt"' "$work/log"
 
-echo "== the same, optional"
+echo "== another minor version"
+for version in 0.1 0.3 1.0; do
+  configure "$source/data_only" "version$version" -DCOMPONENTS=inspect -DVERSION=$version >"$work/log" 2>&1 && { echo "taken"; exit 1; }
+  grep -q "requested version" "$work/log"
+done
+
+echo "== a component that there is none of, optional"
 quietly configure "$source/data_only" optional "-DCOMPONENTS=inspect;OPTIONAL_COMPONENTS;inspekt"
 
 echo "== projects pinned to C++17: the host's language level is raised, nvcc's where CMake can"

@@ -1,4 +1,4 @@
-// Examples of graphs as data: base/, ir/, inspect/.
+// Examples of graphs as data: base/, ir/, inspect/, record/.
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
@@ -8,13 +8,16 @@
 #include <sstream>
 #include <utility>
 
+#include "cgrt/base/json_writer.h"
 #include "cgrt/base/log.h"
+#include "cgrt/base/text_file.h"
 #include "cgrt/base/unique_handle.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
-#include "cgrt/inspect/json_writer.h"
-#include "cgrt/inspect/record.h"
-#include "cgrt/inspect/text_file.h"
+#include "cgrt/record/origin.h"
+#include "cgrt/record/record.h"
+#include "cgrt/record/statistics.h"
+#include "cgrt/version.h"
 #include "examples/examples.h"
 
 namespace cgrt::examples {
@@ -148,12 +151,12 @@ CGRT_EXAMPLE(inspect_dot) {
   );
 }
 
-CGRT_EXAMPLE(inspect_text_file) {
+CGRT_EXAMPLE(base_text_file) {
   const ir::GraphIr graph = two_nodes();
-#include "heads/cgrt/inspect/text_file.h.1.inc"
+#include "heads/cgrt/base/text_file.h.1.inc"
   std::FILE* const file = std::fopen("step.dot", "r");
   CHECK(file != nullptr);
-  const absl::StatusOr<std::string> text = inspect::read_text(file, "step.dot");
+  const absl::StatusOr<std::string> text = read_text(file, "step.dot");
   std::fclose(file);
   return equal<std::string>(text.value_or(""), inspect::to_dot(graph));
 }
@@ -164,19 +167,35 @@ CGRT_EXAMPLE(inspect_json) {
   return equal(again == graph, true);
 }
 
-CGRT_EXAMPLE(inspect_json_writer) {
-  using inspect::JsonLayout;
-  using inspect::JsonWriter;
-#include "heads/cgrt/inspect/json_writer.h.1.inc"
+CGRT_EXAMPLE(base_json_writer) {
+#include "heads/cgrt/base/json_writer.h.1.inc"
   return equal<std::string>(text,
-#include "heads/cgrt/inspect/json_writer.h.2.txt"
+#include "heads/cgrt/base/json_writer.h.2.txt"
   );
 }
 
-CGRT_EXAMPLE(inspect_record) {
-  using inspect::Record;
-#include "heads/cgrt/inspect/record.h.1.inc"
-  return contains(inspect::to_json(record), "\"name\": \"exec_launch\"");
+CGRT_EXAMPLE(record_record) {
+  using record::Record;
+#include "heads/cgrt/record/record.h.1.inc"
+  return contains(record::to_json(record), "\"name\": \"exec_launch\"");
+}
+
+CGRT_EXAMPLE(version) {
+#include "heads/cgrt/version.h.1.inc"
+  return absl::OkStatus();
+}
+
+CGRT_EXAMPLE(record_origin) {
+  using record::Record;
+  const int argc = 2;
+  const char* const argv[] = {"./program", "--json"};
+#include "heads/cgrt/record/origin.h.1.inc"
+  return equal<std::string>(record.command, "program --json");
+}
+
+CGRT_EXAMPLE(record_statistics) {
+#include "heads/cgrt/record/statistics.h.1.inc"
+  return equal(row.median, 2.4);
 }
 
 }  // namespace

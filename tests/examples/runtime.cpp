@@ -82,11 +82,11 @@ CGRT_EXAMPLE(stream_keep) {
   return equal(freed, std::size_t{1});
 }
 
-CGRT_EXAMPLE(stream_launch_attributes) {
+CGRT_EXAMPLE(target_launch_attributes) {
   const auto kernel = count_kernel();
   CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
-#include "heads/cgrt/stream/launch_attributes.h.1.inc"
+#include "heads/cgrt/target/launch_attributes.h.1.inc"
   CGRT_RETURN_IF_ERROR(launch(graph.cursor(), config, kernel, x, n));
   return runs(graph, 1);
 }
@@ -94,14 +94,14 @@ CGRT_EXAMPLE(stream_launch_attributes) {
 // As variables of a program are: the example is a function.
 const auto kernel = copy_kernel();
 float *out = nullptr, *in = nullptr;
-#include "heads/cgrt/stream/launch_target.h.1.inc"
+#include "heads/cgrt/target/launch_target.h.1.inc"
 
-CGRT_EXAMPLE(stream_launch_target) {
+CGRT_EXAMPLE(target_launch_target) {
   CGRT_ASSIGN_OR_RETURN(out, memory.make_output<float>(n));
   CGRT_ASSIGN_OR_RETURN(in, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
-#include "heads/cgrt/stream/launch_target.h.2.inc"
+#include "heads/cgrt/target/launch_target.h.2.inc"
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   return runs(graph, 1);
 }

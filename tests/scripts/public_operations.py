@@ -9,8 +9,8 @@ import sys
 import headers
 
 # Modules whose headers users call into with a device; driver/, internal headers and namespace internal are not.
-MODULES = ["device", "stream", "memory", "launch", "graph", "exec"]
-# In stream/launch_target.h, the interface between targets; its classes are in the loop as Cursor.
+MODULES = ["device", "stream", "target", "memory", "launch", "graph", "exec"]
+# In target/launch_target.h, the interface between targets; its classes are in the loop as Cursor.
 INTERNAL = {"internal", "LaunchSink", "LaunchTarget"}
 
 

@@ -1,7 +1,7 @@
 // What handle 0 means in a file that is compiled with per-thread default streams, and in one that is not.
 #pragma once
 
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 
 namespace cgrt::testing {
 

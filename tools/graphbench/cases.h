@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cgrt/inspect/record.h"
+#include "cgrt/record/record.h"
 #include "measure.h"
 #include "setup.h"
 
@@ -47,7 +47,7 @@ struct Verdict {
 
 // One measured row and what is to be said of it. On the simulator its figures stay 0.
 struct Outcome {
-  cgrt::inspect::RecordRow row;
+  cgrt::record::Row row;
   Verdict verdict;
 };
 absl::StatusOr<Outcome> run_case(const Case& one, const Setup& setup, int nodes, int pairs, Sampling sampling);

@@ -1,29 +1,30 @@
 // graphbench: what cgrt's operations cost, beside the bare driver calls that do the same.
 
+#include <cuda.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cases.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/base/text_file.h"
 #include "cgrt/device/device.h"
-#include "cgrt/inspect/record.h"
-#include "cgrt/inspect/text_file.h"
+#include "cgrt/record/origin.h"
+#include "cgrt/record/record.h"
 #include "cgrt/simulator/simulator.h"
-#include "machine.h"
 
 namespace graphbench {
 namespace {
 
-using cgrt::inspect::Record;
-using cgrt::inspect::RecordRow;
+using cgrt::record::Record;
+using cgrt::record::Row;
 
 // 77 is what ctest and automake take for "skipped".
 enum ExitStatus { kOk = 0, kLimitBroken = 1, kError = 2, kSkipped = 77 };
@@ -56,7 +57,7 @@ std::vector<Measurement> selected(const Options& options) {
   return measurements;
 }
 
-std::string label(const RecordRow& row) {
+std::string label(const Row& row) {
   std::string text = row.name;
   for (const auto& [name, value] : row.params) absl::StrAppend(&text, " ", name, "=", value);
   return text;
@@ -73,14 +74,14 @@ absl::StatusOr<Results> run(const Options& options, const std::string& command) 
   results.record.command = command;
   results.record.commit = options.commit;
   // Files and not tools/graphbench: the records lie in there.
-  results.record.measures = {"runtime/cgrt/base",          "runtime/cgrt/device",
-                             "runtime/cgrt/driver",        "runtime/cgrt/exec",
-                             "runtime/cgrt/graph",         "runtime/cgrt/launch",
-                             "runtime/cgrt/stream",        "kernels/cgrt_kernels/elementwise",
-                             "tools/graphbench/cases.cpp", "tools/graphbench/measure.cpp",
-                             "tools/graphbench/own.cpp",   "tools/graphbench/raw.cpp",
-                             "tools/graphbench/setup.cpp"};
-  CGRT_RETURN_IF_ERROR(describe_machine(results.record));
+  results.record.measures = {
+      "runtime/cgrt/base",          "runtime/cgrt/device",          "runtime/cgrt/driver",
+      "runtime/cgrt/exec",          "runtime/cgrt/graph",           "runtime/cgrt/launch",
+      "runtime/cgrt/stream",        "runtime/cgrt/target",          "kernels/cgrt_kernels/elementwise",
+      "tools/graphbench/cases.cpp", "tools/graphbench/measure.cpp", "tools/graphbench/own.cpp",
+      "tools/graphbench/raw.cpp",   "tools/graphbench/setup.cpp"};
+  CGRT_ASSIGN_OR_RETURN(std::string device, cgrt::DeviceRef(0).name());
+  cgrt::record::describe_machine(results.record, std::move(device), CUDA_VERSION, cgrt::is_simulated());
   CGRT_ASSIGN_OR_RETURN(const Setup setup, Setup::create());
 
   const std::vector<Measurement> measurements = selected(options);
@@ -95,7 +96,7 @@ absl::StatusOr<Results> run(const Options& options, const std::string& command) 
       std::fprintf(stderr, " failed\n");
       return std::move(outcome).status();
     }
-    const RecordRow& row = outcome->row;
+    const Row& row = outcome->row;
     if (options.is_simulated) {
       std::fprintf(stderr, " %s\n", row.peer.empty() ? "ran; its peer needs a driver" : "ran");
     } else {
@@ -108,16 +109,16 @@ absl::StatusOr<Results> run(const Options& options, const std::string& command) 
 }
 
 int report(const Options& options, const Results& results) {
-  cgrt::inspect::TableColumn verdicts{"verdict"};
+  cgrt::record::TableColumn verdicts{"verdict"};
   for (const Verdict& verdict : results.verdicts) verdicts.cells.push_back(verdict.text);
-  std::fputs(cgrt::inspect::to_table(results.record, verdicts).c_str(), stdout);
+  std::fputs(cgrt::record::to_table(results.record, verdicts).c_str(), stdout);
 
   absl::Status written;
   if (!options.json_file.empty()) {
-    written.Update(cgrt::inspect::write_text_file(options.json_file, cgrt::inspect::to_json(results.record)));
+    written.Update(cgrt::write_text_file(options.json_file, cgrt::record::to_json(results.record)));
   }
   if (!options.csv_file.empty()) {
-    written.Update(cgrt::inspect::write_text_file(options.csv_file, cgrt::inspect::to_csv(results.record)));
+    written.Update(cgrt::write_text_file(options.csv_file, cgrt::record::to_csv(results.record)));
   }
   if (!written.ok()) {
     std::fprintf(stderr, "graphbench: %s\n", std::string(written.message()).c_str());
@@ -151,18 +152,6 @@ int measure_and_report(const Options& options, const std::string& command) {
   return report(options, *results);
 }
 
-// Said before the measurement, which takes minutes.
-CLI::Validator file_in_folder() {
-  const auto check = [](const std::string& file) -> std::string {
-    const std::filesystem::path path(file), folder = path.parent_path();
-    std::error_code ignored;
-    const bool has_name = !path.filename().empty() && !std::filesystem::is_directory(path, ignored);
-    if (has_name && (folder.empty() || std::filesystem::is_directory(folder, ignored))) return "";
-    return absl::StrCat("\"", file, "\" cannot be written: it is a folder, or its folder is not there");
-  };
-  return CLI::Validator(check, "");
-}
-
 int parse_and_run(int argc, char** argv) {
   CLI::App app(
       "Measures cgrt's operations beside bare driver calls that do the same, taking turns in one loop.\n"
@@ -178,8 +167,8 @@ int parse_and_run(int argc, char** argv) {
                            ->capture_default_str();
   app.add_option("--pairs", options.pairs, "Samples of each side")->check(CLI::Range(15, 10001))->capture_default_str();
   app.add_option("--only", options.only, "Measure this row alone; may be repeated")->check(CLI::IsMember(names));
-  app.add_option("--json", options.json_file, "Write the record to this file")->check(file_in_folder());
-  app.add_option("--csv", options.csv_file, "Write the rows to this file")->check(file_in_folder());
+  app.add_option("--json", options.json_file, "Write the record to this file")->check(cgrt::file_name_error);
+  app.add_option("--csv", options.csv_file, "Write the rows to this file")->check(cgrt::file_name_error);
   app.add_option("--commit", options.commit, "The commit that is measured, for the record");
   app.add_flag("--check", options.is_check, "Fail when a row breaks its limit")->disable_flag_override();
   app.add_flag("--simulate", options.is_simulated,
@@ -193,9 +182,7 @@ int parse_and_run(int argc, char** argv) {
   // Enough to run every line; the simulator is not made for size.
   if (options.is_simulated && nodes->count() == 0) options.nodes = {1, 10};
 
-  std::string command = "graphbench";
-  for (int i = 1; i < argc; ++i) absl::StrAppend(&command, " ", argv[i]);
-  return measure_and_report(options, command);
+  return measure_and_report(options, cgrt::record::command_line("graphbench", argc, argv));
 }
 
 }  // namespace

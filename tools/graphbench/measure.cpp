@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "cgrt/base/status_macros.h"
-#include "cgrt/inspect/record.h"
+#include "cgrt/record/statistics.h"
 
 namespace graphbench {
 namespace {
 
-using cgrt::inspect::median;
-using cgrt::inspect::quantile;
+using cgrt::record::median;
+using cgrt::record::quantile;
+using cgrt::record::spread;
 using Clock = std::chrono::steady_clock;
 
 // A read of the clock costs some 25 ns and its steps are as large: below 0.1 % of this.
@@ -86,7 +87,7 @@ absl::StatusOr<Figures> measure(const Side& own, const Side* peer, const Pace& p
   if (peer != nullptr) {
     figures.peer_median = median(std::move(peer_times));
     figures.speedup = median(ratios);
-    figures.spread = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / 2 / figures.speedup;
+    figures.spread = spread(ratios);
   }
   return figures;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cgrt/inspect/json.h"
+#include "cgrt/version.h"
 #include "commands.h"
 
 namespace {

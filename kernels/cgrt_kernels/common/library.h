@@ -14,7 +14,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 
 namespace cgrt::kernels {
 

@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 
 namespace cgrt::kernels {
 

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 #include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/cublaslt/matmul_desc.h"

@@ -1,5 +1,5 @@
 // LiveCapture: a stream capture that this library began and that has not ended, as the modules below
-// graph/ must know it. Internal: internal::CaptureContext (stream/capture_context.h) makes it.
+// graph/ must know it. Internal: internal::CaptureContext (target/capture_context.h) makes it.
 //
 // A thread sees the captures that it is inside of; any thread sees whether the process has one.
 #pragma once

@@ -16,7 +16,7 @@
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/scope.h"
 #include "cgrt/graph/snapshot.h"
-#include "cgrt/stream/capture_context.h"
+#include "cgrt/target/capture_context.h"
 
 namespace cgrt {
 namespace {

@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/graph/graph.h"
 #include "cgrt/graph/node.h"
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 
 namespace cgrt {
 

@@ -22,7 +22,7 @@
 #include "cgrt/graph/scope.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
-#include "cgrt/stream/capture_context.h"
+#include "cgrt/target/capture_context.h"
 
 namespace cgrt::internal {
 

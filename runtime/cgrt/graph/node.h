@@ -13,7 +13,7 @@
 #include <array>
 
 #include "absl/types/span.h"
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 
 namespace cgrt {
 

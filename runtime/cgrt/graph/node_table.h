@@ -16,8 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cgrt/driver/kernel_identity.h"
-#include "cgrt/stream/capture_context.h"
-#include "cgrt/stream/launch_attributes.h"
+#include "cgrt/target/capture_context.h"
+#include "cgrt/target/launch_attributes.h"
 
 namespace cgrt::internal {
 

@@ -12,9 +12,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "cgrt/base/json_writer.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt/inspect/json_writer.h"
-#include "cgrt/inspect/text_file.h"
+#include "cgrt/base/text_file.h"
 #include "cgrt/ir/validate.h"
 
 namespace cgrt::inspect {

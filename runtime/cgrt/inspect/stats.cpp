@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "cgrt/inspect/json_writer.h"
+#include "cgrt/base/json_writer.h"
 #include "cgrt/inspect/text_table.h"
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"

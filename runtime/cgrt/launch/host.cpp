@@ -10,8 +10,8 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
-#include "cgrt/stream/capture_context.h"
 #include "cgrt/stream/keep.h"
+#include "cgrt/target/capture_context.h"
 
 namespace cgrt {
 namespace {

@@ -12,7 +12,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 
 namespace cgrt {
 

@@ -8,7 +8,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/launch/occupancy.h"
-#include "cgrt/stream/capture_context.h"
+#include "cgrt/target/capture_context.h"
 
 namespace cgrt {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "cgrt/launch/kernel.h"
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 
 namespace cgrt {
 

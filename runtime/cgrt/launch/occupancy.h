@@ -17,7 +17,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/kernel.h"
 #include "cgrt/launch/launch.h"
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 
 namespace cgrt {
 

@@ -7,7 +7,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
-#include "cgrt/stream/capture_context.h"
+#include "cgrt/target/capture_context.h"
 
 namespace cgrt {
 namespace {

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 
 namespace cgrt {
 

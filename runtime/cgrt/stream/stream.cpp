@@ -4,8 +4,8 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
-#include "cgrt/stream/capture_context.h"
 #include "cgrt/stream/capture_mode.h"
+#include "cgrt/stream/captured_streams.h"
 
 namespace cgrt {
 namespace {
@@ -91,9 +91,9 @@ absl::Status StreamRef::wait(EventRef event) const {
   if (ABSL_PREDICT_FALSE(event.get() == nullptr)) return driver::empty_object("Event");
   const CUresult result = driver::api().StreamWaitEvent(handle_, event.get(), CU_EVENT_WAIT_DEFAULT);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return explain_wait(result);
-  if (ABSL_PREDICT_FALSE(internal::CaptureContext::is_active())) {
+  if (ABSL_PREDICT_FALSE(internal::CapturedStreams::is_active())) {
     CGRT_ASSIGN_OR_RETURN(const bool capturing, is_capturing());
-    if (capturing) internal::CaptureContext::note_join(handle_);
+    if (capturing) internal::CapturedStreams::note_join(handle_);
   }
   return absl::OkStatus();
 }
@@ -107,7 +107,7 @@ absl::StatusOr<CUcontext> StreamRef::context() const {
 }
 
 void internal::destroy_stream(CUstream stream) {
-  if (CaptureContext::is_active()) CaptureContext::forget(stream);
+  if (CapturedStreams::is_active()) CapturedStreams::forget(stream);
   driver::destroy_stream(stream);
 }
 

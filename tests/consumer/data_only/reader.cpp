@@ -1,5 +1,6 @@
 #include <cgrt/inspect/json.h>
 #include <cgrt/inspect/text.h>
+#include <cgrt/record/record.h>
 
 #include <cstdio>
 

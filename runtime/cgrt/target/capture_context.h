@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cgrt/driver/live_capture.h"
-#include "cgrt/stream/launch_attributes.h"
+#include "cgrt/stream/captured_streams.h"
+#include "cgrt/target/launch_attributes.h"
 
 namespace cgrt::internal {
 
@@ -38,20 +38,13 @@ struct CapturedNodes {
 };
 
 // What is noted goes to `nodes`, `runs` and `scope_id`, the captured graph's own.
-class CaptureContext final : public driver::LiveCapture {
+class CaptureContext final : public CapturedStreams {
  public:
   CaptureContext(CUstream origin, CapturedNodes& nodes, std::vector<ScopeRun>& runs, std::uint64_t& scope)
-      : LiveCapture(origin), scope_runs(runs), scope_id(scope), nodes_(nodes) {}
+      : CapturedStreams(origin), scope_runs(runs), scope_id(scope), nodes_(nodes) {}
 
-  static bool is_active() { return innermost != nullptr; }
   static CaptureContext* current() { return static_cast<CaptureContext*>(innermost); }
   CaptureContext* outer() const { return static_cast<CaptureContext*>(LiveCapture::outer()); }
-  using LiveCapture::is_origin_lost;
-
-  // `stream` is part of a capture now, after it has waited for an event.
-  [[gnu::cold]] static void note_join(CUstream stream);
-  // `stream` is about to be destroyed.
-  [[gnu::cold]] static void forget(CUstream stream);
 
   // A call of this library put a node into `stream`, which may be captured or not.
   static void note_node(CUstream stream) {
@@ -73,20 +66,15 @@ class CaptureContext final : public driver::LiveCapture {
     ++nodes.count;
   }
 
-  // The streams that joined; null: destroyed since.
-  const std::vector<CUstream>& joined() const { return joined_; }
-
   std::vector<ScopeRun>& scope_runs;
   std::uint64_t& scope_id;
 
  private:
-  std::size_t index_of(CUstream stream) const;  // 0: the origin; then those that joined; CapturedNodes::kNone
   static CaptureContext* note(CUstream stream, std::size_t* stream_index);
   bool is_first_kernel(std::size_t stream_index);  // and is not from now on
   static void note_captured_kernel(CUstream stream, const LaunchAttributes* attributes, const Dim3& compiled_cluster);
 
   CapturedNodes& nodes_;
-  std::vector<CUstream> joined_;
   bool origin_has_kernel_ = false;
   std::vector<bool> joined_has_kernel_;
 };

@@ -34,7 +34,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cgrt::inspect {
+namespace cgrt {
 
 // Everything within a kOneLine container is on that line too.
 enum class JsonLayout { kLines, kOneLine };
@@ -90,4 +90,4 @@ requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char>) void Json
   raw({buffer, static_cast<std::size_t>(end - buffer)});
 }
 
-}  // namespace cgrt::inspect
+}  // namespace cgrt

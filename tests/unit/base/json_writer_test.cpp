@@ -1,4 +1,4 @@
-#include "cgrt/inspect/json_writer.h"
+#include "cgrt/base/json_writer.h"
 
 #include <cstdint>
 #include <limits>
@@ -6,7 +6,7 @@
 
 #include "support/catch.h"
 
-namespace cgrt::inspect {
+namespace cgrt {
 namespace {
 
 template <class Value>
@@ -18,7 +18,7 @@ std::string written(const Value& value) {
   return text;
 }
 
-TEST_CASE("containers are indented by lines, or kept on one line with all within", "[inspect][json]") {
+TEST_CASE("containers are indented by lines, or kept on one line with all within", "[base][json]") {
   JsonWriter json;
 
   json.begin_object();
@@ -61,13 +61,13 @@ TEST_CASE("containers are indented by lines, or kept on one line with all within
 )");
 }
 
-TEST_CASE("integers are written whole at both ends of their ranges", "[inspect][json]") {
+TEST_CASE("integers are written whole at both ends of their ranges", "[base][json]") {
   CHECK(written(std::numeric_limits<std::uint64_t>::max()) == "18446744073709551615");
   CHECK(written(std::numeric_limits<std::int64_t>::min()) == "-9223372036854775808");
   CHECK(written(std::uint8_t{7}) == "7");
 }
 
-TEST_CASE("doubles are the shortest text that reads back, and null when JSON has none", "[inspect][json]") {
+TEST_CASE("doubles are the shortest text that reads back, and null when JSON has none", "[base][json]") {
   CHECK(written(0.1) == "0.1");
   CHECK(written(2.0) == "2");
   CHECK(written(1e300) == "1e+300");
@@ -76,18 +76,18 @@ TEST_CASE("doubles are the shortest text that reads back, and null when JSON has
   CHECK(written(std::numeric_limits<double>::quiet_NaN()) == "null");
 }
 
-TEST_CASE("literals are strings and flags are flags", "[inspect][json]") {
+TEST_CASE("literals are strings and flags are flags", "[base][json]") {
   const char* text = "x";
 
   CHECK(written(text) == "\"x\"");
   CHECK(written(true) == "true");
 }
 
-TEST_CASE("strings are escaped", "[inspect][json]") {
+TEST_CASE("strings are escaped", "[base][json]") {
   CHECK(written(std::string("a\"b\\c\n\t\x01\x7f") + '\0') == R"("a\"b\\c\n\t\u0001\u007f\u0000")");
 }
 
-TEST_CASE("bytes that are not UTF-8 become one replacement character per broken sequence", "[inspect][json]") {
+TEST_CASE("bytes that are not UTF-8 become one replacement character per broken sequence", "[base][json]") {
   const auto quoted = [](const std::string& text) { return "\"" + text + "\""; };
   const std::string replaced = "\xef\xbf\xbd";
 
@@ -103,4 +103,4 @@ TEST_CASE("bytes that are not UTF-8 become one replacement character per broken 
 }
 
 }  // namespace
-}  // namespace cgrt::inspect
+}  // namespace cgrt

@@ -1,4 +1,4 @@
-#include "cgrt/stream/launch_attributes.h"
+#include "cgrt/target/launch_attributes.h"
 
 namespace cgrt::internal {
 namespace {

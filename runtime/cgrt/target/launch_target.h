@@ -20,8 +20,8 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/driver/kernel_identity.h"
-#include "cgrt/stream/launch_attributes.h"
 #include "cgrt/stream/stream.h"
+#include "cgrt/target/launch_attributes.h"
 
 namespace cgrt {
 

@@ -1,21 +1,15 @@
-#include "cgrt/inspect/record.h"
+#include "cgrt/record/record.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
-#include <cstring>
-#include <ctime>
-#include <fstream>
-#include <limits>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "cgrt/inspect/json_writer.h"
+#include "cgrt/base/json_writer.h"
 
-namespace cgrt::inspect {
+namespace cgrt::record {
 namespace {
 
 constexpr char kRecordSchema[] = "cgrt-record-1";
@@ -26,9 +20,9 @@ bool is_device_time(std::string_view unit) {
   return what == "ns" || what == "us" || what == "ms" || what == "s" || unit.ends_with("/s");
 }
 
-bool is_hidden(const Record& record, const RecordRow& row) { return record.simulated && is_device_time(row.unit); }
+bool is_hidden(const Record& record, const Row& row) { return record.simulated && is_device_time(row.unit); }
 
-bool has_peer(const RecordRow& row) { return !row.peer.empty(); }
+bool has_peer(const Row& row) { return !row.peer.empty(); }
 
 std::string digits(double value, int precision) {
   char buffer[64];
@@ -52,17 +46,17 @@ std::string to_text(double value) {
   return digits(value, 4);
 }
 
-std::string figure(const Record& record, const RecordRow& row, double value) {
+std::string figure(const Record& record, const Row& row, double value) {
   return is_hidden(record, row) ? "simulated" : to_text(value);
 }
 
-void write_figure(JsonWriter& json, const Record& record, const RecordRow& row, std::string_view key, double value) {
+void write_figure(JsonWriter& json, const Record& record, const Row& row, std::string_view key, double value) {
   json.key(key);
   if (is_hidden(record, row)) return json.null();
   json.value(rounded(value));
 }
 
-void write(JsonWriter& json, const Record& record, const RecordRow& row) {
+void write(JsonWriter& json, const Record& record, const Row& row) {
   json.begin_object(JsonLayout::kOneLine);
   json.member("name", row.name);
   json.key("params");
@@ -85,7 +79,7 @@ void write(JsonWriter& json, const Record& record, const RecordRow& row) {
 // In the order in which rows first name them.
 std::vector<std::string> parameter_names(const Record& record) {
   std::vector<std::string> names;
-  for (const RecordRow& row : record.rows) {
+  for (const Row& row : record.rows) {
     for (const auto& [name, value] : row.params) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
@@ -93,7 +87,7 @@ std::vector<std::string> parameter_names(const Record& record) {
   return names;
 }
 
-std::string parameter(const RecordRow& row, const std::string& name) {
+std::string parameter(const Row& row, const std::string& name) {
   for (const auto& [key, value] : row.params) {
     if (key == name) return absl::StrCat(value);
   }
@@ -167,7 +161,7 @@ std::string to_json(const Record& record) {
   json.member("simulated", record.simulated);
   json.key("rows");
   json.begin_array();
-  for (const RecordRow& row : record.rows) write(json, record, row);
+  for (const Row& row : record.rows) write(json, record, row);
   json.end_array();
   json.end_object();
   return std::move(json).finish();
@@ -194,7 +188,7 @@ std::string to_table(const Record& record, const TableColumn& extra) {
 
   std::vector<Cells> lines = {head};
   for (std::size_t i = 0; i < record.rows.size(); ++i) {
-    const RecordRow& row = record.rows[i];
+    const Row& row = record.rows[i];
     Cells line = {row.name};
     for (const std::string& name : parameters) line.push_back(parameter(row, name));
     line.insert(line.end(),
@@ -217,7 +211,7 @@ std::string to_csv(const Record& record) {
   head.insert(head.end(), parameters.begin(), parameters.end());
   head.insert(head.end(), {"unit", "median", "p95", "samples", "peer", "peer_median", "speedup", "spread"});
   std::string text = csv_line(head);
-  for (const RecordRow& row : record.rows) {
+  for (const Row& row : record.rows) {
     const auto cell = [&](double value) {
       return is_hidden(record, row) ? std::string("simulated") : digits(value, 5);
     };
@@ -231,30 +225,4 @@ std::string to_csv(const Record& record) {
   return text;
 }
 
-std::string utc_date() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[16] = {};
-  std::strftime(text, sizeof(text), "%Y-%m-%d", &utc);
-  return text;
-}
-
-std::string kernel_driver_version() {
-  std::ifstream file("/sys/module/nvidia/version");
-  std::string version;
-  return file >> version ? version : "unknown";
-}
-
-double median(std::vector<double> samples) { return quantile(std::move(samples), 0.5); }
-
-double quantile(std::vector<double> samples, double q) {
-  if (samples.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(samples.begin(), samples.end());
-  const double place = q * static_cast<double>(samples.size() - 1);
-  const std::size_t below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, samples.size() - 1);
-  return std::lerp(samples[below], samples[above], place - static_cast<double>(below));
-}
-
-}  // namespace cgrt::inspect
+}  // namespace cgrt::record

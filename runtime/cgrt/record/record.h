@@ -3,7 +3,7 @@
 //
 //   Record record{.program = "graphbench", .measures = {"runtime/cgrt/exec"}};
 //   record.rows.push_back({.name = "exec_launch", .params = {{"nodes", 1000}}, .unit = "us", .median = 2.41});
-//   CGRT_RETURN_IF_ERROR(inspect::write_text_file("h200.json", inspect::to_json(record)));
+//   CGRT_RETURN_IF_ERROR(write_text_file("h200.json", record::to_json(record)));
 //
 // Values; no thread contract beyond that. Formats are stable: the same record gives the same bytes.
 #pragma once
@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-namespace cgrt::inspect {
+namespace cgrt::record {
 
 // `speedup` is peer over own for times and own over peer for rates: more is better. It is the median
 // of the ratios of pairs measured alternately; `spread` is half the distance between the quartiles
 // of those ratios over their median. Without a peer the three last are 0 and are not written.
-struct RecordRow {
+struct Row {
   std::string name = {};  // the `= {}` let rows be written with some fields only, without a warning
   std::vector<std::pair<std::string, std::int64_t>> params = {};
   std::string unit = {};
@@ -33,7 +33,7 @@ struct Record {
   std::vector<std::string> measures = {};  // paths in the repository whose change makes the record old
   std::string date = {}, device = {}, driver = {}, cuda = {};
   bool simulated = false;
-  std::vector<RecordRow> rows = {};
+  std::vector<Row> rows = {};
 };
 
 // One row a line; figures have five digits. When simulated, every figure that would be a GPU time or
@@ -52,13 +52,4 @@ std::string to_table(const Record& record, const TableColumn& extra = {});
 // Comma-separated, one heading line; parameters become columns.
 std::string to_csv(const Record& record);
 
-// For Record::date and Record::driver: today in UTC, "2026-11-21", and the release of this machine's
-// kernel driver, which CUDA itself does not tell ("unknown" without one).
-std::string utc_date();
-std::string kernel_driver_version();
-
-// Of samples in any order; of none, not a number.
-double median(std::vector<double> samples);
-double quantile(std::vector<double> samples, double q);  // q in [0, 1], linear between samples
-
-}  // namespace cgrt::inspect
+}  // namespace cgrt::record

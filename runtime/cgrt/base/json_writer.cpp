@@ -1,9 +1,9 @@
-#include "cgrt/inspect/json_writer.h"
+#include "cgrt/base/json_writer.h"
 
 #include <cmath>
 #include <utility>
 
-namespace cgrt::inspect {
+namespace cgrt {
 namespace {
 
 struct Sequence {
@@ -121,4 +121,4 @@ void JsonWriter::raw(std::string_view text) {
   text_ += text;
 }
 
-}  // namespace cgrt::inspect
+}  // namespace cgrt

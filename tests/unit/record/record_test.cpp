@@ -1,21 +1,11 @@
-#include "cgrt/inspect/record.h"
-#include "cgrt/inspect/text_file.h"
+#include "cgrt/record/record.h"
 
-#include <unistd.h>
-
-#include <cmath>
-#include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "support/catch.h"
-#include "support/status_matchers.h"
 
-namespace cgrt::inspect {
+namespace cgrt::record {
 namespace {
-
-using testing::StatusIs;
 
 // The example of the record format in the repository's own documents.
 Record example() {
@@ -42,7 +32,7 @@ Record example() {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_CASE("a record as JSON has one row a line and no peer where there is none", "[inspect][record]") {
+TEST_CASE("a record as JSON has one row a line and no peer where there is none", "[record]") {
   CHECK(to_json(example()) == R"({
   "schema": "cgrt-record-1",
   "program": "graphbench",
@@ -62,7 +52,7 @@ TEST_CASE("a record as JSON has one row a line and no peer where there is none",
 )");
 }
 
-TEST_CASE("figures are written with five digits", "[inspect][record]") {
+TEST_CASE("figures are written with five digits", "[record]") {
   Record record = example();
   record.rows[0].median = 2.4149999999;
   record.rows[0].p95 = 123456.7;
@@ -70,7 +60,7 @@ TEST_CASE("figures are written with five digits", "[inspect][record]") {
   CHECK(contains(to_json(record), R"("median": 2.415, "p95": 123460,)"));
 }
 
-TEST_CASE("of a simulated record the times are null in JSON and counts stay", "[inspect][record]") {
+TEST_CASE("of a simulated record the times are null in JSON and counts stay", "[record]") {
   Record record = example();
   record.simulated = true;
 
@@ -82,7 +72,7 @@ TEST_CASE("of a simulated record the times are null in JSON and counts stay", "[
   CHECK(contains(json, R"("unit": "count", "median": 12345)"));
 }
 
-TEST_CASE("a table is aligned, with the machine in its heading", "[inspect][record]") {
+TEST_CASE("a table is aligned, with the machine in its heading", "[record]") {
   CHECK(to_table(example()) == R"(graphbench on NVIDIA H200, driver 580.159, CUDA 13.0, 2026-11-21, commit abc123
 
 name         nodes  median    p95  unit   samples  peer               peer median  speedup  spread
@@ -91,14 +81,14 @@ nodes_made           12345  12345  count        1
 )");
 }
 
-TEST_CASE("a table without peers has no columns for them", "[inspect][record]") {
+TEST_CASE("a table without peers has no columns for them", "[record]") {
   Record record = example();
   record.rows.erase(record.rows.begin());
 
   CHECK(contains(to_table(record), "\nname        median    p95  unit   samples\n"));
 }
 
-TEST_CASE("a column of the caller's stands at the end of a table", "[inspect][record]") {
+TEST_CASE("a column of the caller's stands at the end of a table", "[record]") {
   const std::string table = to_table(example(), {"verdict", {"ok", "no limit"}});
 
   CHECK(contains(table, "speedup  spread  verdict\n"));
@@ -106,7 +96,7 @@ TEST_CASE("a column of the caller's stands at the end of a table", "[inspect][re
   CHECK(contains(table, "  no limit\n"));
 }
 
-TEST_CASE("a simulated table says the word instead of times and rates", "[inspect][record]") {
+TEST_CASE("a simulated table says the word instead of times and rates", "[record]") {
   Record record = example();
   record.simulated = true;
   record.rows.push_back({.name = "copy", .unit = "GB/s", .median = 4296});
@@ -121,7 +111,7 @@ TEST_CASE("a simulated table says the word instead of times and rates", "[inspec
   CHECK(contains(table, "12345"));
 }
 
-TEST_CASE("in CSV every parameter is a column and text is quoted where it must be", "[inspect][record]") {
+TEST_CASE("in CSV every parameter is a column and text is quoted where it must be", "[record]") {
   Record record = example();
   record.rows[1].params = {{"width", 8}};
   record.rows[1].name = "made, \"all\"";
@@ -132,45 +122,5 @@ exec_launch,1000,,us,2.41,2.6,101,raw cuGraphLaunch,2.39,0.99,0.02
 )");
 }
 
-TEST_CASE("the median is the middle sample or the mean of the middle two", "[inspect][record]") {
-  CHECK(median({3}) == 3);
-  CHECK(median({9, 1, 2}) == 2);
-  CHECK(median({4, 1, 3, 2}) == 2.5);
-}
-
-TEST_CASE("the median of no samples is no number", "[inspect][record]") {
-  CHECK(std::isnan(median({})));
-  CHECK(std::isnan(quantile({}, 0.95)));
-}
-
-TEST_CASE("quantiles lie linearly between samples", "[inspect][record]") {
-  CHECK(quantile({30, 10, 20}, 0) == 10);
-  CHECK(quantile({30, 10, 20}, 1) == 30);
-  CHECK(quantile({30, 10, 20}, 0.25) == 15);
-  CHECK(quantile({7}, 0.95) == 7);
-}
-
-TEST_CASE("a text file is replaced", "[inspect][record]") {
-  const std::string path = "record_test_" + std::to_string(getpid()) + ".txt";
-  REQUIRE_OK(write_text_file(path, "a longer text"));
-
-  REQUIRE_OK(write_text_file(path, "short"));
-
-  std::ostringstream content;
-  content << std::ifstream(path).rdbuf();
-  std::remove(path.c_str());
-  CHECK(content.str() == "short");
-}
-
-TEST_CASE("a file that cannot be written is named", "[inspect][record]") {
-  CHECK_THAT(write_text_file("no_such_folder/a.json", ""),
-             StatusIs(absl::StatusCode::kNotFound, "no_such_folder/a.json"));
-  CHECK_THAT(write_text_file("/", ""), StatusIs(absl::StatusCode::kFailedPrecondition, "/: cannot be opened"));
-}
-
-TEST_CASE("a full disk is an error", "[inspect][record]") {
-  CHECK_THAT(write_text_file("/dev/full", "text"), StatusIs(absl::StatusCode::kResourceExhausted, "/dev/full"));
-}
-
 }  // namespace
-}  // namespace cgrt::inspect
+}  // namespace cgrt::record

@@ -1,14 +1,16 @@
-#include "cgrt/inspect/text_file.h"
+#include "cgrt/base/text_file.h"
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
 #include <new>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
-namespace cgrt::inspect {
+namespace cgrt {
 
 absl::Status write_text_file(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
@@ -18,6 +20,16 @@ absl::Status write_text_file(const std::string& path, const std::string& text) {
   const bool is_closed = std::fclose(file) == 0;  // the last bytes may leave only now
   if (!is_written) return file_error(write_error, path, "cannot be written");
   return is_closed ? absl::OkStatus() : file_error(errno, path, "cannot be written");
+}
+
+std::string file_name_error(const std::string& path) {
+  const std::filesystem::path file(path), folder = file.parent_path();
+  std::error_code ignored;
+  if (file.filename().empty() || std::filesystem::is_directory(file, ignored)) {
+    return absl::StrCat("\"", path, "\" is not the name of a file");
+  }
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return "";
+  return absl::StrCat("\"", path, "\" cannot be written: there is no folder ", folder.string());
 }
 
 absl::StatusOr<std::string> read_text(std::FILE* stream, const std::string& name) try {
@@ -39,4 +51,4 @@ absl::Status file_error(int error, const std::string& path, const char* what) {
   return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
 }
 
-}  // namespace cgrt::inspect
+}  // namespace cgrt
