@@ -43,10 +43,8 @@ struct Work {
 absl::StatusOr<Work> make_work(const Case& test);
 
 // kNotFound for a kernel that is not of this family.
-absl::StatusOr<Work> make_rows(const Case& test);
-absl::StatusOr<Work> make_rows_backward(const Case& test);
-absl::StatusOr<Work> make_masked_softmax(const Case& test);
-absl::StatusOr<Work> make_add_norm(const Case& test);
+absl::StatusOr<Work> make_softmax(const Case& test);
+absl::StatusOr<Work> make_norm(const Case& test);
 absl::StatusOr<Work> make_reduce(const Case& test);
 absl::StatusOr<Work> make_reduce_ladder(const Case& test);
 absl::StatusOr<Work> make_atomics(const Case& test);
@@ -61,6 +59,10 @@ absl::StatusOr<Work> make_ceiling(const Case& test);
 // A buffer of numbers up to two; they repeat after a million.
 absl::StatusOr<DeviceBuffer> make_numbers(StreamRef stream, kernels::DType type, std::uint64_t count,
                                           std::uint32_t seed);
+
+inline void* at(const DeviceBuffer& buffer, std::size_t offset) {
+  return static_cast<unsigned char*>(buffer.data()) + offset;
+}
 
 // Memory of an initialized workspace of so many bytes at least.
 absl::StatusOr<DeviceBuffer> make_workspace(StreamRef stream, std::size_t bytes);

@@ -5,10 +5,8 @@ namespace cgrt::bench {
 
 absl::StatusOr<Work> make_work(const Case& test) {
   for (const auto make : {
-           make_rows,
-           make_rows_backward,
-           make_masked_softmax,
-           make_add_norm,
+           make_softmax,
+           make_norm,
            make_elementwise,
            make_reduce,
            make_reduce_ladder,

@@ -20,7 +20,7 @@
 #include "cgrt_kernels/cublaslt/matmul.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
-#include "cgrt_kernels/rows/rows.h"
+#include "cgrt_kernels/norm/norm.h"
 
 struct MlpShape {
   std::uint64_t hidden = 4096, intermediate = 14336;  // multiples of 8
@@ -30,7 +30,7 @@ struct MlpShape {
 // For one number of tokens.
 struct MlpPlan {
   std::uint64_t tokens;
-  cgrt::kernels::RowsPlan norm;
+  cgrt::kernels::NormPlan norm;
   cgrt::kernels::MatmulPlan gate_up;
   cgrt::kernels::MatrixPlan gate;
   cgrt::kernels::MatmulPlan down;

@@ -1,18 +1,16 @@
 // Examples of the kernels. cublaslt's is in tests/matmul.
 #include <cstring>
 
-#include "cgrt_kernels/add_norm/add_norm.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "cgrt_kernels/index/index.h"
-#include "cgrt_kernels/masked_softmax/masked_softmax.h"
+#include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
-#include "cgrt_kernels/rows/rows.h"
-#include "cgrt_kernels/rows_backward/rows_backward.h"
 #include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/upsample/upsample.h"
 #include "examples/examples.h"
 
@@ -36,43 +34,22 @@ absl::Status first_is(StreamRef stream, const void* array, float wanted) {
 
 constexpr std::uint64_t n = 10000, tokens = 7, hidden = 1000;
 
-CGRT_EXAMPLE(rows_rows) {
+CGRT_EXAMPLE(softmax) {
+  constexpr std::uint64_t rows = 7, columns = 1001;
   CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
   CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const gamma, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
-#include "heads/cgrt_kernels/rows/rows.h.1.inc"
+#include "heads/cgrt_kernels/softmax/softmax.h.1.inc"
   return stream.ref().synchronize();
 }
 
-CGRT_EXAMPLE(rows_backward) {
-  CGRT_ASSIGN_OR_RETURN(void* const dx, output(memory));
-  CGRT_ASSIGN_OR_RETURN(void* const dgamma, output(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const dy, input(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const gamma, input(memory));
-  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
-#include "heads/cgrt_kernels/rows_backward/rows_backward.h.1.inc"
-  return stream.ref().synchronize();
-}
-
-CGRT_EXAMPLE(add_norm) {
+CGRT_EXAMPLE(norm) {
   CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
-  CGRT_ASSIGN_OR_RETURN(void* const residual, input(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const h, input(memory));
   CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(const void* const gamma, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
-#include "heads/cgrt_kernels/add_norm/add_norm.h.1.inc"
-  return stream.ref().synchronize();
-}
-
-CGRT_EXAMPLE(masked_softmax) {
-  constexpr std::uint64_t batch = 2, heads = 3, queries = 17, keys = 33;
-  CGRT_ASSIGN_OR_RETURN(void* const p, output(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const scores, input(memory));
-  CGRT_ASSIGN_OR_RETURN(const void* const mask, input(memory));
-  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
-#include "heads/cgrt_kernels/masked_softmax/masked_softmax.h.1.inc"
+#include "heads/cgrt_kernels/norm/norm.h.1.inc"
   return stream.ref().synchronize();
 }
 
@@ -152,17 +129,17 @@ CGRT_EXAMPLE(elementwise_matrix) {
 
 CGRT_EXAMPLE(common_topology) {
   constexpr std::uint64_t rows = 100, columns = 1000;
-  CGRT_ASSIGN_OR_RETURN(const RowsPlan plan,
-                        plan_rows(DeviceRef(0), {RowOp::kSoftmax, DType::kFloat32, rows, columns}));
+  CGRT_ASSIGN_OR_RETURN(const SoftmaxPlan plan,
+                        plan_softmax(DeviceRef(0), {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}));
   CGRT_ASSIGN_OR_RETURN(void* const y, memory.make_output<float>(2 * rows * columns));
   CGRT_ASSIGN_OR_RETURN(const void* const x, memory.make<float>(2 * rows * columns));
   CGRT_ASSIGN_OR_RETURN(Graph first, Graph::create(DeviceRef(0)));
-  CGRT_RETURN_IF_ERROR(launch_rows(first.cursor(), plan, {.out = y, .in = x}));
+  CGRT_RETURN_IF_ERROR(launch_softmax(first.cursor(), plan, {.out = y, .in = x}));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(first));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
-  CGRT_RETURN_IF_ERROR(launch_rows(graph.cursor(),
-                                   *plan_rows(DeviceRef(0), {RowOp::kSoftmax, DType::kFloat32, 2 * rows, columns}),
-                                   {.out = y, .in = x}));
+  CGRT_RETURN_IF_ERROR(launch_softmax(
+      graph.cursor(), *plan_softmax(DeviceRef(0), {SoftmaxOp::kSoftmax, DType::kFloat32, 2 * rows, columns}),
+      {.out = y, .in = x}));
 #include "heads/cgrt_kernels/common/topology.h.1.inc"
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
   CGRT_RETURN_IF_ERROR(exec.launch(stream));

@@ -4,16 +4,14 @@
 #include <utility>
 
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/add_norm/add_norm.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "cgrt_kernels/index/index.h"
-#include "cgrt_kernels/masked_softmax/masked_softmax.h"
+#include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
-#include "cgrt_kernels/rows/rows.h"
-#include "cgrt_kernels/rows_backward/rows_backward.h"
 #include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/upsample/upsample.h"
 
 namespace cgrt::testing {
@@ -49,29 +47,30 @@ Make scan(DType type, std::uint64_t rows, std::uint64_t columns) {
   };
 }
 
-Make rows(RowOp op, std::uint64_t count, std::uint64_t columns) {
+Make softmax(std::uint64_t count, std::uint64_t columns) {
   return [=](Arena& arena) -> absl::StatusOr<Work> {
-    const RowsDesc desc{op, DType::kFloat32, arena.rows(count), columns};
-    CGRT_ASSIGN_OR_RETURN(const RowsPlan plan, plan_rows(kDevice, desc));
+    const SoftmaxDesc desc{SoftmaxOp::kSoftmax, DType::kFloat32, arena.rows(count), columns};
+    CGRT_ASSIGN_OR_RETURN(const SoftmaxPlan plan, plan_softmax(kDevice, desc));
     const std::size_t bytes = desc.rows * columns * 4;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
-    return Work{[=](LaunchTarget target) { return launch_rows(target, plan, {.out = out, .in = in, .weight = in}); },
-                out, bytes};
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const SoftmaxArgs args{.out = out, .in = in, .workspace = workspace};
+    return Work{[=](LaunchTarget target) { return launch_softmax(target, plan, args); }, out, bytes};
   };
 }
 
-Make rows_backward(WeightGradients gradients, std::uint64_t count, std::uint64_t columns) {
+Make norm_backward(WeightGradients gradients, std::uint64_t count, std::uint64_t columns) {
   return [=](Arena& arena) -> absl::StatusOr<Work> {
-    const RowsBackwardDesc desc{RowOp::kLayerNorm, DType::kFloat32, arena.rows(count), columns, 1e-5f, gradients};
-    CGRT_ASSIGN_OR_RETURN(const RowsBackwardPlan plan, plan_rows_backward(kDevice, desc));
+    const NormBackwardDesc desc{NormOp::kLayerNorm, DType::kFloat32, arena.rows(count), columns, 1e-5f, gradients};
+    CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, plan_norm_backward(kDevice, desc));
     const std::size_t bytes = desc.rows * columns * 4;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const dweight, arena.output(columns * 4));
-    CGRT_ASSIGN_OR_RETURN(void* const workspace, arena.output(plan.workspace_bytes));
-    const RowsBackwardArgs args{.dx = out, .dy = in, .saved = in, .dweight = dweight, .workspace = workspace};
-    return Work{[=](LaunchTarget target) { return launch_rows_backward(target, plan, args); }, out, bytes};
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const NormBackwardArgs args{.dx = out, .dy = in, .x = in, .dweight = dweight, .workspace = workspace};
+    return Work{[=](LaunchTarget target) { return launch_norm_backward(target, plan, args); }, out, bytes};
   };
 }
 
@@ -82,21 +81,24 @@ Make masked_softmax(std::uint64_t count, std::uint64_t columns) {
     const std::size_t bytes = desc.rows * columns * 4;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
-    return Work{[=](LaunchTarget target) { return launch_masked_softmax(target, plan, {.out = out, .in = in}); }, out,
-                bytes};
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const MaskedSoftmaxArgs args{.out = out, .in = in, .workspace = workspace};
+    return Work{[=](LaunchTarget target) { return launch_masked_softmax(target, plan, args); }, out, bytes};
   };
 }
 
-Make add_norm(std::uint64_t count, std::uint64_t columns) {
+Make norm(NormOp op, Residual residual, std::uint64_t count, std::uint64_t columns) {
   return [=](Arena& arena) -> absl::StatusOr<Work> {
-    const AddNormDesc desc{RowOp::kRmsNorm, DType::kFloat32, arena.rows(count), columns};
-    CGRT_ASSIGN_OR_RETURN(const AddNormPlan plan, plan_add_norm(kDevice, desc));
+    const NormDesc desc{op, DType::kFloat32, arena.rows(count), columns, 1e-5f, residual};
+    CGRT_ASSIGN_OR_RETURN(const NormPlan plan, plan_norm(kDevice, desc));
     const std::size_t bytes = desc.rows * columns * 4;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const sum, arena.output(bytes));
-    const AddNormArgs args{.out = out, .sum = sum, .in = in, .residual = in};
-    return Work{[=](LaunchTarget target) { return launch_add_norm(target, plan, args); }, out, bytes};
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    NormArgs args{.out = out, .in = in, .weight = in, .workspace = workspace};
+    if (residual == Residual::kAdded) args.residual = in, args.sum = sum;
+    return Work{[=](LaunchTarget target) { return launch_norm(target, plan, args); }, out, bytes};
   };
 }
 
@@ -254,19 +256,22 @@ std::vector<NamedWork> residency_works() {
       {"scan of many tiles", scan(DType::kFloat32, 1, kMany)},
       {"scan of many tiles of doubles", scan(DType::kFloat64, 1, kMany / 2)},
       {"scan of few rows", scan(DType::kFloat16, 3, kMany / 2)},
-      {"softmax", rows(RowOp::kSoftmax, 4096, 1024)},
-      {"softmax of blocks", rows(RowOp::kSoftmax, 1024, 4096)},
-      {"softmax of clusters", rows(RowOp::kSoftmax, 32, 131072)},
-      {"softmax of longer rows", rows(RowOp::kSoftmax, 8, 300001)},
-      {"layer_norm of blocks that stay", rows(RowOp::kLayerNorm, 400, 16384)},
-      {"rms_norm of clusters that stay", rows(RowOp::kRmsNorm, 200, 32768)},
-      {"layer_norm backward", rows_backward(WeightGradients::kNone, 1024, 4096)},
-      {"layer_norm backward with weights", rows_backward(WeightGradients::kSummed, 1024, 4096)},
-      {"layer_norm backward with weights of clusters", rows_backward(WeightGradients::kSummed, 200, 32768)},
+      {"softmax", softmax(4096, 1024)},
+      {"softmax of blocks", softmax(1024, 4096)},
+      {"softmax of clusters", softmax(32, 131072)},
+      {"softmax of streamed rows", softmax(150, 80003)},
+      {"softmax over the whole device", softmax(8, 1500001)},
+      {"layer_norm over the whole device", norm(NormOp::kLayerNorm, Residual::kNone, 8, 1500001)},
+      {"layer_norm backward over the whole device", norm_backward(WeightGradients::kSummed, 4, 1500001)},
+      {"layer_norm of persistent blocks", norm(NormOp::kLayerNorm, Residual::kNone, 400, 16384)},
+      {"rms_norm of persistent clusters", norm(NormOp::kRmsNorm, Residual::kNone, 200, 32768)},
+      {"layer_norm backward", norm_backward(WeightGradients::kNone, 1024, 4096)},
+      {"layer_norm backward with weights", norm_backward(WeightGradients::kSummed, 1024, 4096)},
+      {"layer_norm backward with weights of clusters", norm_backward(WeightGradients::kSummed, 200, 32768)},
       {"masked_softmax", masked_softmax(2048, 2048)},
       {"masked_softmax of clusters", masked_softmax(128, 32768)},
-      {"add_norm", add_norm(1024, 4096)},
-      {"add_norm of clusters", add_norm(64, 65536)},
+      {"add_rms_norm", norm(NormOp::kRmsNorm, Residual::kAdded, 1024, 4096)},
+      {"add_rms_norm of clusters", norm(NormOp::kRmsNorm, Residual::kAdded, 64, 65536)},
       {"batch_norm in shared memory", batch_norm(BatchNormOp::kTrain, ChannelOrder::kNchw, 63, 64, 784)},
       {"batch_norm read twice", batch_norm(BatchNormOp::kTrain, ChannelOrder::kNchw, 63, 5, 12544)},
       {"batch_norm of channels last", batch_norm(BatchNormOp::kTrain, ChannelOrder::kNhwc, 63, 64, 3136)},

@@ -5,18 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/add_norm/add_norm.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/map.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "cgrt_kernels/index/index.h"
-#include "cgrt_kernels/masked_softmax/masked_softmax.h"
+#include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
-#include "cgrt_kernels/rows/rows.h"
-#include "cgrt_kernels/rows_backward/rows_backward.h"
 #include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/upsample/upsample.h"
 #include "kernels/own_maps.h"
 #include "kernels/support.h"
@@ -71,26 +69,32 @@ void add_rows(Plans& plans, Memory memory) {
       auto* const a = memory.at<unsigned char>(0) + shift;
       const auto id = [=](const auto& plan) { return shift == 0 ? kId(plan) : kIdUnaligned(plan); };
       plans.add(
-          absl::StrCat("softmax", name), plan_rows(kDevice, {RowOp::kSoftmax, DType::kFloat32, rows, columns}), id,
-          [=](LaunchTarget target, const RowsPlan& plan) { return launch_rows(target, plan, {.out = a, .in = a}); });
+          absl::StrCat("softmax", name), plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}), id,
+          [=](LaunchTarget target, const SoftmaxPlan& plan) {
+            return launch_softmax(target, plan, {.out = a, .in = a, .workspace = {memory.at(1), plan.workspace_bytes}});
+          });
       for (const WeightGradients gradients : {WeightGradients::kNone, WeightGradients::kSummed}) {
         plans.add(absl::StrCat("rms_norm backward", gradients == WeightGradients::kSummed ? ", summed," : "", name),
-                  plan_rows_backward(kDevice, {RowOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, gradients}), id,
-                  [=](LaunchTarget target, const RowsBackwardPlan& plan) {
-                    return launch_rows_backward(
-                        target, plan, {.dx = a, .dy = a, .saved = a, .dweight = a, .workspace = memory.at(1)});
+                  plan_norm_backward(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, gradients}), id,
+                  [=](LaunchTarget target, const NormBackwardPlan& plan) {
+                    return launch_norm_backward(
+                        target, plan, {.dx = a, .dy = a, .x = a, .dweight = a, .workspace = {memory.at(1), plan.workspace_bytes}});
                   });
       }
       plans.add(absl::StrCat("masked_softmax", name),
                 plan_masked_softmax(kDevice, {.type = DType::kFloat32, .rows = rows, .columns = columns}), id,
                 [=](LaunchTarget target, const MaskedSoftmaxPlan& plan) {
-                  return launch_masked_softmax(target, plan, {.out = a, .in = a});
+                  return launch_masked_softmax(target, plan, {.out = a, .in = a, .workspace = {memory.at(1), plan.workspace_bytes}});
                 });
       plans.add(absl::StrCat("add_rms_norm", name),
-                plan_add_norm(kDevice, {RowOp::kRmsNorm, DType::kFloat32, rows, columns}), id,
-                [=](LaunchTarget target, const AddNormPlan& plan) {
-                  return launch_add_norm(
-                      target, plan, {.out = a, .sum = memory.at<unsigned char>(1) + shift, .in = a, .residual = a});
+                plan_norm(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, Residual::kAdded}), id,
+                [=](LaunchTarget target, const NormPlan& plan) {
+                  return launch_norm(target, plan,
+                                     {.out = a,
+                                      .in = a,
+                                      .residual = a,
+                                      .sum = memory.at<unsigned char>(1) + shift,
+                                      .workspace = {memory.at(1), plan.workspace_bytes}});
                 });
     }
   }

@@ -80,10 +80,6 @@ absl::Status check_float(OperationName name, DType type) {
                 absl::StrCat("there is no kernel for ", to_string(type), ", only for float32, float16 and bfloat16."));
 }
 
-absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed) {
-  return check_workspace(name, {const_cast<void*>(workspace), needed}, needed);
-}
-
 absl::Status check_workspace(OperationName name, const Workspace& workspace, std::size_t needed) {
   if (needed == 0) return absl::OkStatus();
   if (workspace.data == nullptr) {

@@ -13,6 +13,7 @@
 #include "cgrt/device/device.h"
 #include "cgrt/launch/kernel.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/dtype.h"
 #include "cgrt_kernels/common/workspace_desc.h"
 
@@ -66,6 +67,11 @@ std::uintptr_t address_bits(const Elements*... addresses) {
   return (reinterpret_cast<std::uintptr_t>(addresses) | ...);
 }
 
+template <class... Elements>
+Alignment alignment_of(const Elements*... addresses) {
+  return address_bits(addresses...) % 16 == 0 ? Alignment::kAligned : Alignment::kUnaligned;
+}
+
 // As messages name an operation, in parts that are put together only when something is refused.
 struct OperationName {
   OperationName(const char* first_, const char* second_ = "") : first(first_), second(second_) {}
@@ -107,7 +113,6 @@ inline absl::Status check_array(OperationName name, const char* argument, const 
 }
 
 // `needed` by the plan; 0: any will do.
-absl::Status check_workspace(OperationName name, const void* workspace, std::size_t needed);  // of rows_backward
 absl::Status check_workspace(OperationName name, const Workspace& workspace, std::size_t needed);
 
 }  // namespace cgrt::kernels

@@ -1,7 +1,7 @@
 // Which plans may take each other's place in an executable: those of one topology.
 //
-//   const RowsDesc desc{RowOp::kSoftmax, DType::kFloat32, 2 * rows, columns};
-//   CGRT_ASSIGN_OR_RETURN(RowsPlan more, plan_rows(DeviceRef(0), desc));
+//   const SoftmaxDesc desc{SoftmaxOp::kSoftmax, DType::kFloat32, 2 * rows, columns};
+//   CGRT_ASSIGN_OR_RETURN(SoftmaxPlan more, plan_softmax(DeviceRef(0), desc));
 //   // `exec` was made of a graph with a launch of `plan`; `graph` is as that was, but has one of `more`.
 //   if (more.topology_id() == plan.topology_id()) {
 //     CGRT_RETURN_IF_ERROR(exec.update(graph));

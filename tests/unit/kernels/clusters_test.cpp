@@ -8,11 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
-#include "cgrt_kernels/add_norm/add_norm.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
-#include "cgrt_kernels/masked_softmax/masked_softmax.h"
-#include "cgrt_kernels/rows/rows.h"
-#include "cgrt_kernels/rows_backward/rows_backward.h"
+#include "cgrt_kernels/norm/norm.h"
+#include "cgrt_kernels/softmax/softmax.h"
 #include "support/catch.h"
 #include "support/idle_sink.h"
 #include "support/status_matchers.h"
@@ -56,28 +54,39 @@ std::vector<Planned> planned() {
     for (const std::uint64_t columns : {32768, 16388}) {
       for (const std::uint64_t rows : {2, 300}) {
         const std::string shape = absl::StrCat(" of ", rows, "x", columns, " + ", shift);
-        for (const RowOp op : {RowOp::kSoftmax, RowOp::kRmsNorm}) {
-          add(absl::StrCat(to_string(op), shape), plan_rows(kDevice, {op, DType::kFloat32, rows, columns}),
-              [=](LaunchTarget target, const RowsPlan& plan) {
-                return launch_rows(target, plan, {.out = a, .in = a});
+        add(absl::StrCat("softmax", shape), plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}),
+            [=](LaunchTarget target, const SoftmaxPlan& plan) {
+              return launch_softmax(target, plan, {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
+            });
+        for (const Residual residual : {Residual::kNone, Residual::kAdded}) {
+          const bool is_added = residual == Residual::kAdded;
+          add(absl::StrCat(is_added ? "add_" : "", "rms_norm", shape),
+              plan_norm(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, residual}),
+              [=](LaunchTarget target, const NormPlan& plan) {
+                return launch_norm(target, plan,
+                                   {.out = a,
+                                    .in = a,
+                                    .residual = is_added ? a : nullptr,
+                                    .sum = is_added ? b : nullptr,
+                                    .workspace = {memory, plan.workspace_bytes}});
               });
         }
         for (const WeightGradients gradients : {WeightGradients::kNone, WeightGradients::kSummed}) {
           add(absl::StrCat("rms_norm backward", gradients == WeightGradients::kSummed ? ", summed" : "", shape),
-              plan_rows_backward(kDevice, {RowOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, gradients}),
-              [=](LaunchTarget target, const RowsBackwardPlan& plan) {
-                return launch_rows_backward(target, plan,
-                                            {.dx = a, .dy = a, .saved = a, .dweight = a, .workspace = memory});
+              plan_norm_backward(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, gradients}),
+              [=](LaunchTarget target, const NormBackwardPlan& plan) {
+                return launch_norm_backward(target, plan,
+                                            {.dx = a,
+                                             .dy = a,
+                                             .x = a,
+                                             .dweight = a,
+                                             .workspace = {memory, plan.workspace_bytes}});
               });
         }
         add(absl::StrCat("masked_softmax", shape), plan_masked_softmax(kDevice, {.rows = rows, .columns = columns}),
             [=](LaunchTarget target, const MaskedSoftmaxPlan& plan) {
-              return launch_masked_softmax(target, plan, {.out = a, .in = a});
-            });
-        add(absl::StrCat("add_rms_norm", shape),
-            plan_add_norm(kDevice, {RowOp::kRmsNorm, DType::kFloat32, rows, columns}),
-            [=](LaunchTarget target, const AddNormPlan& plan) {
-              return launch_add_norm(target, plan, {.out = a, .sum = b, .in = a, .residual = a});
+              return launch_masked_softmax(target, plan,
+                                           {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
             });
       }
     }
@@ -148,22 +157,6 @@ TEST_CASE("every family plans without clusters where none of its clusters fits",
       CHECK(largest_cluster(plan) <= static_cast<std::uint64_t>(largest));
     }
   }
-}
-
-TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel for that is empty", "[kernels]") {
-  const auto is_streamed = [] {
-    const RowsPlan plan = *plan_rows(kDevice, {RowOp::kLayerNorm, DType::kFloat32, 400, 16384});
-    void* const memory = reinterpret_cast<void*>(4096);
-    const Launches found = launches_of(
-        {"layer_norm", [&](LaunchTarget target) { return launch_rows(target, plan, {.out = memory, .in = memory}); }});
-    return found.kernels.front() == rows_kernel(RowOp::kLayerNorm, DType::kFloat32, RowRegime::kStream);
-  };
-  {
-    Simulator simulator;
-    CHECK(is_streamed());
-  }
-  Simulator simulator({.ptx_version = 80});
-  CHECK(!is_streamed());
 }
 
 TEST_CASE("kernels overlap only where their code waits for each other, whatever the target says", "[kernels]") {
