@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/kernels.md", "docs/performance.md", "docs/seeds.md")
+PAGES = ("README.md", "docs/kernels.md", "docs/performance.md", "docs/published.md")
 TABLE = re.compile(r"<!-- table: (.*?) -->\n(.*?)<!-- end -->", re.S)
 PICTURE, DRAW = "docs/kernels.svg", "python3 kernels/bench/plot.py"
 

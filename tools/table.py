@@ -5,7 +5,7 @@
     table.py records/h200.json --rows graph_launch capture --where 1 1000
     table.py --summary kernels/bench/records
 
-The same record gives the same text. Rows stand in the record's order; the ceilings of kernels stand below them.
+The same record gives the same text. Rows stand in the record's order; the measured bandwidths of kernels stand below.
 """
 
 import argparse
@@ -26,13 +26,17 @@ def read_record(path):
         sys.exit(f"table.py: {path}: {error}")
     schema = record.get("schema") if isinstance(record, dict) else None
     if schema != SCHEMA:
-        sys.exit(f"table.py: {path}: the schema is {schema!r}, wanted {SCHEMA!r}")
+        sys.exit(f"table.py: {path}: the schema is {schema!r}, not {SCHEMA!r}")
+    for row in record["rows"]:  # C++ programs write these two keys under other names (runtime/cgrt/inspect/record.h)
+        for key, theirs in (("baseline", "peer"), ("baseline_median", "peer_median")):
+            if theirs in row:
+                row[key] = row.pop(theirs)
     return record
 
 
 def select(record, names):
-    """The rows of those names, or all; of kernels those with a peer, as the others are the ceilings."""
-    rows = [row for row in record["rows"] if "peer" in row or record["program"] != "kernelbench"]
+    """The rows of those names, or all; of kernels those with a baseline, as the others are measured bandwidths."""
+    rows = [row for row in record["rows"] if "baseline" in row or record["program"] != "kernelbench"]
     missing = sorted(set(names) - {row["name"] for row in rows})
     if missing:
         sys.exit(f"table.py: the record has no row {', '.join(missing)}")
@@ -56,30 +60,34 @@ def cells_of(row, params):
     values = [row["params"].get(name) for name in params]
     cells = [row["name"]] + ["" if value is None else f"{value:,}" for value in values]
     cells.append(figure(row["median"], row["unit"]))
-    if "peer" not in row:
+    if "baseline" not in row:
         return cells + ["", "", ""]
     ratio = "simulated" if row["speedup"] is None else f"{row['speedup']:.2f}"
-    return cells + [figure(row["peer_median"], row["unit"]), ratio, row["peer"]]
+    return cells + [figure(row["baseline_median"], row["unit"]), ratio, row["baseline"]]
+
+
+def over(side):
+    """The ratio to one of PyTorch's two sides."""
+    return lambda row: "" if side not in row else "failed" if "failed" in row[side] else f"{row[side]['speedup']:.2f}"
 
 
 def share_of(row):
-    return f"{100 * row['share_of_ceiling']:.0f} % {row['ceiling']}" if "share_of_ceiling" in row else ""
+    return f"{100 * row['share_of_bandwidth']:.0f} % {row['bandwidth']}" if "share_of_bandwidth" in row else ""
 
 
-def wanted(row):
-    share = "wanted_share" in row
-    if not share and "wanted" not in row:
-        return ""
-    text = f"{100 * row['wanted_share']:.0f} %" if share else f"{row['wanted']:.2f}"
-    return text if row.get("reached", True) else text + ", missed"
+def target(row):
+    texts = [f"{row['target']:.2f}"] if "target" in row else []
+    texts += [f"{100 * row['target_share']:.0f} %"] if "target_share" in row else []
+    texts += [f"{number(row['limit_us'])} us"] if "limit_us" in row else []
+    return ", ".join(texts + ([] if row.get("reached", True) else ["missed"]))
 
 
-def seed(row):
+def published(row):
     """Its ratio on an A100, and the times that make it."""
-    if "seed" not in row:
+    if "published" not in row:
         return ""
-    before, after = (figure(row["seed"][name], row["unit"]) for name in ("peer_median", "median"))
-    return f"{row['seed']['speedup']:.2f} ({before} / {after})"
+    before, after = (figure(row["published"][name], row["unit"]) for name in ("baseline_median", "median"))
+    return f"{row['published']['speedup']:.2f} ({before} / {after})"
 
 
 def over_empty(record):
@@ -94,16 +102,22 @@ def to_markdown(lines):
 
 def markdown(record, rows):
     params = list(dict.fromkeys(name for row in rows for name in row["params"]))
-    head = ["row"] + params + ["median", "peer's median", "ratio", "peer"]
+    head = ["row"] + params + ["median", "baseline's median", "ratio", "baseline"]
     lines = [head, ["---"] + ["---:"] * (len(params) + 3) + ["---"]]
     lines += [cells_of(row, params) for row in rows]
-    if not any("peer" in row for row in rows):
+    if not any("baseline" in row for row in rows):
         lines = [line[:-3] for line in lines]
-    for name, cell in (("ratio on an A100", seed), ("over an empty node", over_empty(record)),
-                       ("share of ceiling", share_of), ("wanted", wanted)):
+    for name, cell in (("to PyTorch", over("eager")), ("to torch.compile", over("compiled")),
+                       ("ratio on an A100", published), ("over an empty node", over_empty(record)),
+                       ("share of bandwidth", share_of), ("target", target)):
         if any(cell(row) for row in rows):
             lines = [line + [more] for line, more in zip(lines, [name, "---:"] + [cell(row) for row in rows])]
     return to_markdown(lines)
+
+
+def spread_of(name, speeds):
+    low, high = number(min(speeds)), number(max(speeds))
+    return f"{name} {low}" if low == high else f"{name} {low} to {high}"
 
 
 def caption(record, rows):
@@ -114,26 +128,38 @@ def caption(record, rows):
         return f"{', '.join(parts)}; simulated: no figure here is a time."
     counts = sorted({row["samples"] for row in rows})
     samples = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
-    note = " Ratio: above 1 is better than the peer." if any("peer" in row for row in rows) else ""
-    speeds = {row["ceiling"]: row["gb_per_s"] / row["share_of_ceiling"] for row in rows if "share_of_ceiling" in row}
+    note = " Ratio: above 1 is better than the baseline." if any("baseline" in row for row in rows) else ""
+    speeds = {}
+    for row in rows:
+        if "share_of_bandwidth" in row:
+            speeds.setdefault(row["bandwidth"], []).append(row["gb_per_s"] / row["share_of_bandwidth"])
     if speeds:
-        note += " Ceiling: " + ", ".join(f"{name} {number(speed)} GB/s" for name, speed in sorted(speeds.items())) + "."
+        note += f" Measured bandwidth: {', '.join(spread_of(name, speeds[name]) for name in sorted(speeds))} GB/s."
     return f"{', '.join(parts)}; medians of {samples} samples.{note}"
 
 
+def faster_baseline(rows):
+    """Which of PyTorch's two sides is faster, in how many of the rows, and how many have the eager one alone."""
+    both = [row for row in rows if "compiled" in row]
+    compiled = sum(row["baseline"].startswith("torch.compile ") for row in both)
+    counts = ((len(both) - compiled, "PyTorch"), (compiled, "torch.compile"), (len(rows) - len(both), "PyTorch alone"))
+    return ", ".join(f"{name} {count}" for count, name in counts if count)
+
+
 def summary(folder):
-    """A line for each record in the folder: its rows whose peer is PyTorch, from the least figure to the most, and of
-    all rows how many reached what is wanted."""
-    lines = [["family", "rows", "ratio: least", "median", "most", "share of ceiling: least", "median", "most",
-              "reached what is wanted"], ["---"] + ["---:"] * 8]
+    """A line for each record in the folder: its rows beside PyTorch, from the least figure to the most, and of all rows
+    how many reach their targets. Ratios are to the faster of PyTorch's two sides, eager and torch.compile."""
+    lines = [["family", "rows", "ratio: least", "median", "most", "faster baseline", "share of bandwidth: least",
+              "median", "most", "reach their target"], ["---"] + ["---:"] * 4 + ["---"] + ["---:"] * 4]
     for path in sorted(pathlib.Path(folder).glob("*.json")):
         record = read_record(path)
-        rows = [row for row in record["rows"] if row.get("peer", "").startswith("torch ")]
+        rows = [row for row in record["rows"] if row.get("baseline", "").startswith(("torch ", "torch.compile "))]
         reached = [row["reached"] for row in record["rows"] if "reached" in row]
         ratios = [row["speedup"] for row in rows]
-        shares = [100 * row["share_of_ceiling"] for row in rows if "share_of_ceiling" in row]
+        shares = [100 * row["share_of_bandwidth"] for row in rows if "share_of_bandwidth" in row]
         if ratios:
             lines.append([path.stem, str(len(rows))] + [f"{of(ratios):.2f}" for of in (min, statistics.median, max)] +
+                         [faster_baseline(rows)] +
                          [f"{of(shares):.0f} %" if shares else "" for of in (min, statistics.median, max)] +
                          [f"{sum(reached)} of {len(reached)}" if reached else ""])
     return to_markdown(lines)

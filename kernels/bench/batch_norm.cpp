@@ -13,14 +13,14 @@ using kernels::BatchNormOp;
 using kernels::DType;
 
 struct Set {
-  DeviceBuffer out, in, gradient;
-  DeviceBuffer weight, bias, running_mean, running_variance, mean, invstd, weight_gradient, bias_gradient;
+  Array out, in, gradient;
+  Array weight, bias, running_mean, running_variance, mean, invstd, weight_gradient, bias_gradient;
   DeviceBuffer workspace;
 };
 
 }  // namespace
 
-// batch, channels, plane; nhwc=1: channels last
+// batch, channels, plane; nhwc=1: channels last; shift
 absl::StatusOr<Work> make_batch_norm(const Case& test) {
   kernels::BatchNormDesc desc{.type = test.type};
   bool is_known = false;
@@ -32,24 +32,25 @@ absl::StatusOr<Work> make_batch_norm(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(desc.channels, test.size("channels"));
   desc.plane = test.size_or("plane", 1);
   desc.order = test.size_or("nhwc", 0) != 0 ? kernels::ChannelOrder::kNhwc : kernels::ChannelOrder::kNchw;
+  if (test.shift() != 0) desc.alignment = static_cast<std::uint32_t>(size_of(desc.type));
   CGRT_ASSIGN_OR_RETURN(const kernels::BatchNormPlan plan, plan_batch_norm(kDevice, desc));
   const std::uint64_t count = desc.batch * desc.channels * desc.plane;
   const bool is_backward = desc.op == BatchNormOp::kBackward, in_place = test.is_chain;
   const auto make = [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
     const auto parameters = [&](std::uint32_t nth) {
-      return make_numbers(stream, DType::kFloat32, desc.channels, seed + nth);
+      return make_array(test, stream, DType::kFloat32, desc.channels, seed + nth);
     };
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, count * size_of(desc.type)));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count, seed));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer gradient, make_numbers(stream, desc.type, is_backward ? count : 1, seed + 1));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer weight, parameters(2));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer bias, parameters(3));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer running_mean, parameters(4));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer running_variance, parameters(5));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer mean, parameters(6));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer invstd, parameters(7));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer weight_gradient, parameters(8));
-    CGRT_ASSIGN_OR_RETURN(DeviceBuffer bias_gradient, parameters(9));
+    CGRT_ASSIGN_OR_RETURN(Array out, make_output(test, desc.type, count));
+    CGRT_ASSIGN_OR_RETURN(Array in, make_array(test, stream, desc.type, count, seed));
+    CGRT_ASSIGN_OR_RETURN(Array gradient, make_array(test, stream, desc.type, is_backward ? count : 1, seed + 1));
+    CGRT_ASSIGN_OR_RETURN(Array weight, parameters(2));
+    CGRT_ASSIGN_OR_RETURN(Array bias, parameters(3));
+    CGRT_ASSIGN_OR_RETURN(Array running_mean, parameters(4));
+    CGRT_ASSIGN_OR_RETURN(Array running_variance, parameters(5));
+    CGRT_ASSIGN_OR_RETURN(Array mean, parameters(6));
+    CGRT_ASSIGN_OR_RETURN(Array invstd, parameters(7));
+    CGRT_ASSIGN_OR_RETURN(Array weight_gradient, parameters(8));
+    CGRT_ASSIGN_OR_RETURN(Array bias_gradient, parameters(9));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
     const auto set = std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(gradient), std::move(weight),
                                                std::move(bias), std::move(running_mean), std::move(running_variance),

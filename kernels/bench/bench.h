@@ -28,6 +28,8 @@ struct Case {
   // kInvalidArgument when the size is not there and has no default.
   absl::StatusOr<std::uint64_t> size(const std::string& name) const;
   std::uint64_t size_or(const std::string& name, std::uint64_t otherwise) const;
+  // The size `shift`: so many elements behind an aligned address each array begins (make_array, make_output).
+  std::uint64_t shift() const { return size_or("shift", 0); }
 };
 
 // One launch on buffers of its own, into any target.
@@ -50,22 +52,38 @@ absl::StatusOr<Work> make_reduce_ladder(const Case& test);
 absl::StatusOr<Work> make_atomics(const Case& test);
 absl::StatusOr<Work> make_cub_reduce(const Case& test);
 absl::StatusOr<Work> make_scan(const Case& test);
+absl::StatusOr<Work> make_cub(const Case& test);
+absl::StatusOr<Work> make_matmul(const Case& test);  // without cuBLASLt there is none
 absl::StatusOr<Work> make_elementwise(const Case& test);
 absl::StatusOr<Work> make_batch_norm(const Case& test);
 absl::StatusOr<Work> make_upsample(const Case& test);
 absl::StatusOr<Work> make_index(const Case& test);
-absl::StatusOr<Work> make_ceiling(const Case& test);
+absl::StatusOr<Work> make_bandwidth(const Case& test);
 
 // A buffer of numbers up to two; they repeat after a million.
 absl::StatusOr<DeviceBuffer> make_numbers(StreamRef stream, kernels::DType type, std::uint64_t count,
                                           std::uint32_t seed);
 
-inline void* at(const DeviceBuffer& buffer, std::size_t offset) {
-  return static_cast<unsigned char*>(buffer.data()) + offset;
-}
-
 // Memory of an initialized workspace of so many bytes at least.
 absl::StatusOr<DeviceBuffer> make_workspace(StreamRef stream, std::size_t bytes);
 inline kernels::Workspace workspace_in(const DeviceBuffer& buffer) { return {buffer.data(), buffer.size_bytes()}; }
+
+// A buffer whose array begins behind its first bytes. Owns it: keep it where the launches are.
+struct Array {
+  DeviceBuffer buffer;
+  std::size_t skipped_bytes = 0;
+
+  void* data() const { return buffer.as<unsigned char>() + skipped_bytes; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data());
+  }
+};
+
+// Arrays of `count` elements that begin test.shift() elements behind an aligned address: of numbers as
+// make_numbers has them, and one that a kernel writes first.
+absl::StatusOr<Array> make_array(const Case& test, StreamRef stream, kernels::DType type, std::uint64_t count,
+                                 std::uint32_t seed);
+absl::StatusOr<Array> make_output(const Case& test, kernels::DType type, std::uint64_t count);
 
 }  // namespace cgrt::bench

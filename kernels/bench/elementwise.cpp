@@ -24,34 +24,29 @@ struct Arrays {
   const void *a, *b;
 };
 
-// Elements of each array and their types. `b` of 0 elements is not there. `offset` elements behind an
-// aligned address.
+// Elements of each array and their types. `b` of 0 elements is not there.
 struct Sizes {
-  std::uint64_t out, a, b, offset;
+  std::uint64_t out, a, b;
   DType type, out_type;
 };
 
 Work work_on(const Case& test, const Sizes& sizes, std::function<absl::Status(LaunchTarget, const Arrays&)> start) {
   const std::size_t size = size_of(sizes.type), out_size = size_of(sizes.out_type);
   struct Set {
-    DeviceBuffer out, a, b;
+    Array out, a, b;
   };
-  return Work{
-      sizes.out * out_size + (sizes.a + sizes.b) * size,
-      [=, is_chain = test.is_chain](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-        CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, (sizes.out + sizes.offset) * out_size));
-        CGRT_ASSIGN_OR_RETURN(DeviceBuffer a, make_numbers(stream, sizes.type, sizes.a + sizes.offset, seed));
-        CGRT_ASSIGN_OR_RETURN(DeviceBuffer b, make_numbers(stream, sizes.type, sizes.b + sizes.offset + 1, seed + 1));
-        const auto set = std::make_shared<Set>(Set{std::move(out), std::move(a), std::move(b)});
-        Arrays arrays{set->out.as<unsigned char>() + sizes.offset * out_size,
-                      set->a.as<unsigned char>() + sizes.offset * size,
-                      set->b.as<unsigned char>() + sizes.offset * size};
-        if (is_chain) arrays.out = set->a.as<unsigned char>() + sizes.offset * size;
-        return [=](LaunchTarget target) {
-          static_cast<void>(set);  // lives as long as this
-          return start(target, arrays);
-        };
-      }};
+  return Work{sizes.out * out_size + (sizes.a + sizes.b) * size,
+              [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
+                CGRT_ASSIGN_OR_RETURN(Array out, make_output(test, sizes.out_type, sizes.out));
+                CGRT_ASSIGN_OR_RETURN(Array a, make_array(test, stream, sizes.type, sizes.a, seed));
+                CGRT_ASSIGN_OR_RETURN(Array b, make_array(test, stream, sizes.type, sizes.b + 1, seed + 1));
+                const auto set = std::make_shared<Set>(Set{std::move(out), std::move(a), std::move(b)});
+                const Arrays arrays{test.is_chain ? set->a.data() : set->out.data(), set->a.data(), set->b.data()};
+                return [=](LaunchTarget target) {
+                  static_cast<void>(set);  // lives as long as this
+                  return start(target, arrays);
+                };
+              }};
 }
 
 absl::StatusOr<Work> make_arrays(const Case& test, ElementwiseOp op) {
@@ -59,8 +54,7 @@ absl::StatusOr<Work> make_arrays(const Case& test, ElementwiseOp op) {
   CGRT_ASSIGN_OR_RETURN(desc.count, test.size("count"));
   if (test.type == DType::kFloat32) desc.out_type = DType::kFloat16;  // of a cast
   CGRT_ASSIGN_OR_RETURN(const kernels::ElementwisePlan plan, plan_elementwise(kDevice, desc));
-  const Sizes sizes{desc.count, desc.count,       takes_two_inputs(op) ? desc.count : 0, test.size_or("offset", 0),
-                    desc.type,  out_type_of(desc)};
+  const Sizes sizes{desc.count, desc.count, takes_two_inputs(op) ? desc.count : 0, desc.type, out_type_of(desc)};
   return work_on(test, sizes, [=](LaunchTarget target, const Arrays& arrays) {
     return launch_elementwise(target, plan, {.out = arrays.out, .a = arrays.a, .b = arrays.b, .alpha = 1.5f});
   });
@@ -72,7 +66,7 @@ absl::StatusOr<Work> make_matrix(const Case& test, MatrixOp op) {
   CGRT_ASSIGN_OR_RETURN(desc.columns, test.size("columns"));
   CGRT_ASSIGN_OR_RETURN(const kernels::MatrixPlan plan, plan_matrix(kDevice, desc));
   const std::uint64_t count = desc.rows * desc.columns, of_b = is_per_row(op) ? desc.rows : desc.columns;
-  const Sizes sizes{count, is_gated(op) ? 2 * count : count, is_gated(op) ? 0 : of_b, 0, desc.type, desc.type};
+  const Sizes sizes{count, is_gated(op) ? 2 * count : count, is_gated(op) ? 0 : of_b, desc.type, desc.type};
   // A gate has no place for its result in its input: chains of it write elsewhere.
   Case test_of_work = test;
   test_of_work.is_chain = test.is_chain && !is_gated(op);
@@ -85,7 +79,7 @@ absl::StatusOr<Work> make_naive(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t count, test.size("count"));
   const LaunchConfig config{.grid = static_cast<std::uint32_t>((count - 1) / 256 + 1), .block = 256};
   const NaiveKernel kernel = mul_naive_kernel(test.type);
-  return work_on(test, {count, count, count, 0, test.type, test.type}, [=](LaunchTarget target, const Arrays& arrays) {
+  return work_on(test, {count, count, count, test.type, test.type}, [=](LaunchTarget target, const Arrays& arrays) {
     return launch(target, config, kernel, arrays.out, arrays.a, arrays.b, count);
   });
 }
@@ -93,7 +87,7 @@ absl::StatusOr<Work> make_naive(const Case& test) {
 absl::StatusOr<Work> make_raw_cub_mul(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t count, test.size("count"));
   if (test.type != DType::kFloat32) return absl::InvalidArgumentError("raw_cub_mul takes float32.");
-  return work_on(test, {count, count, count, 0, test.type, test.type}, [=](LaunchTarget target, const Arrays& arrays) {
+  return work_on(test, {count, count, count, test.type, test.type}, [=](LaunchTarget target, const Arrays& arrays) {
     return kernels::launch_library(target, [&](CUstream into) {
       return raw_cub_mul(static_cast<const float*>(arrays.a), static_cast<const float*>(arrays.b),
                          static_cast<float*>(arrays.out), static_cast<int>(count), into)
@@ -107,7 +101,7 @@ template <class T>
 absl::StatusOr<Work> make_four_ops(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t count, test.size("count"));
   CGRT_ASSIGN_OR_RETURN(const auto plan, kernels::plan_map(kDevice, four_ops_kernel<T>(), count));
-  return work_on(test, {count, count, 0, 0, test.type, test.type}, [=](LaunchTarget target, const Arrays& arrays) {
+  return work_on(test, {count, count, 0, test.type, test.type}, [=](LaunchTarget target, const Arrays& arrays) {
     return kernels::launch_map(target, plan, FourOps{1.5f, 0.25f, 0.75f}, static_cast<T*>(arrays.out),
                                static_cast<const T*>(arrays.a));
   });
@@ -115,7 +109,7 @@ absl::StatusOr<Work> make_four_ops(const Case& test) {
 
 }  // namespace
 
-// count, offset; or rows, columns
+// count; or rows, columns; shift
 absl::StatusOr<Work> make_elementwise(const Case& test) {
   for (const ElementwiseOp op :
        {ElementwiseOp::kScale, ElementwiseOp::kAdd, ElementwiseOp::kMul, ElementwiseOp::kAxpy, ElementwiseOp::kRelu,

@@ -13,10 +13,12 @@ absl::StatusOr<Work> make_work(const Case& test) {
            make_atomics,
            make_cub_reduce,
            make_scan,
+           make_cub,
+           make_matmul,
            make_batch_norm,
            make_upsample,
            make_index,
-           make_ceiling,
+           make_bandwidth,
        }) {
     absl::StatusOr<Work> work = make(test);
     if (!absl::IsNotFound(work.status())) return work;

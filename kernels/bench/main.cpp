@@ -1,14 +1,15 @@
-// kernelbench KERNEL TYPE [NAME=SIZE...] [--chain]: device times of one kernel.
+// kernelbench KERNEL TYPE [NAME=SIZE...] [--chain] [--paced]: device times of one kernel.
 //
-// Prints the microseconds per launch of each sample, one a line; kernels/bench/bench.py asks for one
-// case after the other and measures peers beside them. A sample is one launch of a graph of 20
-// kernels or more. They work on sets of buffers in turn, 512 MiB or more in all but at most 64 sets, so
-// that each finds its input in memory and not in the cache, unless it is less than 1 MB; with --chain
-// 400 kernels work on one set in place, each waits for the one before it programmatically, and the
-// answer is the time that one more kernel costs.
-// Exits with 0; 1 on a failure; 2 when the case is wrong; 77 when there is no device.
+// Prints the microseconds per launch of each sample, one a line. With --paced it takes samples when asked:
+// each line of standard input says how many. kernels/bench/bench.py asks in turn with the baselines. A
+// sample is one launch of a graph of 20 kernels or more. They work on sets of buffers in turn, 512 MiB or more in all
+// but at most 64 sets, so that each finds its input in memory and not in the cache, unless it is less than 1 MB; with
+// --chain 400 kernels work on one set in place, each waits for the one before it programmatically, and the answer is
+// the time that one more kernel costs. A size `shift=1` of a kernel that knows it: its arrays begin one element behind
+// an aligned address. Exits with 0; 1 on a failure; 2 when the case is wrong; 77 when there is no device.
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 #include <random>
 
 #include "CLI/CLI.hpp"
@@ -92,6 +93,17 @@ absl::StatusOr<DeviceBuffer> make_numbers(StreamRef stream, DType type, std::uin
   return upload(stream, bits, count);
 }
 
+absl::StatusOr<Array> make_array(const Case& test, StreamRef stream, DType type, std::uint64_t count,
+                                 std::uint32_t seed) {
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, make_numbers(stream, type, test.shift() + count, seed));
+  return Array{std::move(buffer), test.shift() * size_of(type)};
+}
+
+absl::StatusOr<Array> make_output(const Case& test, DType type, std::uint64_t count) {
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, (test.shift() + count) * size_of(type)));
+  return Array{std::move(buffer), test.shift() * size_of(type)};
+}
+
 namespace {
 
 constexpr int kLaunches = 20;
@@ -106,7 +118,12 @@ absl::StatusOr<GraphExec> make_exec(const std::vector<Launch>& sets, int launche
   return instantiate(graph);
 }
 
-absl::Status measure(const Case& test, int samples) {
+enum class Pace {
+  kAtOnce,
+  kAsked,  // each line of standard input says how many samples to take
+};
+
+absl::Status measure(const Case& test, int samples, Pace pace) {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
   CGRT_ASSIGN_OR_RETURN(Event begin, Event::create(kDevice, EventTiming::kEnabled));
   CGRT_ASSIGN_OR_RETURN(Event end, Event::create(kDevice, EventTiming::kEnabled));
@@ -129,16 +146,30 @@ absl::Status measure(const Case& test, int samples) {
     CGRT_ASSIGN_OR_RETURN(const absl::Duration elapsed, elapsed_time(begin.ref(), end.ref()));
     return absl::ToDoubleMicroseconds(elapsed);
   };
-  for (int i = -3; i < samples; ++i) {
-    if (work.reset) CGRT_RETURN_IF_ERROR(work.reset(stream.ref()));
-    CGRT_ASSIGN_OR_RETURN(double microseconds, time(exec));
-    if (test.is_chain) {
-      CGRT_ASSIGN_OR_RETURN(const double first, time(one));
-      microseconds = (microseconds - first) / (launches - 1);
-    } else {
-      microseconds /= launches;
+  // The first `unused` are not printed: they load what loads lazily, or find the device as another process left it.
+  const auto take = [&](int unused, int kept) -> absl::Status {
+    for (int i = -unused; i < kept; ++i) {
+      if (work.reset) CGRT_RETURN_IF_ERROR(work.reset(stream.ref()));
+      CGRT_ASSIGN_OR_RETURN(double microseconds, time(exec));
+      if (test.is_chain) {
+        CGRT_ASSIGN_OR_RETURN(const double first, time(one));
+        microseconds = (microseconds - first) / (launches - 1);
+      } else {
+        microseconds /= launches;
+      }
+      if (i >= 0) std::printf("%.4f\n", microseconds);
     }
-    if (i >= 0) std::printf("%.4f\n", microseconds);
+    std::fflush(stdout);
+    return absl::OkStatus();
+  };
+  CGRT_RETURN_IF_ERROR(take(3, pace == Pace::kAtOnce ? samples : 0));
+  if (pace == Pace::kAtOnce) return absl::OkStatus();
+  for (std::string line; std::getline(std::cin, line);) {
+    int asked = 0;
+    if (!absl::SimpleAtoi(line, &asked) || asked < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", line, "\" is not a number of samples."));
+    }
+    CGRT_RETURN_IF_ERROR(take(1, asked));
   }
   return absl::OkStatus();
 }
@@ -176,11 +207,14 @@ int main(int argc, char** argv) {
   std::string type;
   std::vector<std::string> sizes;
   int samples = 31;
+  bool is_paced = false;
   app.add_option("kernel", test.kernel, "For example softmax")->required();
   app.add_option("type", type, "float32, float16, bfloat16, float64, int32 or int64")->required();
   app.add_option("sizes", sizes, "For example rows=8192 columns=4096");
   app.add_option("--samples", samples)->check(CLI::Range(1, 10000))->capture_default_str();
   app.add_flag("--chain", test.is_chain, "In place, each launch programmatically after the one before")
+      ->disable_flag_override();
+  app.add_flag("--paced", is_paced, "Take samples when asked: each line of standard input says how many")
       ->disable_flag_override();
   try {
     app.parse(argc, argv);
@@ -188,7 +222,8 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;  // 0 for --help
   }
   absl::Status status = cgrt::bench::parse(type, sizes, test);
-  if (status.ok()) status = cgrt::bench::measure(test, samples);
+  if (status.ok())
+    status = cgrt::bench::measure(test, samples, is_paced ? cgrt::bench::Pace::kAsked : cgrt::bench::Pace::kAtOnce);
   if (status.ok()) return 0;
   std::fprintf(stderr, "kernelbench: %s\n", std::string(status.message()).c_str());
   return absl::IsInvalidArgument(status) ? 2 : absl::IsUnavailable(status) ? 77 : 1;

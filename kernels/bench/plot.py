@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""plot.py [RECORD...] > FILE.svg: the share of the ceiling that kernels reach, a mark for each shape.
+"""plot.py [RECORD...] > FILE.svg: the share of the measured bandwidth that kernels reach.
 
-Filled: cgrt. Hollow: its peer, as if it moved the same bytes: those that must move. Without arguments: the committed
-records; docs/kernels.svg is that. Shapes of less than 16 MB are left out: what limits them is not memory.
+A mark for each shape. Filled: cgrt. Hollow: its baseline, the faster one of PyTorch's two, as if it moved the same
+bytes: those that must move. Without arguments: the committed records; docs/kernels.svg is that. Shapes of less than
+16 MB are left out: what limits them is not memory.
 """
 import html
 import json
@@ -15,7 +16,7 @@ RECORDS = pathlib.Path(__file__).with_name("records")
 
 
 def is_drawn(row):
-    return "share_of_ceiling" in row and row["gb_per_s"] * row["median"] * 1000 >= SMALL
+    return "share_of_bandwidth" in row and row["gb_per_s"] * row["median"] * 1000 >= SMALL
 
 
 def mark(share, y, style, title):
@@ -25,11 +26,11 @@ def mark(share, y, style, title):
 
 def marks(rows, y):
     for row in rows:
-        own = row["share_of_ceiling"]
-        peer = own * row["median"] / row["peer_median"]
+        own = row["share_of_bandwidth"]
+        other = own * row["median"] / row["baseline_median"]
         shape = " ".join(f"{key}={value}" for key, value in row["params"].items())
-        yield mark(peer, y, 'fill="none" stroke="#777"', f"{shape}: {row['peer']} {100 * peer:.0f} %")
-        yield mark(own, y, 'fill="#3a8f00" fill-opacity="0.7"', f"{shape}: {100 * own:.0f} % of {row['ceiling']}")
+        yield mark(other, y, 'fill="none" stroke="#777"', f"{shape}: {row['baseline']} {100 * other:.0f} %")
+        yield mark(own, y, 'fill="#3a8f00" fill-opacity="0.7"', f"{shape}: {100 * own:.0f} % of {row['bandwidth']}")
 
 
 def text(x, y, words, more=""):
@@ -54,7 +55,7 @@ def main(paths):
         y += LINE
     print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 20}" height="{y}" font-family="monospace" '
           f'font-size="12">\n<rect width="100%" height="100%" fill="white"/>')
-    print(text(4, LINE, "filled: cgrt, hollow: a peer"))
+    print(text(4, LINE, "filled: cgrt, hollow: the baseline"))
     for percent in range(0, 126, 25):
         x = LEFT + WIDTH * percent / 100 / MOST
         print(f'<line x1="{x}" x2="{x}" y1="{LINE + 6}" y2="{y}" stroke="#ddd"/>')
@@ -63,6 +64,6 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    # The seeds are the same kernels again.
+    # The published ones are the same kernels again.
     main([pathlib.Path(path) for path in sys.argv[1:]] or
-         [path for path in sorted(RECORDS.glob("*.json")) if path.stem != "seeds"])
+         [path for path in sorted(RECORDS.glob("*.json")) if path.stem != "published"])

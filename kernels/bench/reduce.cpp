@@ -37,7 +37,7 @@ absl::StatusOr<ReduceDesc> parse(const std::string& kernel) {
 
 }  // namespace
 
-// count when all are reduced to one, otherwise rows, columns; offset: of the inputs, in elements
+// count when all are reduced to one, otherwise rows, columns; shift
 absl::StatusOr<Work> make_reduce(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(ReduceDesc desc, parse(test.kernel));
   desc.type = test.type;
@@ -48,26 +48,26 @@ absl::StatusOr<Work> make_reduce(const Case& test) {
     CGRT_ASSIGN_OR_RETURN(desc.columns, test.size("columns"));
   }
   CGRT_ASSIGN_OR_RETURN(const ReducePlan plan, plan_reduce(kDevice, desc));
-  const std::uint64_t count = desc.rows * desc.columns, offset = test.size_or("offset", 0);
+  const std::uint64_t count = desc.rows * desc.columns;
   const bool is_dot = desc.op == ReduceOp::kDot;
   struct Set {
-    DeviceBuffer out, in, workspace;
-    std::optional<DeviceBuffer> other;
+    DeviceBuffer out;
+    Array in;
+    DeviceBuffer workspace;
+    std::optional<Array> other;
   };
   return Work{(is_dot ? 2 : 1) * count * size_of(desc.type),
               [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
                 const std::uint64_t results = std::max(desc.rows, desc.columns);  // or fewer
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, results * 8));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count + offset, seed));
+                CGRT_ASSIGN_OR_RETURN(Array in, make_array(test, stream, desc.type, count, seed));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
                 const auto set = std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(workspace), {}});
-                const std::size_t skipped = offset * size_of(desc.type);
-                ReduceArgs args{.out = set->out.data(),
-                                .in = set->in.as<unsigned char>() + skipped,
-                                .workspace = workspace_in(set->workspace)};
+                ReduceArgs args{
+                    .out = set->out.data(), .in = set->in.data(), .workspace = workspace_in(set->workspace)};
                 if (is_dot) {
-                  CGRT_ASSIGN_OR_RETURN(set->other, make_numbers(stream, desc.type, count + offset, seed + 1));
-                  args.other = set->other->as<unsigned char>() + skipped;
+                  CGRT_ASSIGN_OR_RETURN(set->other, make_array(test, stream, desc.type, count, seed + 1));
+                  args.other = set->other->data();
                 }
                 return [set, plan, args](LaunchTarget target) { return launch_reduce(target, plan, args); };
               }};

@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(kThreads) reduce_v8(const float* in, std::uint
   if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-// Atomics on one address, a test of their throughput and of nothing else: the sum of the seed's 2^25
+// Atomics on one address, a test of their throughput and of nothing else: the published sum of 2^25
 // products is long beyond what a half can tell. Each thread one product, added to a half.
 __global__ void __launch_bounds__(kBlock) atomic_half(const __half* a, const __half* b, __half* sum) {
   const std::uint64_t i = std::uint64_t{blockIdx.x} * kBlock + threadIdx.x;

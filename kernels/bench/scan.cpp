@@ -44,26 +44,32 @@ absl::StatusOr<DeviceBuffer> make_keys(StreamRef stream, std::uint64_t count, st
 }
 
 struct Set {
-  DeviceBuffer out, in, workspace;
+  Array out, in;
+  DeviceBuffer workspace;
 };
 using SharedSet = std::shared_ptr<Set>;
 
-absl::StatusOr<SharedSet> make_set(StreamRef stream, std::size_t bytes, DeviceBuffer in, std::size_t workspace_bytes) {
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, bytes));
+absl::StatusOr<SharedSet> make_set(StreamRef stream, Array out, Array in, std::size_t workspace_bytes) {
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, workspace_bytes));
   return std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(workspace)});
 }
 
-// columns, and rows or 1
+// For a scan of `count` elements of the case's type.
+absl::StatusOr<SharedSet> make_set(const Case& test, StreamRef stream, std::uint64_t count, std::uint32_t seed,
+                                   std::size_t workspace_bytes) {
+  CGRT_ASSIGN_OR_RETURN(Array in, make_array(test, stream, test.type, count, seed));
+  CGRT_ASSIGN_OR_RETURN(Array out, make_output(test, test.type, count));
+  return make_set(stream, std::move(out), std::move(in), workspace_bytes);
+}
+
+// columns, and rows or 1; shift
 absl::StatusOr<Work> make_own(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t columns, test.size("columns"));
   const kernels::ScanDesc desc{.type = test.type, .rows = test.size_or("rows", 1), .columns = columns};
   CGRT_ASSIGN_OR_RETURN(const ScanPlan plan, kernels::plan_scan(kDevice, desc));
   const std::uint64_t count = desc.rows * columns, bytes = count * size_of(desc.type);
   return Work{2 * bytes, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(const SharedSet set,
-                                      make_set(stream, bytes, std::move(in), plan.workspace_bytes));
+                CGRT_ASSIGN_OR_RETURN(const SharedSet set, make_set(test, stream, count, seed, plan.workspace_bytes));
                 const bool in_place = test.is_chain;
                 return [=](LaunchTarget target) {
                   return launch_scan(target, plan,
@@ -82,9 +88,7 @@ absl::StatusOr<Work> make_cub_scan(const Case& test, bool is_raw) {
   if (is_raw && test.type != DType::kFloat32) return absl::InvalidArgumentError("raw_cub_scan takes float32.");
   const std::uint64_t bytes = count * size_of(test.type);
   return Work{2 * bytes, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, plan.desc.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(const SharedSet set,
-                                      make_set(stream, bytes, std::move(in), plan.workspace_bytes));
+                CGRT_ASSIGN_OR_RETURN(const SharedSet set, make_set(test, stream, count, seed, plan.workspace_bytes));
                 if (!is_raw) {
                   return [=](LaunchTarget target) {
                     return launch_cub_scan(
@@ -103,36 +107,51 @@ absl::StatusOr<Work> make_cub_scan(const Case& test, bool is_raw) {
               }};
 }
 
-// count. int32 and int64 stand for keys without a sign.
+// count; values=1: pairs of a key and 4 bytes. int32 and int64 stand for keys without a sign.
 absl::StatusOr<Work> make_sort(const Case& test, bool is_raw) {
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t count, test.size("count"));
-  kernels::RadixSortDesc desc{.count = count};
+  kernels::RadixSortDesc desc{.has_values = test.size_or("values", 0) != 0, .count = count};
   if (test.type == DType::kInt64) desc.key = kernels::SortKey::kUInt64;
   if (test.type == DType::kFloat32) desc.key = kernels::SortKey::kFloat32;
   desc.end_bit = static_cast<int>(test.size_or("bits", 0));
   CGRT_ASSIGN_OR_RETURN(const kernels::RadixSortPlan plan, kernels::plan_radix_sort(kDevice, desc));
   if (is_raw && test.type != DType::kInt32) return absl::InvalidArgumentError("raw_cub_sort takes int32.");
-  const std::uint64_t bytes = count * size_of(desc.key);
-  return Work{
-      2 * bytes, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-        CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_keys(stream, count, size_of(plan.desc.key), seed));
-        CGRT_ASSIGN_OR_RETURN(const SharedSet set, make_set(stream, bytes, std::move(in), plan.workspace_bytes));
-        if (!is_raw) {
-          return [=](LaunchTarget target) {
-            return launch_radix_sort(
-                target, plan,
-                {.keys_out = set->out.data(), .keys_in = set->in.data(), .workspace = workspace_in(set->workspace)});
-          };
-        }
-        return [=](LaunchTarget target) {
-          return kernels::launch_library(target, [&](CUstream into) {
-            return raw_cub_sort(set->workspace.data(), set->workspace.size_bytes(), set->in.as<std::uint32_t>(),
-                                set->out.as<std::uint32_t>(), static_cast<int>(count), plan.desc.end_bit, into)
-                       ? absl::OkStatus()
-                       : absl::InternalError("cub::DeviceRadixSort failed.");
-          });
-        };
-      }};
+  const std::uint64_t bytes = count * size_of(desc.key), value_bytes = desc.has_values ? count * 4 : 0;
+  const auto make = [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_keys(stream, count, size_of(plan.desc.key), seed));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, bytes));
+    CGRT_ASSIGN_OR_RETURN(const SharedSet keys,
+                          make_set(stream, Array{std::move(out)}, Array{std::move(in)}, plan.workspace_bytes));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer values_in, DeviceBuffer::create(kDevice, std::max<std::size_t>(value_bytes, 1)));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer values_out,
+                          DeviceBuffer::create(kDevice, std::max<std::size_t>(value_bytes, 1)));
+    const auto values =
+        std::make_shared<std::pair<DeviceBuffer, DeviceBuffer>>(std::move(values_in), std::move(values_out));
+    if (!is_raw) {
+      return [=](LaunchTarget target) {
+        return launch_radix_sort(target, plan,
+                                 {.keys_out = keys->out.data(),
+                                  .keys_in = keys->in.data(),
+                                  .values_out = values->second.data(),
+                                  .values_in = values->first.data(),
+                                  .workspace = workspace_in(keys->workspace)});
+      };
+    }
+    return [=](LaunchTarget target) {
+      return kernels::launch_library(target, [&](CUstream into) {
+        const RawSort sort{.workspace = keys->workspace.data(),
+                           .workspace_bytes = keys->workspace.size_bytes(),
+                           .in = keys->in.as<std::uint32_t>(),
+                           .out = keys->out.as<std::uint32_t>(),
+                           .values_in = plan.desc.has_values ? values->first.as<std::uint32_t>() : nullptr,
+                           .values_out = values->second.as<std::uint32_t>(),
+                           .count = static_cast<int>(count),
+                           .end_bit = plan.desc.end_bit};
+        return raw_cub_sort(sort, into) ? absl::OkStatus() : absl::InternalError("cub::DeviceRadixSort failed.");
+      });
+    };
+  };
+  return Work{2 * (bytes + value_bytes), make};
 }
 
 }  // namespace

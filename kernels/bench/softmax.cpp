@@ -18,20 +18,21 @@ absl::StatusOr<Work> make_forward(const Case& test, SoftmaxOp op) {
   CGRT_ASSIGN_OR_RETURN(desc.columns, test.size("columns"));
   CGRT_ASSIGN_OR_RETURN(const kernels::SoftmaxPlan plan, plan_softmax(kDevice, desc));
   struct Set {
-    DeviceBuffer out, in, workspace;
+    Array out, in;
+    DeviceBuffer workspace;
   };
-  const std::uint64_t shift = test.size_or("shift", 0), count = desc.rows * desc.columns + shift;
+  const std::uint64_t count = desc.rows * desc.columns;
   const std::size_t size = size_of(desc.type);
   return Work{2 * count * size, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, count * size));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(Array out, make_output(test, desc.type, count));
+                CGRT_ASSIGN_OR_RETURN(Array in, make_array(test, stream, desc.type, count, seed));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
                 const auto set = std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(workspace)});
                 const bool in_place = test.is_chain;
                 return [=](LaunchTarget target) {
                   return launch_softmax(target, plan,
-                                        {.out = at(in_place ? set->in : set->out, shift * size),
-                                         .in = at(set->in, shift * size),
+                                        {.out = in_place ? set->in.data() : set->out.data(),
+                                         .in = set->in.data(),
                                          .workspace = workspace_in(set->workspace)});
                 };
               }};
@@ -44,26 +45,27 @@ absl::StatusOr<Work> make_backward(const Case& test, SoftmaxOp op) {
   CGRT_ASSIGN_OR_RETURN(desc.columns, test.size("columns"));
   CGRT_ASSIGN_OR_RETURN(const kernels::SoftmaxBackwardPlan plan, plan_softmax_backward(kDevice, desc));
   struct Set {
-    DeviceBuffer dx, dy, y, workspace;
+    Array dx, dy, y;
+    DeviceBuffer workspace;
   };
-  const std::uint64_t shift = test.size_or("shift", 0), count = desc.rows * desc.columns + shift;
+  const std::uint64_t count = desc.rows * desc.columns;
   const std::size_t size = size_of(desc.type);
-  return Work{3 * count * size, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer dx, DeviceBuffer::create(kDevice, count * size));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer dy, make_numbers(stream, desc.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer y, make_numbers(stream, desc.type, count, seed + 1));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
-                const auto set = std::make_shared<Set>(
-                    Set{std::move(dx), std::move(dy), std::move(y), std::move(workspace)});
-                const bool in_place = test.is_chain;
-                return [=](LaunchTarget target) {
-                  return launch_softmax_backward(target, plan,
-                                                 {.dx = at(in_place ? set->dy : set->dx, shift * size),
-                                                  .dy = at(set->dy, shift * size),
-                                                  .y = at(set->y, shift * size),
-                                                  .workspace = workspace_in(set->workspace)});
-                };
-              }};
+  return Work{
+      3 * count * size, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
+        CGRT_ASSIGN_OR_RETURN(Array dx, make_output(test, desc.type, count));
+        CGRT_ASSIGN_OR_RETURN(Array dy, make_array(test, stream, desc.type, count, seed));
+        CGRT_ASSIGN_OR_RETURN(Array y, make_array(test, stream, desc.type, count, seed + 1));
+        CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
+        const auto set = std::make_shared<Set>(Set{std::move(dx), std::move(dy), std::move(y), std::move(workspace)});
+        const bool in_place = test.is_chain;
+        return [=](LaunchTarget target) {
+          return launch_softmax_backward(target, plan,
+                                         {.dx = in_place ? set->dy.data() : set->dx.data(),
+                                          .dy = set->dy.data(),
+                                          .y = set->y.data(),
+                                          .workspace = workspace_in(set->workspace)});
+        };
+      }};
 }
 
 // matrices, rows, columns; masks: that many matrices of an additive mask (0: none), causal=1
@@ -78,18 +80,19 @@ absl::StatusOr<Work> make_masked(const Case& test) {
   if (test.size_or("causal", 0) != 0) desc.causal = kernels::CausalMask::kLowerRight;
   CGRT_ASSIGN_OR_RETURN(const kernels::MaskedSoftmaxPlan plan, plan_masked_softmax(kDevice, desc));
   struct Set {
-    DeviceBuffer out, in, mask, workspace;
+    Array out, in, mask;
+    DeviceBuffer workspace;
   };
   const std::uint64_t matrix = desc.rows * desc.columns, count = desc.matrices * matrix;
   const std::size_t size = size_of(desc.type);
   return Work{2 * count * size, [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, count * size));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, make_numbers(stream, desc.type, count, seed));
-                CGRT_ASSIGN_OR_RETURN(DeviceBuffer mask,
-                                      make_numbers(stream, desc.type, desc.mask_matrices * matrix, seed + 1));
+                CGRT_ASSIGN_OR_RETURN(Array out, make_output(test, desc.type, count));
+                CGRT_ASSIGN_OR_RETURN(Array in, make_array(test, stream, desc.type, count, seed));
+                CGRT_ASSIGN_OR_RETURN(Array mask,
+                                      make_array(test, stream, desc.type, desc.mask_matrices * matrix, seed + 1));
                 CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
-                const auto set = std::make_shared<Set>(
-                    Set{std::move(out), std::move(in), std::move(mask), std::move(workspace)});
+                const auto set =
+                    std::make_shared<Set>(Set{std::move(out), std::move(in), std::move(mask), std::move(workspace)});
                 const bool in_place = test.is_chain;
                 return [=](LaunchTarget target) {
                   return launch_masked_softmax(target, plan,

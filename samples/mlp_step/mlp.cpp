@@ -13,7 +13,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/memory/copy.h"
 #include "cgrt_kernels/elementwise/reference.h"
-#include "cgrt_kernels/rows/reference.h"
+#include "cgrt_kernels/norm/reference.h"
 
 namespace {
 
@@ -79,7 +79,7 @@ std::vector<double> times(const std::vector<double>& row, const std::vector<doub
 }  // namespace
 
 absl::Status mlp_step(cgrt::LaunchTarget target, const MlpPlan& plan, const MlpArrays& arrays) {
-  CGRT_RETURN_IF_ERROR(cgrt::kernels::launch_rows(
+  CGRT_RETURN_IF_ERROR(cgrt::kernels::launch_norm(
       target, plan.norm, {.out = arrays.normed, .in = arrays.x, .weight = arrays.norm_weight}));
   CGRT_RETURN_IF_ERROR(cgrt::kernels::launch_matmul(
       target, plan.gate_up,
@@ -138,8 +138,8 @@ absl::StatusOr<MlpPlan> Mlp::plan(std::uint64_t tokens) {
     CGRT_ASSIGN_OR_RETURN(cgrt::kernels::MatmulPlan down, plan_product(shape_.hidden, shape_.intermediate));
     products = products_.emplace(rows, Products{std::move(gate_up), std::move(down)}).first;
   }
-  CGRT_ASSIGN_OR_RETURN(cgrt::kernels::RowsPlan norm,
-                        cgrt::kernels::plan_rows(device_, {.op = cgrt::kernels::RowOp::kRmsNorm,
+  CGRT_ASSIGN_OR_RETURN(cgrt::kernels::NormPlan norm,
+                        cgrt::kernels::plan_norm(device_, {.op = cgrt::kernels::NormOp::kRmsNorm,
                                                            .type = kType,
                                                            .rows = tokens,
                                                            .columns = shape_.hidden,
@@ -180,8 +180,8 @@ absl::StatusOr<double> Mlp::check_on_host(const std::vector<std::uint16_t>& out)
   for (std::uint64_t token = 0; token < out.size() / shape_.hidden; ++token) {
     const std::uint64_t first = token * shape_.hidden;
     std::vector<double> row(&x[first], &x[first] + shape_.hidden), gated(shape_.intermediate);
-    cgrt::kernels::row_reference(cgrt::kernels::RowOp::kRmsNorm, row, norm_weight.data(), nullptr,
-                                 static_cast<double>(kEpsilon));
+    cgrt::kernels::norm_reference(cgrt::kernels::NormOp::kRmsNorm, row, norm_weight.data(), nullptr,
+                                  static_cast<double>(kEpsilon));
     std::transform(row.begin(), row.end(), row.begin(), rounded);
     const std::vector<double> gate_up = times(row, gate_up_weight);
     for (std::uint64_t i = 0; i < shape_.intermediate; ++i) {

@@ -69,8 +69,8 @@ void add_rows(Plans& plans, Memory memory) {
       auto* const a = memory.at<unsigned char>(0) + shift;
       const auto id = [=](const auto& plan) { return shift == 0 ? kId(plan) : kIdUnaligned(plan); };
       plans.add(
-          absl::StrCat("softmax", name), plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}), id,
-          [=](LaunchTarget target, const SoftmaxPlan& plan) {
+          absl::StrCat("softmax", name), plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}),
+          id, [=](LaunchTarget target, const SoftmaxPlan& plan) {
             return launch_softmax(target, plan, {.out = a, .in = a, .workspace = {memory.at(1), plan.workspace_bytes}});
           });
       for (const WeightGradients gradients : {WeightGradients::kNone, WeightGradients::kSummed}) {
@@ -78,13 +78,15 @@ void add_rows(Plans& plans, Memory memory) {
                   plan_norm_backward(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, gradients}), id,
                   [=](LaunchTarget target, const NormBackwardPlan& plan) {
                     return launch_norm_backward(
-                        target, plan, {.dx = a, .dy = a, .x = a, .dweight = a, .workspace = {memory.at(1), plan.workspace_bytes}});
+                        target, plan,
+                        {.dx = a, .dy = a, .x = a, .dweight = a, .workspace = {memory.at(1), plan.workspace_bytes}});
                   });
       }
       plans.add(absl::StrCat("masked_softmax", name),
                 plan_masked_softmax(kDevice, {.type = DType::kFloat32, .rows = rows, .columns = columns}), id,
                 [=](LaunchTarget target, const MaskedSoftmaxPlan& plan) {
-                  return launch_masked_softmax(target, plan, {.out = a, .in = a, .workspace = {memory.at(1), plan.workspace_bytes}});
+                  return launch_masked_softmax(target, plan,
+                                               {.out = a, .in = a, .workspace = {memory.at(1), plan.workspace_bytes}});
                 });
       plans.add(absl::StrCat("add_rms_norm", name),
                 plan_norm(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, Residual::kAdded}), id,

@@ -3,7 +3,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from bench import Case
+from case import DEVICE, SIZES, Case
 
 MEASURES = ["kernels/cgrt_kernels/batch_norm", "kernels/bench/batch_norm.cpp"]
 
@@ -12,45 +12,47 @@ PASSES = {"train": 3, "infer": 2, "backward": 5}  # times that the elements move
 OWN, CUDNN = "F.batch_norm without cuDNN", "F.batch_norm"
 
 
-def case(op, type, batch, channels, plane, nhwc, target, label=CUDNN):
-    moved = PASSES[op] * batch * channels * plane * (4 if type == "float32" else 2)
-    return Case(f"batch_norm_{op}", type, {"batch": batch, "channels": channels, "plane": plane, "nhwc": nhwc}, moved,
-                target, label=label)
-
-
-def train_target(type, channels, nhwc):
-    if type == "float16" and channels == 64 and not nhwc:
-        return 4.0
-    return 1.0 if type == "float32" and nhwc else 1.2
+def case(op, type, batch, channels, plane, nhwc, label=CUDNN, shift=0, **more):
+    sizes = {"batch": batch, "channels": channels, "plane": plane, "nhwc": nhwc} | ({"shift": shift} if shift else {})
+    moved = PASSES[op] * batch * channels * plane * SIZES[type]
+    return Case(f"batch_norm_{op}", type, sizes, moved, label=label, **more)
 
 
 def cases():
     for channels, side in SHAPES:
         for type in ("float32", "float16"):
             for nhwc in (0, 1):
-                yield case("train", type, 256, channels, side * side, nhwc, train_target(type, channels, nhwc))
-    for channels, side in (SHAPES[0], SHAPES[2]):
+                yield case("train", type, 256, channels, side * side, nhwc)
+    for channels, side in SHAPES:
         for nhwc in (0, 1):
-            yield case("backward", "float16", 256, channels, side * side, nhwc, 1.2)
+            yield case("backward", "float16", 256, channels, side * side, nhwc)
+    for channels, side in (SHAPES[1], SHAPES[2]):
+        for nhwc in (0, 1):
+            yield case("backward", "float32", 256, channels, side * side, nhwc)
+    for channels, side in (SHAPES[1], SHAPES[4]):
+        for type in ("float32", "float16"):
+            for nhwc in (0, 1):
+                yield case("infer", type, 256, channels, side * side, nhwc)
     for type in ("float32", "float16"):
-        yield case("infer", type, 256, 256, 56 * 56, 0, 1.0)
-        yield case("train", type, 65536, 1024, 1, 1, 1.2)
-    yield case("train", "float16", 256, 256, 56 * 56, 0, 1.2, OWN)
+        yield case("train", type, 65536, 1024, 1, 1)
+    yield case("train", "float16", 256, 256, 56 * 56, 0, OWN)
 
 
-def peer(case):
+def baseline(case):
     sizes, op = case.sizes, case.kernel.removeprefix("batch_norm_")
-    channels, side = sizes["channels"], math.isqrt(sizes["plane"])
+    channels, side, shift = sizes["channels"], math.isqrt(sizes["plane"]), sizes.get("shift", 0)
     has_planes = sizes["plane"] > 1
-    form = torch.channels_last if sizes["nhwc"] and has_planes else torch.contiguous_format
     shape = (sizes["batch"], channels) + ((side, side) if has_planes else ())
-    weight, bias, running_mean = (torch.randn(channels, device="cuda") for _ in range(3))
-    running_variance = torch.rand(channels, device="cuda") + 0.5
+    weight, bias, running_mean = (torch.randn(channels, device=DEVICE) for _ in range(3))
+    running_variance = torch.rand(channels, device=DEVICE) + 0.5
     parameters = (weight, bias, running_mean, running_variance)
     cudnn = case.label == CUDNN
 
     def tensor():
-        return torch.empty(shape, device="cuda", dtype=case.dtype, memory_format=form).normal_()
+        x = torch.randn(math.prod(shape) + shift, device=DEVICE, dtype=case.dtype)[shift:]
+        if sizes["nhwc"] and has_planes:
+            return x.view(shape[0], side, side, channels).permute(0, 3, 1, 2)
+        return x.view(shape)
 
     if op == "backward":  # what autograd calls for F.batch_norm, without its streams
         def make_set():
@@ -64,10 +66,21 @@ def peer(case):
                 backend, x, gradient, weight, running_mean, running_variance, mean, invstd, True, 1e-5,
                 [True, True, True], reserve)
 
-        return make_set, run
+        def plain(x, gradient, mean, invstd, *_):
+            over, each = [0, *range(2, len(shape))], (1, channels) + (1,) * (len(shape) - 2)
+            normal = (x.float() - mean.view(each)) * invstd.view(each)
+            bias_gradient, weight_gradient = gradient.float().sum(over), (gradient.float() * normal).sum(over)
+            means = (bias_gradient.view(each) + normal * weight_gradient.view(each)) / (x.numel() // channels)
+            x_gradient = (gradient.float() - means) * (weight * invstd).view(each)
+            return x_gradient.to(x.dtype), weight_gradient, bias_gradient
+
+        return make_set, run, plain
+
+    def plain(x):
+        return F.batch_norm(x, running_mean, running_variance, weight, bias, op == "train", 0.1, 1e-5)
 
     def run(x):
         with torch.backends.cudnn.flags(enabled=cudnn):
-            return F.batch_norm(x, running_mean, running_variance, weight, bias, op == "train", 0.1, 1e-5)
+            return plain(x)
 
-    return lambda: (tensor(),), run
+    return lambda: (tensor(),), run, plain

@@ -54,7 +54,8 @@ std::vector<Planned> planned() {
     for (const std::uint64_t columns : {32768, 16388}) {
       for (const std::uint64_t rows : {2, 300}) {
         const std::string shape = absl::StrCat(" of ", rows, "x", columns, " + ", shift);
-        add(absl::StrCat("softmax", shape), plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}),
+        add(absl::StrCat("softmax", shape),
+            plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}),
             [=](LaunchTarget target, const SoftmaxPlan& plan) {
               return launch_softmax(target, plan, {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
             });
@@ -75,12 +76,9 @@ std::vector<Planned> planned() {
           add(absl::StrCat("rms_norm backward", gradients == WeightGradients::kSummed ? ", summed" : "", shape),
               plan_norm_backward(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, gradients}),
               [=](LaunchTarget target, const NormBackwardPlan& plan) {
-                return launch_norm_backward(target, plan,
-                                            {.dx = a,
-                                             .dy = a,
-                                             .x = a,
-                                             .dweight = a,
-                                             .workspace = {memory, plan.workspace_bytes}});
+                return launch_norm_backward(
+                    target, plan,
+                    {.dx = a, .dy = a, .x = a, .dweight = a, .workspace = {memory, plan.workspace_bytes}});
               });
         }
         add(absl::StrCat("masked_softmax", shape), plan_masked_softmax(kDevice, {.rows = rows, .columns = columns}),

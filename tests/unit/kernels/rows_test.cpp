@@ -51,10 +51,10 @@ TEST_CASE("a plan takes the regime of its rows", "[kernels]") {
     return plan(rows, columns).launches.aligned.config;
   };
 
-  CHECK(config(1000, 64).grid == Dim3(32));                        // eight rows a warp
-  CHECK(config(1000, 1024).block == Dim3(128));                    // four warps, a row each
-  CHECK(config(1000, 4096).grid == Dim3(1000));                    // a block each
-  CHECK(config(1, 4096).block.x > config(1000, 4096).block.x);     // alone on the device: more threads
+  CHECK(config(1000, 64).grid == Dim3(32));                     // eight rows a warp
+  CHECK(config(1000, 1024).block == Dim3(128));                 // four warps, a row each
+  CHECK(config(1000, 4096).grid == Dim3(1000));                 // a block each
+  CHECK(config(1, 4096).block.x > config(1000, 4096).block.x);  // alone on the device: more threads
   CHECK(config(1000, 32768).attributes.cluster == Dim3(1));
   CHECK(config(1000, 131072).attributes.cluster == Dim3(8));
   CHECK(plan(7, 111).launches.aligned.kernel == plan(7, 111).launches.unaligned.kernel);

@@ -1,5 +1,5 @@
-// The speeds that plain kernels reach: what a kernel that reads only, or writes four times what it
-// reads, is held against. And a kernel that does nothing, which short chains are held against.
+// The measured bandwidth: the speed of plain kernels, which a kernel that reads only, or writes four
+// times what it reads, is held against. And a kernel that does nothing, which short chains are held against.
 #include <memory>
 
 #include "cgrt/base/status_macros.h"
@@ -39,7 +39,7 @@ __global__ void empty() {
 }  // namespace
 
 // bytes: that are read; empty takes none
-absl::StatusOr<Work> make_ceiling(const Case& test) {
+absl::StatusOr<Work> make_bandwidth(const Case& test) {
   if (test.kernel == "empty") {
     return Work{1, [](StreamRef, std::uint32_t) -> absl::StatusOr<Launch> {
                   return [](LaunchTarget target) {
