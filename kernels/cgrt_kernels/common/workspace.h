@@ -16,7 +16,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "cgrt/stream/launch_target.h"
+#include "cgrt/target/launch_target.h"
 #include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
