@@ -71,7 +71,7 @@ absl::Status launch_host(LaunchTarget target, std::function<void()> function) {
   }
   auto owned = std::make_unique<Function>(std::move(function));
   CGRT_RETURN_IF_ERROR(launch_in_stream(stream, &call_and_delete, owned.get()));
-  owned.release();  // call_and_delete's from here on
+  static_cast<void>(owned.release());  // call_and_delete's from here on
   return absl::OkStatus();
 }
 

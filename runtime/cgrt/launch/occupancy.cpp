@@ -122,7 +122,8 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
   CGRT_ASSIGN_OR_RETURN(int registers, attribute(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, ordinal));
   constexpr int kWarp = 32;
   const int warps = static_cast<int>((threads + kWarp - 1) / kWarp);
-  const double by_threads = static_cast<double>(sm_threads / kWarp) / warps;
+  const int sm_warps = sm_threads / kWarp;
+  const double by_threads = static_cast<double>(sm_warps) / warps;
   const double by_registers = static_cast<double>(sm_registers) / std::max(1.0, double(registers) * warps * kWarp);
   const double by_shared =
       static_cast<double>(sm_shared) / std::max(1.0, double(static_shared) + shared_bytes + reserved);
