@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/softmax/reference.h"
 #include "kernels/support.h"
 
@@ -48,10 +47,8 @@ bool is_close(DType type, double expected, double found) {
 
 absl::Status run(const MaskedSoftmaxPlan& plan, Trial& trial, MaskedSoftmaxArgs& args) {
   CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
-  return trial.run([&](LaunchTarget target) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(initialize_workspace(target, args.workspace));
-    return kernels::launch_masked_softmax(target, plan, args);
-  });
+  return trial.run(args.workspace,
+                   [&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); });
 }
 
 struct Sizes {

@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/norm/reference.h"
 #include "kernels/support.h"
 
@@ -79,10 +78,8 @@ absl::Status check(const NormDesc& desc, Variant variant) {
     CGRT_ASSIGN_OR_RETURN(args.bias, trial.input(bias));
   }
   CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
-  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(initialize_workspace(target, args.workspace));
-    return kernels::launch_norm(target, plan, args);
-  }));
+  CGRT_RETURN_IF_ERROR(
+      trial.run(args.workspace, [&](LaunchTarget target) { return kernels::launch_norm(target, plan, args); }));
 
   const Bytes y = trial.found(args.out), sum = args.sum != nullptr ? trial.found(args.sum) : Bytes();
   const std::vector<double> w = to_doubles(desc.type, weight), b = to_doubles(desc.type, bias);

@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/norm/reference.h"
 #include "kernels/support.h"
 
@@ -74,10 +73,8 @@ absl::Status check(const NormBackwardDesc& desc, Variant variant) {
   if (has_dbias) {
     CGRT_ASSIGN_OR_RETURN(args.dbias, trial.output(columns * size, shift));
   }
-  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(initialize_workspace(target, args.workspace));
-    return kernels::launch_norm_backward(target, plan, args);
-  }));
+  CGRT_RETURN_IF_ERROR(trial.run(
+      args.workspace, [&](LaunchTarget target) { return kernels::launch_norm_backward(target, plan, args); }));
 
   const Bytes dx = trial.found(args.dx);
   const std::vector<double> w = to_doubles(desc.type, weight);

@@ -151,6 +151,13 @@ absl::Status Trial::run(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
   return absl::OkStatus();
 }
 
+absl::Status Trial::run(const kernels::Workspace& workspace, absl::FunctionRef<absl::Status(LaunchTarget)> step) {
+  return run([&](LaunchTarget target) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(initialize_workspace(target, workspace));
+    return step(target);
+  });
+}
+
 Bytes Trial::found(const void* data) const {
   for (const Array& array : arrays_) {
     if (array.buffer.as<unsigned char>() + array.begin != data || array.after.empty()) continue;

@@ -47,6 +47,9 @@ class Trial {
   // Fails when a launch fails, when targets give different bits, and when bytes outside of outputs change.
   absl::Status run(absl::FunctionRef<absl::Status(LaunchTarget)> step);
 
+  // The same; each try initializes the workspace first.
+  absl::Status run(const kernels::Workspace& workspace, absl::FunctionRef<absl::Status(LaunchTarget)> step);
+
   // After run.
   Bytes found(const void* data) const;
 

@@ -11,8 +11,10 @@
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/index/index.h"
+#include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/softmax/softmax.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -82,6 +84,33 @@ class Users {
                                      {.out = out, .in = inputs.in, .index = inputs.indices, .workspace = workspace});
                });
   }
+  absl::Status softmax(DType type, std::uint64_t rows, std::uint64_t columns) {
+    if (is_simulated_ && rows * columns > kMostSimulated) return absl::OkStatus();
+    CGRT_ASSIGN_OR_RETURN(const SoftmaxPlan plan, plan_softmax(kDevice, {SoftmaxOp::kSoftmax, type, rows, columns}));
+    return add(absl::StrCat("softmax ", to_string(type), " ", rows, "x", columns), plan.workspace_bytes,
+               rows * columns * size_of(type),
+               [=, in = inputs_.in](LaunchTarget target, void* out, const Workspace& workspace) {
+                 return launch_softmax(target, plan, {.out = out, .in = in, .workspace = workspace});
+               });
+  }
+  absl::Status norm_backward(DType type, std::uint64_t rows, std::uint64_t columns) {
+    if (is_simulated_ && rows * columns > kMostSimulated) return absl::OkStatus();
+    CGRT_ASSIGN_OR_RETURN(
+        const NormBackwardPlan plan,
+        plan_norm_backward(kDevice, {NormOp::kLayerNorm, type, rows, columns, 1e-5f, WeightGradients::kSummed}));
+    const std::size_t row = columns * size_of(type);
+    return add(absl::StrCat("layer_norm backward ", to_string(type), " ", rows, "x", columns), plan.workspace_bytes,
+               (rows + 2) * row, [=, in = inputs_.in](LaunchTarget target, void* out, const Workspace& workspace) {
+                 auto* const bytes = static_cast<unsigned char*>(out);
+                 return launch_norm_backward(target, plan,
+                                             {.dx = bytes + 2 * row,
+                                              .dy = in,
+                                              .x = in,
+                                              .dweight = bytes,
+                                              .dbias = bytes + row,
+                                              .workspace = workspace});
+               });
+  }
   absl::Status sort(std::uint64_t count) {
     CGRT_ASSIGN_OR_RETURN(const RadixSortPlan plan, plan_radix_sort(kDevice, {.count = count}));
     return add(absl::StrCat("radix sort of ", count), plan.workspace_bytes, count * 4,
@@ -113,12 +142,16 @@ absl::Status add_users(Users& users) {
   CGRT_RETURN_IF_ERROR(users.reduce(ReduceOp::kSum, DType::kFloat32, ReduceOver::kAll, 1, kMany));
   CGRT_RETURN_IF_ERROR(users.scan(DType::kFloat16, 1, 40000));
   CGRT_RETURN_IF_ERROR(users.reduce(ReduceOp::kArgmax, DType::kFloat16, ReduceOver::kRow, 40, 16384));
+  CGRT_RETURN_IF_ERROR(users.softmax(DType::kFloat32, 3, 1000003));
   CGRT_RETURN_IF_ERROR(users.batch_norm(8, 3, 9000));
+  CGRT_RETURN_IF_ERROR(users.norm_backward(DType::kFloat16, 3, 700001));
   CGRT_RETURN_IF_ERROR(users.scan(DType::kFloat64, 3, 9000));
   CGRT_RETURN_IF_ERROR(users.index_add(DType::kFloat32, 72, SumOrder::kFixed));
   CGRT_RETURN_IF_ERROR(users.reduce(ReduceOp::kSum, DType::kFloat16, ReduceOver::kColumn, 4096, 136));
   CGRT_RETURN_IF_ERROR(users.scan(DType::kInt32, 5, 33000, 4));
+  CGRT_RETURN_IF_ERROR(users.softmax(DType::kBFloat16, 1, 300001));
   CGRT_RETURN_IF_ERROR(users.sort(100000));
+  CGRT_RETURN_IF_ERROR(users.norm_backward(DType::kFloat32, 50, 1000));
   CGRT_RETURN_IF_ERROR(users.reduce(ReduceOp::kDot, DType::kFloat64, ReduceOver::kAll, 1, kMany / 2));
   CGRT_RETURN_IF_ERROR(users.scan(DType::kFloat32, 1, 1 << 24));
   CGRT_RETURN_IF_ERROR(users.reduce(ReduceOp::kMax, DType::kInt64, ReduceOver::kAll, 1, 70001));
@@ -131,24 +164,23 @@ absl::Status add_users(Users& users) {
 class Bench {
  public:
   static absl::StatusOr<Bench> create(std::size_t input_bytes) {
-    Bench bench;
-    CGRT_ASSIGN_OR_RETURN(bench.stream_, Stream::create(kDevice));
+    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
     const Bytes numbers = random_elements(DType::kFloat32, 1 << 16, 0.5, 3, 1);
-    CGRT_ASSIGN_OR_RETURN(bench.in_, DeviceBuffer::create(kDevice, input_bytes));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer in, DeviceBuffer::create(kDevice, input_bytes));
     for (std::size_t at = 0; at < input_bytes; at += numbers.size()) {
-      CGRT_RETURN_IF_ERROR(copy(bench.stream(), bench.in_->as<unsigned char>() + at, numbers.data(),
-                                std::min(numbers.size(), input_bytes - at)));
+      CGRT_RETURN_IF_ERROR(
+          copy(stream.ref(), in.as<unsigned char>() + at, numbers.data(), std::min(numbers.size(), input_bytes - at)));
     }
     std::vector<std::int32_t> indices(1000);
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int32_t>(i * i % Users::kIndexRows);
-    CGRT_ASSIGN_OR_RETURN(bench.indices_, DeviceBuffer::create(kDevice, indices.size() * 4));
-    CGRT_RETURN_IF_ERROR(copy(bench.stream(), bench.indices_->data(), indices.data(), indices.size() * 4));
-    CGRT_RETURN_IF_ERROR(bench.stream().synchronize());
-    return bench;
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer on_device, DeviceBuffer::create(kDevice, indices.size() * 4));
+    CGRT_RETURN_IF_ERROR(copy(stream.ref(), on_device.data(), indices.data(), indices.size() * 4));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    return Bench(std::move(stream), std::move(in), std::move(on_device));
   }
 
-  StreamRef stream() const { return stream_->ref(); }
-  Inputs inputs() const { return {in_->data(), indices_->as<std::int32_t>()}; }
+  StreamRef stream() const { return stream_.ref(); }
+  Inputs inputs() const { return {in_.data(), indices_.as<std::int32_t>()}; }
 
   absl::StatusOr<Bytes> result(const User& user, const Workspace& workspace) const {
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer out, DeviceBuffer::create(kDevice, user.out_bytes));
@@ -164,8 +196,11 @@ class Bench {
   }
 
  private:
-  std::optional<Stream> stream_;
-  std::optional<DeviceBuffer> in_, indices_;
+  Bench(Stream stream, DeviceBuffer in, DeviceBuffer indices)
+      : stream_(std::move(stream)), in_(std::move(in)), indices_(std::move(indices)) {}
+
+  Stream stream_;
+  DeviceBuffer in_, indices_;
 };
 
 // Scratch memory where every word looks like one that the next launches publish.

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads,
 
 // Each group of blocks takes a row at a time, its share in shared memory; with kIsSummed the sums of its columns, too.
 template <NormOp kOp, bool kIsSummed, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_streamed(NormBackwardParams p) {
+__global__ void __launch_bounds__(kStreamThreads, 1) norm_backward_streamed(NormBackwardParams p) {
   extern __shared__ uint4 ring[];
   auto group = make_group<Group>(p.shares, p.workspace);
   const void* const arrays[] = {p.x, p.dy};
@@ -148,45 +148,50 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_streamed(NormBac
   group.finish();
 }
 
-template <auto kKernel, NormOp kOp, class T>
+template <auto kKernel, NormOp kOp, class T, int kThreads = kMaxThreads>
 NormBackwardKernel with_host_body() {
   return make_kernel<kKernel, norm_backward_on_host<kOp, T>,
-                     KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+                     KernelResources{.registers = 64, .max_threads = kThreads}>();
+}
+
+template <NormOp kOp, class T, Alignment kAlignment, class Group, int kPacks>
+NormBackwardKernel in_registers() {
+  return with_host_body<norm_backward_in_registers<kOp, T, Group, kPacks, kAlignment>, kOp, T>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>
 NormBackwardKernel of_regime(NormRegime regime) {
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   constexpr int kSize = kPackSize<T>, kPacks = kIsAligned ? 32 / kSize : 2;
-  constexpr auto kGet = []<class Group, int kRowPacks>() {
-    return with_host_body<norm_backward_in_registers<kOp, T, Group, kRowPacks, kAlignment>, kOp, T>();
-  };
   switch (regime) {
     case NormRegime::kLanes4:
-      if constexpr (kIsAligned) return kGet.template operator()<LanesPerRow<4>, 16 / kSize>();
+      if constexpr (kIsAligned) return in_registers<kOp, T, kAlignment, LanesPerRow<4>, 16 / kSize>();
       break;
-    case NormRegime::kLanes16: return kGet.template operator()<LanesPerRow<16>, 16 / kSize>();
-    case NormRegime::kWarp: return kGet.template operator() < WarpPerRow, kIsAligned ? 32 / kSize : 4 > ();
+    case NormRegime::kLanes16: return in_registers<kOp, T, kAlignment, LanesPerRow<16>, 16 / kSize>();
+    case NormRegime::kWarp: return in_registers < kOp, T, kAlignment, WarpPerRow, kIsAligned ? 32 / kSize : 4 > ();
     case NormRegime::kClusterShort:
-      if constexpr (kIsAligned) return kGet.template operator()<ClusterPerRow<16>, 8 / kSize>();
+      if constexpr (kIsAligned) return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, 8 / kSize>();
       break;
     case NormRegime::kClusterMiddle:
-      if constexpr (kIsAligned) return kGet.template operator()<ClusterPerRow<16>, 16 / kSize>();
+      if constexpr (kIsAligned) return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, 16 / kSize>();
       break;
     case NormRegime::kCluster:
-    case NormRegime::kClusterLong: return kGet.template operator()<ClusterPerRow<16>, kPacks>();
+    case NormRegime::kClusterLong: return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, kPacks>();
     case NormRegime::kClusterStream:
-      return with_host_body<norm_backward_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
+      return with_host_body<norm_backward_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kOp, T,
+                            kStreamThreads>();
     case NormRegime::kDeviceStream: break;
   }
-  return with_host_body<norm_backward_streamed<kOp, false, T, DevicePerRow<16>, kAlignment>, kOp, T>();
+  return with_host_body<norm_backward_streamed<kOp, false, T, DevicePerRow<16>, kAlignment>, kOp, T, kStreamThreads>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>
 NormBackwardKernel summed_stream(NormSumRegime regime) {
   return regime == NormSumRegime::kClusterStream
-             ? with_host_body<norm_backward_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kOp, T>()
-             : with_host_body<norm_backward_streamed<kOp, true, T, DevicePerRow<16>, kAlignment>, kOp, T>();
+             ? with_host_body<norm_backward_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kOp, T,
+                              kStreamThreads>()
+             : with_host_body<norm_backward_streamed<kOp, true, T, DevicePerRow<16>, kAlignment>, kOp, T,
+                              kStreamThreads>();
 }
 
 }  // namespace

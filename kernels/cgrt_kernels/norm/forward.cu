@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
 
 // Each group of blocks takes a row at a time, its share in shared memory.
 template <NormOp kOp, bool kHasResidual, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) norm_streamed(NormParams p) {
+__global__ void __launch_bounds__(kStreamThreads, 1) norm_streamed(NormParams p) {
   extern __shared__ uint4 ring[];
   constexpr int kArrays = kHasResidual ? 2 : 1;
   auto group = make_group<Group>(p.shares, p.workspace);
@@ -210,41 +210,45 @@ void norm_on_host(HostGrid, NormParams p) {
   }
 }
 
-template <auto kKernel, NormOp kOp, class T>
+template <auto kKernel, NormOp kOp, class T, int kThreads = kMaxThreads>
 NormKernel with_host_body() {
-  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kThreads}>();
+}
+
+template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment, class Group, int kPacks>
+NormKernel in_registers() {
+  return with_host_body<norm_in_registers<kOp, kHasResidual, T, Group, kPacks, kAlignment>, kOp, T>();
 }
 
 template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
 NormKernel of_regime(NormRegime regime) {
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   constexpr int kSize = kPackSize<T>, kPacks = kIsAligned ? 32 / kSize : 4;
-  constexpr auto kGet = []<class Group, int kRowPacks>() {
-    return with_host_body<norm_in_registers<kOp, kHasResidual, T, Group, kRowPacks, kAlignment>, kOp, T>();
-  };
   switch (regime) {
     case NormRegime::kLanes4:
-      if constexpr (kIsAligned && !kHasResidual) return kGet.template operator()<LanesPerRow<4>, 16 / kSize>();
+      if constexpr (kIsAligned && !kHasResidual)
+        return in_registers<kOp, kHasResidual, T, kAlignment, LanesPerRow<4>, 16 / kSize>();
       break;
-    case NormRegime::kLanes16: return kGet.template operator()<LanesPerRow<16>, 16 / kSize>();
-    case NormRegime::kWarp: return kGet.template operator()<WarpPerRow, kPacks>();
+    case NormRegime::kLanes16: return in_registers<kOp, kHasResidual, T, kAlignment, LanesPerRow<16>, 16 / kSize>();
+    case NormRegime::kWarp: return in_registers<kOp, kHasResidual, T, kAlignment, WarpPerRow, kPacks>();
     case NormRegime::kClusterShort:
-      if constexpr (kIsAligned) return kGet.template operator()<ClusterPerRow<16>, 8 / kSize>();
+      if constexpr (kIsAligned) return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 8 / kSize>();
       break;
     case NormRegime::kClusterMiddle:
-      if constexpr (kIsAligned) return kGet.template operator()<ClusterPerRow<16>, 16 / kSize>();
+      if constexpr (kIsAligned) return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 16 / kSize>();
       break;
-    case NormRegime::kCluster: return kGet.template operator()<ClusterPerRow<16>, kPacks>();
+    case NormRegime::kCluster: return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, kPacks>();
     case NormRegime::kClusterLong:
       if constexpr (kIsAligned && sizeof(T) == 2 && !kHasResidual) {
-        return kGet.template operator()<ClusterPerRow<16>, 64 / kSize>();
+        return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 64 / kSize>();
       }
       break;
     case NormRegime::kClusterStream:
-      return with_host_body<norm_streamed<kOp, kHasResidual, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
+      return with_host_body<norm_streamed<kOp, kHasResidual, T, ClusterPerRow<16>, kAlignment>, kOp, T,
+                            kStreamThreads>();
     case NormRegime::kDeviceStream: break;
   }
-  return with_host_body<norm_streamed<kOp, kHasResidual, T, DevicePerRow<16>, kAlignment>, kOp, T>();
+  return with_host_body<norm_streamed<kOp, kHasResidual, T, DevicePerRow<16>, kAlignment>, kOp, T, kStreamThreads>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>

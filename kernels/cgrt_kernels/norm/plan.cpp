@@ -48,16 +48,13 @@ absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Pr
   const std::uint32_t of_columns =
       problem.is_backward ? problem.size() + (problem.is_summed ? planes * 4 : 0) : planes * problem.size();
   const RowStream rows{problem.rows, problem.columns, problem.pack(), problem.arrays() * problem.size(), of_columns};
-  // Two rows in flight for each cluster of eight, if they fit.
-  const std::uint64_t of_clusters = std::uint64_t{kMaxClusterBlocks} * (machine.shared_per_block - kOtherShared);
-  const bool fits =
-      machine.has_clusters && (2 * rows.staged_bytes + of_columns) * (problem.columns + 1024) <= of_clusters;
-  const bool is_few = problem.rows * kMaxClusterBlocks < machine.sms;
-  const NormRegime regime = fits && !is_few ? NormRegime::kClusterStream : NormRegime::kDeviceStream;
+  // Few rows would leave multiprocessors idle.
+  const std::uint32_t blocks = cluster_blocks_of(machine, rows);
+  const NormRegime regime =
+      problem.rows * blocks >= machine.sms ? NormRegime::kClusterStream : NormRegime::kDeviceStream;
   const Kernel<Params> kernel = kernel_of(regime, alignment);
-  const auto planned = regime == NormRegime::kClusterStream
-                           ? stream_in_clusters(machine, kernel, rows, kMaxClusterBlocks, 2)
-                           : stream_over_device(machine, kernel, rows);
+  const auto planned = regime == NormRegime::kClusterStream ? stream_in_clusters(machine, kernel, rows, blocks)
+                                                            : stream_over_device(machine, kernel, rows);
   if (!planned.ok()) return planned.status();
   return RowLaunch<Params>{kernel, planned->first, planned->second};
 }
@@ -74,11 +71,14 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     return share_among_lanes(problem.rows, NormRegime::kLanes4, 4);
   }
   if (columns <= 16 * 16) return share_among_lanes(problem.rows, NormRegime::kLanes16, 16);
-  if (columns <= (is_aligned ? 32u : 4 * problem.pack()) * kWarp) {
+  if (columns <= (is_aligned ? 32u : 4 * problem.pack()) * kWarpThreads) {
     return share_among_lanes(problem.rows, NormRegime::kWarp);
   }
   if (!is_aligned) {
     const std::uint32_t packs = problem.is_backward ? 2 : 4;
+    // Streams wait less than clusters of many blocks do.
+    if (columns > std::uint64_t{kMaxThreads} * packs * problem.pack() && problem.rows > machine.sms)
+      return std::nullopt;
     return share(NormRegime::kCluster, packs * problem.pack());
   }
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
@@ -99,9 +99,6 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
     return share(NormRegime::kCluster, 32);
   }
-  // Streams keep the weights of rows that would need a cluster each.
-  const std::uint64_t of_block = std::uint64_t{64} * 1024;
-  if (machine.has_clusters && problem.row_bytes() > of_block && problem.rows * 2 > machine.sms) return std::nullopt;
   if (!is_half && is_layer && !is_long) {
     if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
   }
@@ -126,7 +123,8 @@ absl::StatusOr<RowLaunch<Params>> plan_launch(const Machine& machine, const Prob
 absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
                                                             Alignment alignment) {
   const Problem problem = problem_of(desc);
-  const bool is_long = desc.op == NormOp::kRmsNorm && problem.pack() == 8 && desc.columns > 512;
+  // More elements a thread where clusters get smaller.
+  const bool is_long = desc.op == NormOp::kRmsNorm && problem.pack() == 8 && desc.columns > 16 * kMaxThreads;
   return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<NormBackwardParams>> {
     const auto kernel_of = [&](NormRegime regime, Alignment) {
       return norm_summed_stream(
@@ -138,7 +136,7 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
     // Bytes of shared memory of a thread.
     const std::uint32_t bytes =
         kSumStages * 2 * (elements * problem.size() + (alignment == Alignment::kAligned ? 0 : 1));
-    const std::uint32_t fitting = (some.shared_per_block - kOtherShared) / bytes / kWarp * kWarp;
+    const std::uint32_t fitting = (some.shared_per_block - kOtherShared) / bytes / kWarpThreads * kWarpThreads;
     const auto shape = share_among_blocks(some, desc.rows, desc.columns, NormRegime::kCluster, elements,
                                           std::min(elements == 8 ? kMaxShort / 8 : kMaxThreads, fitting));
     if (!shape) return stream_launch<NormBackwardParams>(some, problem, alignment, kernel_of);

@@ -28,15 +28,13 @@ absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Pr
                                                 KernelOf kernel_of) {
   const RowStream rows{problem.rows, problem.columns, problem.pack(),
                        problem.arrays * static_cast<std::uint32_t>(size_of(problem.type)), 0};
-  // Two rows in flight for each cluster of eight, if they fit.
-  const std::uint64_t of_clusters = std::uint64_t{kMaxClusterBlocks} * (machine.shared_per_block - kOtherShared);
-  const bool fits = machine.has_clusters && 2 * problem.arrays * problem.row_bytes() <= of_clusters;
-  const bool is_few = problem.rows * kMaxClusterBlocks < machine.sms;
-  const SoftmaxRegime regime = fits && !is_few ? SoftmaxRegime::kClusterStream : SoftmaxRegime::kDeviceStream;
+  // Few rows would leave multiprocessors idle.
+  const std::uint32_t blocks = cluster_blocks_of(machine, rows);
+  const SoftmaxRegime regime =
+      problem.rows * blocks >= machine.sms ? SoftmaxRegime::kClusterStream : SoftmaxRegime::kDeviceStream;
   const Kernel<Params> kernel = kernel_of(regime, alignment);
-  const auto planned = regime == SoftmaxRegime::kClusterStream
-                           ? stream_in_clusters(machine, kernel, rows, kMaxClusterBlocks, 2)
-                           : stream_over_device(machine, kernel, rows);
+  const auto planned = regime == SoftmaxRegime::kClusterStream ? stream_in_clusters(machine, kernel, rows, blocks)
+                                                               : stream_over_device(machine, kernel, rows);
   if (!planned.ok()) return planned.status();
   return RowLaunch<Params>{kernel, planned->first, planned->second};
 }
@@ -50,17 +48,20 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     return share_among_blocks(machine, problem.rows, columns, regime, per_thread, max_threads);
   };
   if (problem.is_masked) {
-    if (columns <= 8 * kWarp) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16);
+    if (columns <= 8 * kWarpThreads) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16);
   } else {
     if (is_aligned && columns <= 16 * 4) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes4, 4);
     if (columns <= 16 * 16) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16, 16);
   }
-  if (columns <= std::uint64_t{of_lane} * kWarp) return share_among_lanes(problem.rows, SoftmaxRegime::kWarp);
+  if (columns <= std::uint64_t{of_lane} * kWarpThreads) return share_among_lanes(problem.rows, SoftmaxRegime::kWarp);
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
   if (problem.rows <= machine.sms) {
     if (auto shape = share(SoftmaxRegime::kClusterShort, 8)) return shape;
   }
   if (problem.is_masked) return share(SoftmaxRegime::kCluster, 16);
+  // Streams wait less than clusters of many blocks do.
+  const std::uint64_t of_block = std::uint64_t{kMaxThreads} * (problem.arrays == 2 ? 2 : 4) * problem.pack();
+  if (!is_aligned && columns > of_block && problem.rows > machine.sms) return std::nullopt;
   // Clusters of eight wait for each other more than streams do.
   const std::uint64_t in_eight = std::uint64_t{kMaxClusterBlocks} / 2 * kMaxThreads * (is_half ? 64 : 32);
   if (is_aligned && problem.arrays == 1 && columns > in_eight && problem.rows * kMaxClusterBlocks > machine.sms) {

@@ -157,8 +157,9 @@ struct DevicePerRow : WarpsOfBlock<kMaxWarps> {
   }
   template <class Part>
   __device__ Part join(Part of_warp, float count) const {
-    const Part all = of_blocks(of_warp, [](Part parts) { return join_warp(parts, reduce_lanes(parts.count)); });
-    return {count, all.mean, all.squares};
+    Part all = of_blocks(of_warp, [](Part parts) { return join_warp(parts, reduce_lanes(parts.count)); });
+    all.count = count;
+    return all;
   }
 
   // After the last reduction: who comes last leaves the workspace zero.

@@ -19,8 +19,11 @@ std::uint64_t bytes_of(const RowStream& rows, std::uint32_t share, std::uint32_t
   return std::uint64_t{share} * rows.staged_bytes * stages + of_columns;
 }
 
+// Four packs for each thread, so that several small blocks share a multiprocessor.
 std::uint32_t threads_of(const RowStream& rows, std::uint32_t share) {
-  return std::min(ceil_divide(share / rows.pack, kWarp) * kWarp, kMaxThreads);
+  constexpr std::uint32_t kPacks = 4;
+  const std::uint32_t threads = ceil_divide(share / rows.pack, kPacks * kWarpThreads) * kWarpThreads;
+  return std::clamp(threads, 2 * kWarpThreads, kStreamThreads);
 }
 
 // What of a share lies in shared memory, when not all does: that comes before what all rows need of its columns.
@@ -73,10 +76,19 @@ absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_over_device(const Mach
   return std::pair(config, shares);
 }
 
+std::uint32_t cluster_blocks_of(const Machine& machine, const RowStream& rows) {
+  for (std::uint32_t blocks = 1; blocks <= (machine.has_clusters ? kMaxClusterBlocks : 1); blocks *= 2) {
+    if (bytes_of(rows, share_of(rows, blocks), 2) <= room_of(machine)) return blocks;
+  }
+  return 0;
+}
+
 absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
-                                                                      const RowStream& rows, std::uint32_t blocks,
-                                                                      std::uint32_t stages) {
-  const RowShares shares = shares_of(machine, rows, blocks, stages);
+                                                                      const RowStream& rows, std::uint32_t blocks) {
+  // More rows in flight where shares are small.
+  constexpr std::uint32_t kEnough = 16 * 1024;
+  const std::uint32_t of_stage = share_of(rows, blocks) * rows.staged_bytes;
+  const RowShares shares = shares_of(machine, rows, blocks, of_stage <= kEnough ? 3 : 2);
   LaunchConfig config{.grid = blocks, .block = threads_of(rows, shares.share)};
   config.shared_bytes = shared_bytes(rows, shares);
   config.attributes.cluster = blocks;

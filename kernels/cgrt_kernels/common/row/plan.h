@@ -13,7 +13,7 @@
 
 namespace cgrt::kernels {
 
-inline constexpr std::uint32_t kWarp = 32;
+inline constexpr std::uint32_t kWarpThreads = 32;
 inline constexpr std::uint32_t kMaxClusterBlocks = 8;    // that every device with clusters has
 inline constexpr std::uint32_t kOtherShared = 4 * 1024;  // bytes of static and reserved shared memory, at most
 
@@ -34,8 +34,8 @@ struct RowShape {
 
 // A warp for each row, or some of its lanes.
 template <class Regime>
-RowShape<Regime> share_among_lanes(std::uint64_t rows, Regime regime, std::uint32_t lanes = kWarp) {
-  constexpr std::uint32_t kThreads = 4 * kWarp;  // of a block
+RowShape<Regime> share_among_lanes(std::uint64_t rows, Regime regime, std::uint32_t lanes = kWarpThreads) {
+  constexpr std::uint32_t kThreads = 4 * kWarpThreads;  // of a block
   return {regime, {.grid = ceil_divide(rows, kThreads / lanes), .block = kThreads}};
 }
 
@@ -50,7 +50,7 @@ std::optional<RowShape<Regime>> share_among_blocks(const Machine& machine, std::
   if (blocks > (machine.has_clusters ? kMaxClusterBlocks : 1) || rows * blocks > kMostCount) return std::nullopt;
   RowShape<Regime> shape{regime,
                          {.grid = static_cast<std::uint32_t>(rows) * blocks,
-                          .block = ceil_divide(ceil_divide(threads, blocks), kWarp) * kWarp}};
+                          .block = ceil_divide(ceil_divide(threads, blocks), kWarpThreads) * kWarpThreads}};
   shape.config.attributes.cluster = blocks;
   return shape;
 }
@@ -67,9 +67,12 @@ struct RowStream {
 absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_over_device(const Machine& machine, KernelRef kernel,
                                                                       const RowStream& rows);
 
-// Clusters of `blocks`, as many as run at once; not ok when shared memory has no room for `stages` rows.
+// Persistent blocks or clusters, as many as run at once.
 absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
-                                                                      const RowStream& rows, std::uint32_t blocks,
-                                                                      std::uint32_t stages);
+                                                                      const RowStream& rows, std::uint32_t blocks);
+
+// The fewest blocks of a cluster whose shared memory has room for two rows and all that belongs to them; 0 when eight
+// are not enough.
+std::uint32_t cluster_blocks_of(const Machine& machine, const RowStream& rows);
 
 }  // namespace cgrt::kernels

@@ -77,14 +77,28 @@ class Stream {
   __device__ __forceinline__ void each(std::uint32_t stage, std::uint64_t row, Visit visit) const {
     const Cut cut = cut_of(row);
     const std::uint32_t held = min(cut.packs, shares_.held);
+    // Several packs are loaded before the first of them is looked at: what a visit stores could be what is loaded.
+    constexpr int kBatch = 4 / kArrays;
     std::uint32_t i = threadIdx.x;
-#pragma unroll 2
-    for (; i < held; i += blockDim.x) {
-      float values[kArrays][kSize];
+    for (; i < held; i += kBatch * blockDim.x) {
+      Pack packs[kBatch][kArrays];
 #pragma unroll
-      for (int a = 0; a < kArrays; ++a) unpack(*slot(stage, a, i), values[a]);
-      visit(values, cut.head + std::uint64_t{i} * kSize);
+      for (int b = 0; b < kBatch; ++b) {
+        if (i + b * blockDim.x >= held) continue;
+#pragma unroll
+        for (int a = 0; a < kArrays; ++a) packs[b][a] = *slot(stage, a, i + b * blockDim.x);
+      }
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) {
+        if (i + b * blockDim.x >= held) continue;
+        float values[kArrays][kSize];
+#pragma unroll
+        for (int a = 0; a < kArrays; ++a) unpack(packs[b][a], values[a]);
+        visit(values, cut.head + std::uint64_t{i + b * blockDim.x} * kSize);
+      }
     }
+    // The first that does not lie in shared memory.
+    i = threadIdx.x + (held + blockDim.x - 1 - threadIdx.x) / blockDim.x * blockDim.x;
 #pragma unroll 2
     for (; i < cut.packs; i += blockDim.x) {
       const std::uint64_t offset = cut.head + std::uint64_t{i} * kSize;
