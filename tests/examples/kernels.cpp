@@ -1,4 +1,5 @@
 // Examples of the kernels. cublaslt's is in tests/matmul.
+#include <algorithm>
 #include <cstring>
 
 #include "cgrt_kernels/batch_norm/batch_norm.h"
@@ -87,6 +88,17 @@ CGRT_EXAMPLE(scan) {
   CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/scan/scan.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(workspace) {
+  CGRT_ASSIGN_OR_RETURN(void* const z, output(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const ScanPlan scan, plan_scan(DeviceRef(0), {.columns = n}));
+  CGRT_ASSIGN_OR_RETURN(const ReducePlan sum, plan_reduce(DeviceRef(0), {.columns = n}));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/common/workspace.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -164,10 +164,12 @@ struct Matrix {
 // One thread, one block, several blocks; odd sizes that leave something behind each of them.
 constexpr Matrix kArrays[] = {{1, 1},    {1, 7},     {1, 31},    {1, 33},     {1, 127},     {1, 1000},
                               {3, 2731}, {1, 16384}, {1, 16387}, {257, 1021}, {1, 1 << 20}, {1, (1 << 20) + 3}};
-// Some threads of a warp, a warp, a block, several blocks for a row.
-constexpr Matrix kRows[] = {{1, 1},    {5, 3},      {70, 4},   {33, 16},   {9, 32},      {130, 33},   {7, 111},
-                            {19, 128}, {5, 500},    {9, 1000}, {6, 1024},  {3, 1025},    {5, 2048},   {3, 2056},
-                            {2, 4097}, {140, 1999}, {3, 8192}, {2, 50257}, {133, 16384}, {1, 131072}, {600, 2500}};
+// Rows that go through shared memory, of one block and of many, with several for a thread; then some threads of a warp,
+// a warp, a block, several blocks for a row.
+constexpr Matrix kRows[] = {{60000, 1},  {20001, 3}, {4097, 15}, {8000, 8},    {4000, 16},  {500001, 2}, {1, 1},
+                            {5, 3},      {70, 4},    {33, 16},   {9, 32},      {130, 33},   {7, 111},    {19, 128},
+                            {5, 500},    {9, 1000},  {6, 1024},  {3, 1025},    {5, 2048},   {3, 2056},   {2, 4097},
+                            {140, 1999}, {3, 8192},  {2, 50257}, {133, 16384}, {1, 131072}, {600, 2500}};
 // Some threads across, several tiles, few and many rows for each block.
 constexpr Matrix kColumns[] = {{1, 1},    {2, 3},     {31, 8},    {64, 16},    {500, 5},    {1000, 24},
                                {3, 128},  {17, 256},  {129, 264}, {70, 1000},  {33, 1025},  {4096, 8},

@@ -211,7 +211,7 @@ absl::Status poison(StreamRef stream, const Workspace& workspace, std::uint32_t 
 // What is zero between launches.
 absl::Status check_header(const Bench& bench, const Workspace& workspace) {
   CGRT_ASSIGN_OR_RETURN(const Bytes bytes, bench.bytes_of(workspace.data, kWorkspaceHeaderBytes));
-  for (std::size_t i = offsetof(WorkspaceHeader, counters); i < offsetof(WorkspaceHeader, tagged); ++i) {
+  for (std::size_t i = offsetof(WorkspaceHeader, counters); i < bytes.size(); ++i) {
     if (bytes[i] != 0) return absl::InternalError(absl::StrCat("byte ", i, " of the header is not zero"));
   }
   return absl::OkStatus();

@@ -2,8 +2,8 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(BatchNormPlan plan, plan_batch_norm(DeviceRef(0), {.type = DType::kFloat16, .batch = batch,
 //                                                                .channels = channels, .plane = height * width}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
-//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{buffer.data(), buffer.size_bytes()};
 //   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_batch_norm_train(stream.ref(), plan, {.y = y, .x = x, .save_mean = mean,
 //       .save_invstd = invstd, .workspace = workspace}));
@@ -12,8 +12,9 @@
 // of x. Results do not vary between runs. Where all elements of some channels fit into the shared
 // memory of a block or of a cluster of up to 8, one kernel reads x (and its gradient) once, but for
 // 16-bit types with planes of one element or with channels last, and tensors that cannot be read 16
-// bytes at a time. Otherwise three kernels read it twice, the second time from its end, where it may
-// still be in the cache.
+// bytes at a time. Of those one kernel does the same in registers, where channels have up to 16,384 elements (backward:
+// 12,288) in planes of 32 bytes or more, or the tensor is small. Otherwise three kernels read it twice, the second time
+// from its end, where it may still be in the cache.
 //
 // A plan is a value and depends on the device and the descriptor only; a launch is plan.steps.size()
 // kernels, ordered programmatically where their code was compiled for 9.0 or later. Nothing is allocated.

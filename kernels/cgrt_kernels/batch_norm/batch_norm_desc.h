@@ -62,9 +62,10 @@ struct BatchNormTask {
 
   float epsilon = 0, momentum = 0;
   std::uint32_t rows = 0, columns = 0, plane = 1;
-  std::uint32_t tile_packs = 0, tiles = 0;  // of a row: a block has a tile of columns
-  std::uint32_t splits = 0;                 // and one of so many parts of its rows
-  std::uint32_t split_rows = 0;             // kResident: of a part
+  std::uint32_t tile_packs = 0, tiles = 0;        // of a row: a block has a tile of columns; kHeld: of channels
+  std::uint32_t splits = 0;                       // and one of so many parts of its rows
+  std::uint32_t split_rows = 0;                   // kResident: of a part
+  std::uint32_t step_rows = 0, step_columns = 0;  // kHeld: from an element of a thread to the next
   std::uint32_t slots = 0;
 };
 
@@ -75,16 +76,21 @@ enum class BatchNormStep : std::uint8_t {
   kFinish,      // the sums of a channel; what is saved, and the coefficients for the elements
   kApply,       // each element
   kResident,    // all three: a block or a cluster keeps all elements of some channels in shared memory
+  kHeld,        // all three, element by element: a block keeps those of a channel, or of a few, in registers
 };
 
-// The device code of a step (kernels.cu). kPacked: 16 bytes at a time; otherwise an element. kFinish and
-// kResident ignore it.
+// The device code of a step (kernels.cu). kPacked: 16 bytes at a time; otherwise an element. kFinish,
+// kResident and kHeld ignore it.
 enum class BatchNormAccess : std::uint8_t { kPacked, kElement };
 BatchNormKernel batch_norm_kernel(BatchNormOp op, DType type, BatchNormStep step, BatchNormAccess access);
 
 // Threads of a block; a resident one has the second number if the rows of its channels are too wide for the first.
 inline constexpr std::uint32_t kBatchNormThreads = 256, kBatchNormMostThreads = 384;
 inline constexpr std::uint32_t kBatchNormMostChannels = 64;  // of a resident tile
+// Elements of a thread that holds them, and threads of its block, at most: with gradients, more would have too few
+// registers.
+inline constexpr std::uint32_t kBatchNormHeld = 16;
+constexpr std::uint32_t held_threads(BatchNormOp op) { return op == BatchNormOp::kBackward ? 768 : 1024; }
 
 // Partial sums that a thread leaves in shared memory: one when none of its packs lies in two channels.
 __host__ __device__ constexpr std::uint32_t partials_of_thread(std::uint32_t plane, std::uint32_t lanes) {

@@ -337,6 +337,88 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
   blocks.leave();
 }
 
+// The sums over the threads that have the same channel: `lanes` of them stand side by side. All of them get it.
+__device__ __forceinline__ float2 sums_of_channel(float2 value, std::uint32_t lanes, float2* of_warps) {
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, channel = lane % lanes;
+  const auto add_lanes = [&] {
+    for (std::uint32_t mask = 16; mask >= lanes; mask /= 2) {
+      value.x += __shfl_xor_sync(0xffffffff, value.x, static_cast<int>(mask));
+      value.y += __shfl_xor_sync(0xffffffff, value.y, static_cast<int>(mask));
+    }
+  };
+  add_lanes();
+  if (lane < lanes) of_warps[warp * lanes + lane] = value;
+  __syncthreads();
+  value = {0, 0};
+  for (std::uint32_t w = lane / lanes; w < blockDim.x / 32; w += 32 / lanes) {
+    const float2 of_warp = of_warps[w * lanes + channel];
+    value.x += of_warp.x, value.y += of_warp.y;
+  }
+  add_lanes();
+  return value;
+}
+
+// Channels of few elements, wherever they begin: a block has one of them, or a tile of a few side by side where the
+// elements of one are far apart. Each is read once and kept in a register.
+template <bool kBackward>
+constexpr std::uint32_t kHeldThreads = held_threads(kBackward ? BatchNormOp::kBackward : BatchNormOp::kTrain);
+
+template <class T, bool kBackward>
+__global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNormTask task) {
+  __shared__ float2 of_warps[kHeldThreads<kBackward>];
+  const std::uint32_t lanes = task.tile_packs, depth = blockDim.x / lanes, plane = task.plane;
+  const std::uint32_t lane = threadIdx.x % lanes, begin = threadIdx.x / lanes;
+  const std::uint32_t channel = blockIdx.x * lanes + lane, of_channel = task.rows * plane;
+  const std::uint32_t count = channel < task.tiles ? of_channel : 0, begin_row = begin < plane ? 0 : begin / plane;
+  const std::uint32_t base = channel * plane;
+  // use(k, offset) for each of the thread's elements, which are `depth` apart
+  const auto walk = [&](auto use) {
+    std::uint32_t column = begin - begin_row * plane;
+    std::uint32_t at = base + begin_row * task.columns + column;
+    const std::uint32_t step = task.step_rows * task.columns + task.step_columns;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kBatchNormHeld; ++k) {
+      if (k * depth >= of_channel) break;
+      if (begin + k * depth < count) use(k, at);
+      at += step, column += task.step_columns;
+      if (column >= plane) column -= plane, at += task.columns - plane;
+    }
+  };
+  wait_for_predecessors();
+
+  T x[kBatchNormHeld], gradient[kBackward ? kBatchNormHeld : 1];
+  walk([&](std::uint32_t k, std::uint32_t at) {
+    x[k] = static_cast<const T*>(task.in)[at];
+    if constexpr (kBackward) gradient[k] = static_cast<const T*>(task.gradient)[at];
+  });
+  const std::uint32_t some = count != 0 ? channel : 0;
+  const ChannelParameters<kBackward> parameters(task, some);
+  const float first = kBackward ? 0 : first_element<T>(task, some);
+  let_dependents_start();
+  float2 sums{0, 0};
+#pragma unroll
+  for (std::uint32_t k = 0; k < kBatchNormHeld; ++k) {
+    if (begin + k * depth >= count) continue;
+    const float delta = to_float(x[k]) - (kBackward ? parameters.mean : first);
+    const float factor = kBackward ? to_float(gradient[kBackward ? k : 0]) : delta;
+    sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
+  }
+  sums = sums_of_channel(sums, lanes, of_warps);
+  Part all{sums.x, sums.y, 0};
+  if constexpr (!kBackward) {
+    // Around the first element, which is one of them: see Merged.
+    all.a /= static_cast<float>(of_channel);
+    all.b -= sums.x * all.a;
+    if (all.b < 0) all.b = 0;  // keeps NaN
+  }
+  const Coefficients of = finish_channel(task, some, parameters, first, all, begin == 0 && count != 0);
+  walk([&](std::uint32_t k, std::uint32_t at) {
+    float value = __fmaf_rn(to_float(x[k]) - of.x, of.y, of.z);
+    if constexpr (kBackward) value = __fmaf_rn(to_float(gradient[k]), of.w, value);
+    static_cast<T*>(task.out)[at] = from_float<T>(value);
+  });
+}
+
 constexpr KernelResources kResources{.registers = 64, .max_threads = 256};
 constexpr KernelResources kResidentResources{.registers = 80, .max_threads = kBatchNormMostThreads};
 
@@ -357,6 +439,10 @@ BatchNormKernel of_type(BatchNormStep step, BatchNormAccess access) {
   constexpr bool kBackward = kOp == BatchNormOp::kBackward;
   if (step == BatchNormStep::kResident) {
     return make_kernel<channels_resident<T, kBackward>, resident_on_host<T, kBackward>, kResidentResources>();
+  }
+  if (step == BatchNormStep::kHeld) {
+    constexpr KernelResources kHeld{.registers = kBackward ? 80 : 64, .max_threads = kHeldThreads<kBackward>};
+    return make_kernel<channels_held<T, kBackward>, resident_on_host<T, kBackward>, kHeld>();
   }
   return access == BatchNormAccess::kPacked ? of_lanes<T, kPackSize<T>, kOp>(step) : of_lanes<T, 1, kOp>(step);
 }

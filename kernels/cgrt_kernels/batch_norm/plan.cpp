@@ -21,6 +21,10 @@ constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kLeastRows = 
 // Bytes of a row that a resident tile should have at least: memory is read in sectors of 32 and fetched
 // by twos.
 constexpr std::uint32_t kLeastRowBytes = 64;
+// What memory is read in; the bytes of a tensor that the cache has anyway, and of one that takes no longer than its
+// latencies.
+constexpr std::uint64_t kSectorBytes = 32, kMostSmallBytes = 2 << 20, kMostTinyBytes = 512 << 10;
+constexpr std::uint32_t kLeastHeld = 4;  // elements that a thread holds, at least
 // Static and reserved shared memory of a resident block.
 constexpr std::uint32_t kOtherShared = 3 * 1024;
 
@@ -150,6 +154,36 @@ absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
   return absl::OkStatus();
 }
 
+// Channels that a block can hold in registers: where no other kernel reads them once, or the tensor is so small that it
+// is about latency.
+bool plan_held(const Machine& machine, BatchNormPlan& plan) {
+  BatchNormTask& task = plan.task;
+  const std::uint64_t size = size_of(plan.desc.type), count = std::uint64_t{task.rows} * task.plane;
+  const std::uint32_t most_threads = held_threads(plan.desc.op);
+  const std::uint64_t most = std::uint64_t{kBatchNormHeld} * most_threads;
+  if (count > most || std::uint64_t{task.rows} * task.columns > UINT32_MAX) return false;
+  std::uint32_t lanes = 1;
+  if (task.plane * size < kSectorBytes) {  // most of what a block of one channel reads would be of others
+    if (count * plan.desc.channels * size > kMostSmallBytes) return false;
+    lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(plan.desc.channels), 32));
+    while (count * lanes > most) lanes /= 2;
+  }
+  const std::uint32_t blocks = ceil_divide(plan.desc.channels, lanes);
+  // As few elements of a thread as let all blocks run at once.
+  std::uint32_t threads = most_threads;
+  for (std::uint32_t each = kLeastHeld; each <= kBatchNormHeld; each *= 2) {
+    threads = ceil_divide(ceil_divide<std::uint64_t>(count, each) * lanes, 32) * 32;
+    const std::uint32_t of_sm = most_threads / std::min(threads, most_threads);  // blocks
+    if (blocks <= of_sm * machine.sms) break;
+  }
+  threads = std::clamp(threads, 64u, most_threads);
+  task.tile_packs = lanes, task.tiles = static_cast<std::uint32_t>(plan.desc.channels);
+  task.step_rows = threads / lanes / task.plane, task.step_columns = threads / lanes % task.plane;
+  plan.steps.push_back({batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kHeld, plan.access),
+                        {.grid = blocks, .block = threads}});
+  return true;
+}
+
 std::size_t element_alignment(const BatchNormPlan& plan) {
   return plan.access == BatchNormAccess::kPacked ? 16 : size_of(plan.desc.type);
 }
@@ -220,8 +254,10 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
   const bool is_packed = desc.alignment >= 16 && task.columns * size % 16 == 0;
   plan.access = is_packed ? BatchNormAccess::kPacked : BatchNormAccess::kElement;
   if (desc.op != BatchNormOp::kInfer) {
+    const bool is_tiny = desc.batch * desc.channels * desc.plane * size <= kMostTinyBytes;
+    if (is_tiny && plan_held(machine, plan)) return plan;
     CGRT_ASSIGN_OR_RETURN(const bool is_resident, plan_resident(machine, plan));
-    if (is_resident) return plan;
+    if (is_resident || plan_held(machine, plan)) return plan;
   }
   CGRT_RETURN_IF_ERROR(plan_streamed(machine, plan));
   return plan;

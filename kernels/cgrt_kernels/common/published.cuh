@@ -20,8 +20,8 @@ __device__ __forceinline__ std::uint32_t tag_of(std::uint64_t ticket) {
   return static_cast<std::uint32_t>(ticket >> 32) + 1;
 }
 // Who draws the last ticket of a launch sets the counter for the next one, since by then every block has its own. The
-// launch writes the first `used` of the tagged words. Of the others one becomes zero: a launch that meets a word again
-// when numbers have begun anew would take it for its own.
+// launch writes the first `used` of the tagged words. Of the others, if there are any, one becomes zero: a launch that
+// meets a word again when numbers have begun anew would take it for its own.
 __device__ __forceinline__ void end_if_last(WorkspaceHeader* header, std::uint64_t ticket, std::uint32_t last,
                                             std::uint32_t used) {
   if (static_cast<std::uint32_t>(ticket) != last) return;

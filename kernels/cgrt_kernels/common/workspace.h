@@ -1,7 +1,8 @@
 // The workspaces of all families: one contract.
 //
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), most_workspace_bytes_of_my_plans));
-//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   const std::size_t bytes = std::max(scan.workspace_bytes, sum.workspace_bytes);   // of the plans
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(DeviceRef(0), bytes));
+//   const Workspace workspace{buffer.data(), buffer.size_bytes()};
 //   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once
 //   CGRT_RETURN_IF_ERROR(launch_scan(stream.ref(), scan, {.out = y, .in = x, .workspace = workspace}));
 //   CGRT_RETURN_IF_ERROR(launch_reduce(stream.ref(), sum, {.out = z, .in = y, .workspace = workspace}));

@@ -19,18 +19,18 @@ inline constexpr std::size_t kWorkspaceAlignment = 256;
 // finds anything and leaves anything.
 //
 //   launches   a counter of tickets (published.cuh), whose upper half counts the launches that drew some
-//   counters   of 4 bytes; zero between launches
-//   parts      published words; zero between launches
 //   tagged     published words whose tag is the number of the launch that wrote them, or zero. Each launch that draws
 //              tickets writes all those that it reads, and puts zero into one of the others, in turn: so no number is
 //              so old that it is used for a second time.
+//   counters   of 4 bytes; zero between launches
+//   parts      published words; zero between launches
 struct WorkspaceHeader {
-  static constexpr std::uint32_t kCounters = 960, kPartWords = 3584, kTaggedWords = 12288;
+  static constexpr std::uint32_t kTaggedWords = 12288, kCounters = 960, kPartWords = 3584;
 
   alignas(kWorkspaceAlignment) std::uint64_t launches;
-  alignas(kWorkspaceAlignment) std::uint32_t counters[kCounters];
+  alignas(kWorkspaceAlignment) std::uint64_t tagged[kTaggedWords];
+  std::uint32_t counters[kCounters];
   std::uint64_t parts[kPartWords];
-  std::uint64_t tagged[kTaggedWords];
 };
 inline constexpr std::size_t kWorkspaceHeaderBytes = sizeof(WorkspaceHeader);
 static_assert(kWorkspaceHeaderBytes == 128 * 1024);

@@ -1,8 +1,8 @@
 // CUB's scan, radix sort, select and histogram: plan once, launch into any target (CMake: cgrt::cub).
 //
 //   CGRT_ASSIGN_OR_RETURN(RadixSortPlan plan, plan_radix_sort(DeviceRef(0), {.count = n, .end_bit = 20}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
-//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{buffer.data(), buffer.size_bytes()};
 //   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_radix_sort(stream.ref(), plan,
 //                                          {.keys_out = y, .keys_in = x, .workspace = workspace}));

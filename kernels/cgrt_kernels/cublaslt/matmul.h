@@ -2,8 +2,8 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(MatmulPlan plan, plan_matmul(DeviceRef(0), {.m = tokens, .n = out, .k = in,
 //       .type = DType::kBFloat16, .b_layout = MatmulLayout::kTransposed, .epilogue = MatmulEpilogue::kBias}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
-//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{buffer.data(), buffer.size_bytes()};
 //   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_matmul(stream.ref(), plan, {.d = y, .a = x, .b = weights, .bias = bias,
 //                                                           .workspace = workspace}));

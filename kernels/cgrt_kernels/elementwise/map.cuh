@@ -18,8 +18,8 @@
 // whose results are dropped. A functor that the host can call runs on the simulator as it is; one that
 // is __device__ alone says so: `static constexpr bool kDeviceOnly = true;`.
 //
-// Arrays aligned to 16 bytes, and those that all begin equally many elements behind such an address,
-// are read and written 16 bytes at a time; others 8, 4 or fewer, with as many bytes on their way.
+// Arrays are read and written 16 bytes at a time, wherever they begin: of those that begin elsewhere than the output,
+// the two aligned packs that a pack lies in.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -142,41 +142,68 @@ __device__ __forceinline__ Pack<Out, kSize> apply(const F& f, const Pack<In, kSi
   return out;
 }
 
-// A thread's pack where arrays have no more than the borders of parts in common: of parts of kPart
-// elements, each kMapBlock parts behind the one before, so that the threads of a block read and write
-// what lies side by side. Parts from `left` on lie behind the end, and are zeros.
-template <int kPart, int kSize, class T>
-__device__ __forceinline__ void load_parts(Pack<T, kSize>& pack, const T* from, int part, std::uint64_t left) {
-  if constexpr (kPart > 1) {
-    if (part != kPart) return load_parts<kPart / 2>(pack, from, part, left);
+// `words` from byte `bytes` on.
+template <int kWords>
+__device__ __forceinline__ void shift_words(std::uint32_t (&words)[2 * kWords], std::uint32_t bytes) {
+  if constexpr (kWords > 2) {
+#pragma unroll
+    for (int i = 0; i + 2 < 2 * kWords; ++i) words[i] = (bytes & 8) != 0 ? words[i + 2] : words[i];
+  }
+  if constexpr (kWords > 1) {
+#pragma unroll
+    for (int i = 0; i + 1 < 2 * kWords; ++i) words[i] = (bytes & 4) != 0 ? words[i + 1] : words[i];
   }
 #pragma unroll
-  for (int p = 0; p < kSize / kPart; ++p) {
-    Pack<T, kPart> one{};
-    if (static_cast<unsigned>(p * kMapBlock) < left) one = load_pack<kPart>(from + p * (kMapBlock * kPart));
-#pragma unroll
-    for (int i = 0; i < kPart; ++i) pack.of[p * kPart + i] = one.of[i];
-  }
-}
-template <int kSize, class T>
-__device__ __forceinline__ Pack<T, kSize> load_parts(const T* from, int part, std::uint64_t left) {
-  Pack<T, kSize> pack;
-  load_parts<kSize>(pack, from, part, left);
-  return pack;
+  for (int i = 0; i < kWords; ++i) words[i] = __funnelshift_r(words[i], words[i + 1], 8 * (bytes & 3));
 }
 
-template <int kPart, int kSize, class T>
-__device__ __forceinline__ void store_parts(T* to, const Pack<T, kSize>& pack, int part, std::uint64_t left) {
-  if constexpr (kPart > 1) {
-    if (part != kPart) return store_parts<kPart / 2>(to, pack, part, left);
+// A pack that begins anywhere in an array, as the two aligned packs that it lies in (or twice the one that it is):
+// loaded at once, and put together when they are there.
+template <int kSize, class T>
+struct ShiftedPack {
+  using Bits = typename BitsOf<sizeof(Pack<T, kSize>)>::Type;
+  static constexpr std::uint32_t kBytes = sizeof(Bits);
+  static constexpr int kWords = kBytes / 4;
+  Bits bits[2];
+  std::uint32_t beyond;  // bytes
+
+  static __device__ __forceinline__ std::uint32_t beyond_of(const T* from) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) % kBytes);
   }
-#pragma unroll
-  for (int p = 0; p < kSize / kPart; ++p) {
-    Pack<T, kPart> one;
-#pragma unroll
-    for (int i = 0; i < kPart; ++i) one.of[i] = pack.of[p * kPart + i];
-    if (static_cast<unsigned>(p * kMapBlock) < left) store_pack(to + p * (kMapBlock * kPart), one);
+  // Whether both are all of an array of `count` elements, of which the pack begins at number `at`.
+  static __device__ __forceinline__ bool is_inside(const T* array, std::uint64_t count, std::uint64_t at) {
+    const std::uint32_t before = beyond_of(array + at) / sizeof(T);
+    if constexpr (kWords == 0) return before == 0;
+    return before == 0 || (at >= before && count - at >= 2 * kSize - before);
   }
+
+  __device__ __forceinline__ void load(const T* from) {
+    beyond = beyond_of(from);
+    const auto* const aligned = reinterpret_cast<const Bits*>(reinterpret_cast<const unsigned char*>(from) - beyond);
+    bits[0] = aligned[0], bits[1] = aligned[beyond != 0 ? 1 : 0];
+  }
+  __device__ __forceinline__ Pack<T, kSize> pack() const {
+    Pack<T, kSize> result;
+    if constexpr (kWords == 0) {
+      std::memcpy(&result, bits, sizeof(result));
+    } else {
+      std::uint32_t words[2 * kWords];
+      std::memcpy(words, bits, sizeof(words));
+      shift_words<kWords>(words, beyond);
+      std::memcpy(&result, words, sizeof(result));
+    }
+    return result;
+  }
+};
+template <int kSize, class T>
+__device__ __forceinline__ bool is_inside(const T* array, std::uint64_t count, std::uint64_t at) {
+  return ShiftedPack<kSize, T>::is_inside(array, count, at);
+}
+template <int kSize, class T>
+__device__ __forceinline__ Pack<T, kSize> load_shifted(const T* from) {
+  ShiftedPack<kSize, T> shifted;
+  shifted.load(from);
+  return shifted.pack();
 }
 
 // The first `count` elements of a pack; zeros behind them.
@@ -226,22 +253,24 @@ __device__ __forceinline__ void map_elements(const F& f, std::uint64_t count, Ou
     return;
   }
 
-  // The largest part whose borders the arrays share, and the elements before the first border.
-  const std::uint64_t begin = element_address(out);
-  const int part_bits = __ffsll(static_cast<long long>((kPack | ... | (element_address(in) ^ begin)))) - 1;
-  const std::uint64_t before = (0 - begin) & ((1u << part_bits) - 1), head = before < count ? before : count;
-  const std::uint64_t parts = (count - head) >> part_bits, edges = count - (parts << part_bits);
+  // Packs that are aligned in the output, whatever the inputs are. What is before the first and behind the last of
+  // them, the thread behind the last has.
+  const std::uint64_t before = (0 - element_address(out)) % kPack, head = before < count ? before : count;
+  const std::uint64_t pack = i / kPack, packs = (count - head) / kPack, at = head + i;
   let_dependents_start();
   wait_for_predecessors();
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x < edges) {
-    const std::uint64_t edge = threadIdx.x < head ? threadIdx.x : (parts << part_bits) + threadIdx.x;
-    out[edge] = rounded_to<Out>(f(in[edge]...));
+  if (pack < packs) {
+    if ((is_inside<kPack>(in, count, at) && ...)) {
+      store_pack(out + at, apply<Out, kPack>(f, load_shifted<kPack>(in + at)...));
+    } else {
+      store_pack(out + at, apply<Out, kPack>(f, load_some<kPack>(in + at, kPack)...));
+    }
+  } else if (pack == packs) {
+    const Pack<Out, kPack> first = apply<Out, kPack>(f, load_some<kPack>(in, head)...);
+    const Pack<Out, kPack> last = apply<Out, kPack>(f, load_some<kPack>(in + at, count - at)...);
+    store_some(out, first, head);
+    store_some(out + at, last, count - at);
   }
-  const int part = 1 << part_bits;
-  const std::uint64_t first = std::uint64_t{blockIdx.x} * (kMapBlock * kPack >> part_bits) + threadIdx.x;
-  if (first >= parts) return;
-  const std::uint64_t at = head + (first << part_bits), left = parts - first;
-  store_parts<kPack>(out + at, apply<Out, kPack>(f, load_parts<kPack>(in + at, part, left)...), part, left);
 }
 
 template <class F, class Out, class... In>

@@ -2,8 +2,8 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(IndexPlan plan, plan_index(DeviceRef(0), {.op = IndexOp::kAdd, .rows = nodes,
 //       .columns = 128, .count = edges}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
-//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{buffer.data(), buffer.size_bytes()};
 //   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_index(stream.ref(), plan, {.out = sums, .in = messages, .index = targets,
 //       .workspace = workspace}));

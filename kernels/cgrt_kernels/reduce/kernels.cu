@@ -1,9 +1,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cgrt_kernels/common/async_copy.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/reduce/reference.h"
 #include "cgrt_kernels/reduce/reduce.cuh"
+#include "cgrt_kernels/reduce/reference.h"
 
 namespace cgrt::kernels {
 namespace {
@@ -137,6 +138,72 @@ __global__ void __launch_bounds__(128, 8)
   if (lane == 0 && row < rows) R::write(out, row, position<R>(x, state), divisor);
 }
 
+// Short rows, wherever they begin: a block brings `each` rows for each of its threads into shared memory. Behind each
+// 32 words there is a gap of 4, so that threads with a row each do not meet in a bank.
+template <ReduceOp kOp, class T>
+__global__ void __launch_bounds__(kReduceShortBlock)
+    reduce_short(void* out, const void* in, const void*, std::uint32_t*, void*, std::uint64_t rows,
+                 std::uint64_t columns, std::uint32_t, std::uint32_t each, double divisor) {
+  using R = Reduction<kOp, T>;
+  using Pack = typename ReduceInput<T>::Pack;
+  constexpr std::uint32_t kSize = sizeof(T), kWords = kReduceShortBytes / 4 + 4;  // those before the first element, too
+  __shared__ __align__(16) std::uint32_t words[kWords + kWords / 32 * 4 + 4];
+  const std::uint32_t of_block = kReduceShortBlock * each;
+  const auto length = static_cast<std::uint32_t>(columns);
+  const std::uint64_t first = std::uint64_t{blockIdx.x} * of_block;
+  const auto here = static_cast<std::uint32_t>(min(std::uint64_t{of_block}, rows - first));
+  wait_for_predecessors();
+  let_dependents_start();
+
+  // Bytes count from the 16 in which the block's rows begin: they end before `end`.
+  const T* const from = static_cast<const T*>(in) + first * columns;
+  const std::uint32_t begin = beyond_pack(from), end = begin + here * length * kSize;
+  const auto* const base = reinterpret_cast<const unsigned char*>(from) - begin;
+  const auto place = [&](std::uint32_t byte) {
+    return reinterpret_cast<unsigned char*>(words) + (byte + byte / 128 * 16);
+  };
+  for (std::uint32_t at = (threadIdx.x + (begin != 0 ? 1 : 0)) * 16; at + 16 <= end; at += kReduceShortBlock * 16) {
+    copy_asynchronously(place(at), base + at);
+  }
+  // Those of the first and the last 16 bytes that are not all of the block.
+  if (threadIdx.x < 64) {
+    const bool is_first = threadIdx.x < 32;
+    const std::uint32_t at = (is_first ? 0 : end / 16 * 16) + threadIdx.x % 32 * kSize;
+    if (threadIdx.x % 32 * kSize < 16 && at >= begin && at < end && (is_first ? begin != 0 : end >= 16 || begin == 0)) {
+      *reinterpret_cast<T*>(place(at)) = *reinterpret_cast<const T*>(base + at);
+    }
+  }
+  end_copy_group();
+  wait_for_copies<0>();
+  __syncthreads();
+
+  const auto element = [&](std::uint32_t byte) { return R::take(to_value(*reinterpret_cast<const T*>(place(byte)))); };
+  const bool has_packs = begin == 0 && length * kSize % 16 == 0;
+  for (std::uint32_t row = threadIdx.x; row < here; row += kReduceShortBlock) {
+    typename R::State state = R::at(R::no_value(), 0);
+    const std::uint32_t row_begin = begin + row * length * kSize;
+    if (has_packs) {
+      for (std::uint32_t at = 0; at < length * kSize; at += 16) {
+        const Operands<Pack, false> pack{*reinterpret_cast<const Pack*>(place(row_begin + at))};
+        state = R::merge(state, R::at(reduce_pack<R, T>(pack), at / kSize));
+      }
+      if constexpr (R::kIsArgmax) {  // where in its pack
+        const std::uint64_t end_of_pack = state.index + 16 / kSize;
+        for (; state.index + 1 < end_of_pack; ++state.index) {
+          const auto at = static_cast<std::uint32_t>(state.index) * kSize;
+          if (is_same(element(row_begin + at), state.value)) break;
+        }
+      }
+    } else {
+#pragma unroll 4
+      for (std::uint32_t c = 0; c < length; ++c) {
+        state = R::append(state, R::at(element(row_begin + c * kSize), c));
+      }
+    }
+    R::write(out, first + row, state, divisor);
+  }
+}
+
 // A row for each blockIdx.x; `parts` blocks share it. The last of them to begin, when all are under way, takes the
 // parts. These say themselves whether they are there: sooner than a fence and a count of those that are done.
 template <ReduceOp kOp, class T>
@@ -183,15 +250,17 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
   using R = Reduction<kOp, T>;
   using State = typename R::State;
   using Loaded = std::conditional_t<kWidth == 1, T, typename ReduceInput<T>::Pack>;
-  constexpr int kLoads = kWidth == 1 ? 8 : kWidth == 8 && R::kIsArgmax ? 2 : 4;  // or registers would not do
-  __shared__ __align__(16) unsigned char bytes[kWidth * kReduceThreads / 2 * sizeof(State)];
-  const auto shared = reinterpret_cast<State(*)[kReduceThreads / 2]>(bytes);
+  constexpr int kLoads = !R::kIsArgmax ? 8 : kWidth == 8 ? 2 : 4;  // or registers would not do
+  // Columns of a thread that go through shared memory at once.
+  constexpr int kWarps = kReduceThreads / 32, kEach = kWidth < 64 / sizeof(State) ? kWidth : 64 / sizeof(State);
+  constexpr int kRounds = kWidth / kEach;
+  __shared__ __align__(16) unsigned char bytes[kWarps * 32 * kEach * sizeof(State)];
+  const auto shared = reinterpret_cast<State(*)[32 * kEach]>(bytes);
   wait_for_predecessors();
   let_dependents_start();
   const std::uint32_t tile = blockIdx.x, part = blockIdx.y;
-  const std::uint32_t y = threadIdx.x / lanes, deep = blockDim.x / lanes;
-  const std::uint64_t column = (std::uint64_t{tile} * lanes + threadIdx.x % lanes) * kWidth;
-  const bool has_columns = column < columns;
+  const std::uint32_t lane = threadIdx.x % lanes, y = threadIdx.x / lanes, deep = blockDim.x / lanes;
+  const std::uint64_t column = (std::uint64_t{tile} * lanes + lane) * kWidth;
 
   State states[kWidth];
   const auto clear = [&] {
@@ -211,23 +280,34 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
 #pragma unroll
     for (int j = 0; j < kWidth; ++j) states[j] = R::append(states[j], R::at(R::take(elements[j]), row));
   };
+  // Of all threads, for the column `of_tile(round)` in the first lanes * kEach threads.
+  State totals[kRounds];
+  const bool has_total = threadIdx.x < lanes * kEach;
+  const auto of_tile = [&](int round) {
+    return threadIdx.x / kEach * kWidth + static_cast<std::uint32_t>(round * kEach) + threadIdx.x % kEach;
+  };
   const auto reduce_deep = [&] {
-    for (std::uint32_t half = deep / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (y >= half && y < 2 * half) {
+    for (std::uint32_t mask = 16; mask >= lanes; mask /= 2) {
 #pragma unroll
-        for (int j = 0; j < kWidth; ++j) shared[j][threadIdx.x - half * lanes] = states[j];
+      for (State& state : states) state = R::merge(state, shuffle(state, static_cast<int>(mask)));
+    }
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+      __syncthreads();
+      if (threadIdx.x % 32 < lanes) {
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) shared[threadIdx.x / 32][lane * kEach + j] = states[round * kEach + j];
       }
       __syncthreads();
-      if (y < half) {
+      if (!has_total) continue;
+      totals[round] = shared[0][threadIdx.x];
 #pragma unroll
-        for (int j = 0; j < kWidth; ++j) states[j] = R::merge(states[j], shared[j][threadIdx.x]);
-      }
+      for (int warp = 1; warp < kWarps; ++warp) totals[round] = R::merge(totals[round], shared[warp][threadIdx.x]);
     }
   };
 
   clear();
-  if (has_columns) {
+  if (column < columns) {
     const std::uint32_t stride = parts * deep;
     std::uint32_t row = part * deep + y;
     for (; row + (kLoads - 1) * stride < rows; row += kLoads * stride) {
@@ -249,26 +329,49 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
   }
   reduce_deep();
   if (parts > 1) {
-    // Those of neighbouring threads beside each other.
-    const auto partial = [&](std::uint32_t of_part, int j) -> State& {
-      const std::uint64_t line = (std::uint64_t{of_part} * gridDim.x + tile) * kWidth + static_cast<std::uint32_t>(j);
-      return static_cast<State*>(workspace)[line * lanes + threadIdx.x % lanes];
-    };
-    if (y == 0) {
+    // Those of a thread's columns side by side.
+    State* const partials = static_cast<State*>(workspace) + std::uint64_t{tile} * (lanes * kWidth);
+    const std::uint64_t of_part = std::uint64_t{gridDim.x} * (lanes * kWidth);
+    if (has_total) {
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) partial(part, j) = states[j];
+      for (int round = 0; round < kRounds; ++round) partials[part * of_part + of_tile(round)] = totals[round];
     }
     if (!is_last_to_arrive(&counters[tile], parts)) return;
     clear();
-    for (std::uint32_t p = y; p < parts; p += deep) {
+    struct alignas(kWidth * sizeof(State) < 16 ? sizeof(State) : 16) Partial {
+      State states[kWidth];
+    };
+    const auto partial = [&](std::uint32_t p) -> const Partial& {
+      return *reinterpret_cast<const Partial*>(partials + p * of_part + lane * kWidth);
+    };
+    if constexpr (sizeof(Partial) >= 128) {  // registers have no room for another
+#pragma unroll 1
+      for (std::uint32_t p = y; p < parts; p += deep) {
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) states[j] = R::merge(states[j], partial(p, j));
+        for (int j = 0; j < kWidth; ++j) states[j] = R::merge(states[j], partial(p).states[j]);
+      }
+    } else {
+      constexpr int kBatch = sizeof(Partial) <= 16 ? 8 : 128 / sizeof(Partial);
+#pragma unroll 1
+      for (std::uint32_t p = y; p < parts; p += kBatch * deep) {
+        Partial held[kBatch];
+#pragma unroll
+        for (int k = 0; k < kBatch; ++k) held[k] = partial(min(p + k * deep, parts - 1));
+#pragma unroll
+        for (int k = 0; k < kBatch; ++k) {
+          if (p + k * deep >= parts) break;
+#pragma unroll
+          for (int j = 0; j < kWidth; ++j) states[j] = R::merge(states[j], held[k].states[j]);
+        }
+      }
     }
     reduce_deep();
   }
-  if (y == 0 && has_columns) {
+  if (!has_total) return;
 #pragma unroll
-    for (int j = 0; j < kWidth; ++j) R::write(out, column + j, states[j], divisor);
+  for (int round = 0; round < kRounds; ++round) {
+    const std::uint64_t at = std::uint64_t{tile} * (lanes * kWidth) + of_tile(round);
+    if (at < columns) R::write(out, at, totals[round], divisor);
   }
 }
 
@@ -304,6 +407,7 @@ ReduceKernel of_regime(ReduceRegime regime) {
   if constexpr (kOp != ReduceOp::kDot) {
     switch (regime) {
       case ReduceRegime::kLanes: return make_kernel<reduce_lanes<kOp, T>, rows_on_host, kResources>();
+      case ReduceRegime::kShort: return make_kernel<reduce_short<kOp, T>, rows_on_host, kResources>();
       case ReduceRegime::kColumns:
         return make_kernel<reduce_columns<kOp, T, kPackSize<T>>, columns_on_host, kResources>();
       case ReduceRegime::kSingleColumns: return make_kernel<reduce_columns<kOp, T, 1>, columns_on_host, kResources>();

@@ -17,6 +17,8 @@ constexpr std::uint32_t kMostThreads = 512;       // of a block
 constexpr std::uint32_t kPacksInFlight = 4;       // of a thread
 constexpr std::uint64_t kMostPacksOfLanes = 256;  // of a row that threads of one warp share
 constexpr std::uint32_t kMostParts = 65535;       // gridDim.y
+constexpr std::uint64_t kMostShortBytes = 32;     // of a row that goes through shared memory
+constexpr std::uint64_t kShortBlocksOfSm = 8;     // that run at once
 
 bool is_integer(DType type) { return type == DType::kInt32 || type == DType::kInt64; }
 
@@ -52,6 +54,17 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
   const std::uint64_t packs = packs_of(desc, columns);
   ReduceShape shape{.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kLanes)};
   if (desc.over == ReduceOver::kRow && packs <= kMostPacksOfLanes) {
+    const std::uint64_t row_bytes = columns * size_of(desc.type);
+    if (row_bytes <= kMostShortBytes) {
+      shape.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kShort);
+      // No more than there is room for, and as few as make one turn of the blocks.
+      const std::uint64_t most = kReduceShortBytes / (kReduceShortBlock * row_bytes);
+      shape.each = std::min(ceil_divide(rows, kReduceShortBlock * kShortBlocksOfSm * machine.sms),
+                            static_cast<std::uint32_t>(most));
+      shape.config = {.grid = ceil_divide(rows, std::uint64_t{kReduceShortBlock} * shape.each),
+                      .block = kReduceShortBlock};
+      return shape;
+    }
     shape.lanes = std::min(kWarp, std::bit_ceil(ceil_divide(packs, kPacksInFlight)));
     shape.config = {.grid = ceil_divide(rows, kLanesBlock / shape.lanes), .block = kLanesBlock};
     return shape;
@@ -117,8 +130,8 @@ absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& des
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   if (desc.over != ReduceOver::kColumn) {
     const bool is_all = desc.over == ReduceOver::kAll;
-    CGRT_ASSIGN_OR_RETURN(const ReduceShape shape, row_shape(machine, desc, is_all ? 1 : desc.rows,
-                                                             is_all ? desc.rows * desc.columns : desc.columns));
+    const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;
+    CGRT_ASSIGN_OR_RETURN(const ReduceShape shape, row_shape(machine, desc, rows, columns));
     return ReducePlan{desc, shape, shape, workspace_of(desc, shape)};
   }
   CGRT_ASSIGN_OR_RETURN(const ReduceShape any, column_shape(machine, desc, ReduceRegime::kSingleColumns, 1));
@@ -150,7 +163,7 @@ absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const Re
     partials = desc.over == ReduceOver::kColumn ? static_cast<void*>(scratch_of(args.workspace)) : header->parts;
   }
   return launch(target, shape.config, shape.kernel, args.out, args.in, args.other, counters, partials, rows, columns,
-                shape.lanes, shape.parts, desc.op == ReduceOp::kMean ? static_cast<double>(count) : 1.0);
+                shape.lanes, shape.parts * shape.each, desc.op == ReduceOp::kMean ? static_cast<double>(count) : 1.0);
 }
 
 }  // namespace cgrt::kernels

@@ -166,7 +166,7 @@ struct Reduction {
         results[at] = from_float<T>(state);
       }
     } else {
-      results[at] = state / static_cast<Value>(divisor);
+      results[at] = divisor == 1 ? state : state / static_cast<Value>(divisor);
     }
   }
 };

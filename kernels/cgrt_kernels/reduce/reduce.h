@@ -3,8 +3,8 @@
 //
 //   CGRT_ASSIGN_OR_RETURN(ReducePlan plan, plan_reduce(DeviceRef(0), {ReduceOp::kSum, DType::kFloat16,
 //                                                                     ReduceOver::kRow, rows, columns}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
-//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{buffer.data(), buffer.size_bytes()};
 //   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_reduce(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace}));
 //
@@ -32,6 +32,7 @@ struct ReduceShape {
   LaunchConfig config = {};
   std::uint32_t lanes = 0;  // threads of a block beside each other in a row
   std::uint32_t parts = 1;  // blocks that share a result, or the results of some columns
+  std::uint32_t each = 1;   // short rows of a thread
   std::uint64_t slots = 0;  // of columns: for partial results
 };
 

@@ -65,6 +65,7 @@ struct ReduceArgs {
 
 // How the threads share the elements of a result.
 enum class ReduceRegime : std::uint8_t {
+  kShort,          // a block, through shared memory, has as many rows as fit there
   kLanes,          // up to 32 threads of a warp
   kBlocks,         // a block, or several of which one finishes
   kColumns,        // a thread has the columns of 16 bytes, blocks as above have some of the rows
@@ -72,9 +73,13 @@ enum class ReduceRegime : std::uint8_t {
 };
 
 // out, in, other, counters and partial results in the workspace (its header's parts, or scratch memory for those of
-// columns), rows, columns, lanes, parts, divisor of the result
+// columns), rows, columns, lanes, parts (or short rows of a thread), divisor of
+// the result
 using ReduceKernel = Kernel<void*, const void*, const void*, std::uint32_t*, void*, std::uint64_t, std::uint64_t,
                             std::uint32_t, std::uint32_t, double>;
+
+// The shape of the kernels for short rows, for plans: threads of a block, and bytes of all its rows.
+inline constexpr std::uint32_t kReduceShortBlock = 256, kReduceShortBytes = 16384;
 
 // Of a block's partial result in the workspace: extremes of 16-bit types are kept as floats.
 constexpr std::size_t partial_bytes(ReduceOp op, DType type) {

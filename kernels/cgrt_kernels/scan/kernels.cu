@@ -33,7 +33,7 @@ constexpr int kBlocksPerSm = kRegime != ScanRegime::kTiles             ? 2
 template <class T, ScanRegime kRegime>
 __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime>)
     scan_tiles(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
-               bool is_exclusive, WorkspaceHeader* header, std::uint64_t* words, std::uint32_t tagged) {
+               bool is_exclusive, WorkspaceHeader* header, std::uint32_t tagged) {
   using Sum = typename ElementOf<T>::Sum;
   using Pack = typename ElementOf<T>::Pack;
   constexpr int kPack = kPackSize<T>;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
     if constexpr (kRegime == ScanRegime::kTiles) {
       __shared__ Sum before_tile[kLookBackParts];
       if (warp < kLookBackParts) {
-        const PublishedSums<Sum> published(words, rows, row, tiles);
+        const PublishedSums<Sum> published(header->tagged, rows, row, tiles);
         if (threadIdx.x == 0) publish(published.of_tile(index), sums.all, tag);
         const Sum before = look_back(static_cast<LookBack>(warp), published, index, tag);
         if (lane == 0) before_tile[warp] = before;
@@ -151,7 +151,7 @@ struct HostElement<__nv_bfloat16> : HostFloat<__nv_bfloat16> {};
 
 template <class T>
 void scan_on_host(HostGrid, void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t,
-                  bool is_exclusive, WorkspaceHeader*, std::uint64_t*, std::uint32_t) {
+                  bool is_exclusive, WorkspaceHeader*, std::uint32_t) {
   using Element = HostElement<T>;
   for (std::uint64_t row = 0; row < rows; ++row) {
     const T* const x = static_cast<const T*>(in) + row * columns;

@@ -17,18 +17,19 @@ namespace cgrt::kernels {
 // Of one row.
 template <class Sum>
 struct PublishedSums {
-  Published<Sum>* sums;
-  std::uint32_t tiles, groups;  // where each tile's own is, and those of all tiles before each group but the first
+  Published<Sum>* of_tiles;       // each tile's own
+  Published<Sum>* before_groups;  // of all tiles before each group but the first
 
   __device__ __forceinline__ PublishedSums(std::uint64_t* words, std::uint32_t rows, std::uint32_t row,
-                                           std::uint32_t tiles_of_row)
-      : sums(reinterpret_cast<Published<Sum>*>(words)),
-        tiles(row * tiles_of_row),  // there are fewer than 2^31 of them
-        groups(rows * tiles_of_row + row * ((tiles_of_row - 1) / kScanRadix)) {}
-
-  __device__ __forceinline__ Published<Sum>* of_tile(std::uint32_t tile) const { return sums + (tiles + tile); }
+                                           std::uint32_t tiles) {
+    const std::uint32_t groups = (tiles - 1) / kScanRadix;
+    auto* const sums = reinterpret_cast<Published<Sum>*>(words);
+    of_tiles = sums + std::uint64_t{row} * tiles;
+    before_groups = sums + std::uint64_t{rows} * tiles + std::uint64_t{row} * groups;
+  }
+  __device__ __forceinline__ Published<Sum>* of_tile(std::uint32_t tile) const { return of_tiles + tile; }
   __device__ __forceinline__ Published<Sum>* before_group(std::uint32_t group) const {
-    return sums + (groups + group - 1);
+    return before_groups + (group - 1);
   }
 };
 
@@ -48,7 +49,7 @@ __device__ __forceinline__ Sum look_back(LookBack part, const PublishedSums<Sum>
   const std::uint32_t begin_of_part = is_own_group || group == 0 ? begin : begin - kScanRadix;
   const std::uint32_t count = (is_own_group ? tile : begin) - begin_of_part;
   const bool has_before = !is_own_group && begin >= 2 * kScanRadix;
-  const Published<Sum>* const from = published.of_tile(begin_of_part + lane);
+  const Published<Sum>* const from = published.of_tiles + begin_of_part + lane;
   Published<Sum> before, sums[kEach];
   before.set_zero(tag);
 #pragma unroll
@@ -71,8 +72,7 @@ __device__ __forceinline__ Sum look_back(LookBack part, const PublishedSums<Sum>
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
   if (has_before) sum = before.value() + sum;
-  if (lane == 0 && !is_own_group && tile == begin && group >= 1)
-    publish(published.before_group(group), sum, tag);
+  if (lane == 0 && !is_own_group && tile == begin && group >= 1) publish(published.before_group(group), sum, tag);
   return sum;
 }
 

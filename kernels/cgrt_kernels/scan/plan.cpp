@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -11,9 +12,10 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kWarpsOfBlock = 4;    // where each has a row of its own
-constexpr std::uint32_t kFewThreads = 128;    // of a block, where tiles are few
-constexpr std::uint32_t kOtherShared = 2048;  // bytes of static and reserved shared memory, at most
+constexpr std::uint32_t kWarpsOfBlock = 4;       // where each has a row of its own
+constexpr std::uint32_t kFewThreads = 128;       // of a block, where tiles are few
+constexpr std::uint64_t kLeastTilesOfBlock = 4;  // of many rows, where blocks stay
+constexpr std::uint32_t kOtherShared = 2048;     // bytes of static and reserved shared memory, at most
 
 // For rows of `columns` elements, what they lack at their first pack of 16 bytes included.
 absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc, std::uint64_t columns) {
@@ -33,13 +35,18 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
     return ceil_divide<std::uint64_t>(columns, threads * (thread_bytes / size_of(desc.type)));
   };
   constexpr std::uint32_t kStreamBytes = kScanStreamThreadBytes * kScanStreamStages;  // of shared memory, a thread
-  const std::uint32_t stream_threads =
-      std::min(kScanMostThreads, (machine.shared_per_block - kOtherShared) / kStreamBytes / kWarp * kWarp);
+  // One block for each multiprocessor has the fewest tiles in a row; where there are many rows, nobody waits, and two
+  // smaller ones store while the other sums.
+  const std::uint32_t per_sm = desc.rows >= machine.sms ? 2 : 1;
+  const std::uint32_t shared = std::min(machine.shared_per_block, machine.shared_per_sm / per_sm) - kOtherShared;
+  const std::uint32_t stream_threads = std::min(kScanMostThreads / per_sm, shared / kStreamBytes / kWarp * kWarp);
   ScanRegime regime = ScanRegime::kStream;
-  LaunchConfig config{.grid = machine.sms, .block = stream_threads, .shared_bytes = stream_threads * kStreamBytes};
+  LaunchConfig config{
+      .grid = machine.sms * per_sm, .block = stream_threads, .shared_bytes = stream_threads * kStreamBytes};
   std::uint64_t tiles = tiles_of(stream_threads, kScanStreamThreadBytes);
   // Blocks that stay take longer to begin with.
-  const bool is_short = tiles <= machine.sms;
+  const std::uint64_t blocks = std::uint64_t{machine.sms} * per_sm;
+  const bool is_short = per_sm == 1 ? tiles <= blocks : desc.rows * tiles <= kLeastTilesOfBlock * blocks;
   if (is_short) {
     const bool are_few = desc.rows * tiles_of(kScanTileThreads, kScanThreadBytes) < machine.sms;
     regime = ScanRegime::kTiles;
@@ -83,7 +90,7 @@ absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc) {
   const std::uint64_t words = std::max(words_of(desc, aligned), words_of(desc, any));
   ScanPlan plan{desc, aligned, any, 0, EdgeKind::kProgrammatic, 0};
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
-  if (words > WorkspaceHeader::kTaggedWords) plan.words_to_clear = words;
+  if (words > WorkspaceHeader::kTaggedWords) plan.words_to_clear = offsetof(WorkspaceHeader, tagged) / 8 + words;
   if (words != 0) plan.workspace_bytes = workspace_with(ceil_divide<std::uint64_t>(plan.words_to_clear, 2) * 16);
   return plan;
 }
@@ -102,18 +109,16 @@ absl::Status launch_scan(LaunchTarget target, const ScanPlan& plan, const ScanAr
   const bool is_aligned =
       address_bits(args.in) % 16 == 0 && (desc.rows == 1 || desc.columns * size_of(desc.type) % 16 == 0);
   const ScanShape& shape = is_aligned ? plan.aligned : plan.any;
-  WorkspaceHeader* const header = header_of(args.workspace);
-  std::uint64_t* words = shape.tiles > 1 ? header->tagged : nullptr;
+  WorkspaceHeader* header = header_of(args.workspace);
   auto tagged = static_cast<std::uint32_t>(words_of(desc, shape));
   if (plan.words_to_clear != 0) {
-    words = reinterpret_cast<std::uint64_t*>(scratch_of(args.workspace)), tagged = 0;
+    header = reinterpret_cast<WorkspaceHeader*>(scratch_of(args.workspace)), tagged = kAllTagged;
     const LaunchConfig config{.grid = ceil_divide(plan.words_to_clear, 2 * kClearBlock), .block = kClearBlock};
-    CGRT_RETURN_IF_ERROR(launch(target, config, clear_words_kernel(), words, plan.words_to_clear));
+    CGRT_RETURN_IF_ERROR(launch(target, config, clear_words_kernel(), &header->launches, plan.words_to_clear));
     if (plan.edges == EdgeKind::kProgrammatic) target = target.programmatic();
   }
   return launch(target, shape.config, shape.kernel, args.out, args.in, desc.columns,
-                static_cast<std::uint32_t>(desc.rows), shape.tiles, desc.kind == ScanKind::kExclusive, header, words,
-                tagged);
+                static_cast<std::uint32_t>(desc.rows), shape.tiles, desc.kind == ScanKind::kExclusive, header, tagged);
 }
 
 }  // namespace cgrt::kernels

@@ -1,8 +1,8 @@
 // Prefix sums: plan once, launch into any target.
 //
 //   CGRT_ASSIGN_OR_RETURN(ScanPlan plan, plan_scan(DeviceRef(0), {.type = DType::kFloat16, .columns = n}));
-//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer memory, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
-//   const Workspace workspace{memory.data(), memory.size_bytes()};
+//   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
+//   const Workspace workspace{buffer.data(), buffer.size_bytes()};
 //   CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));   // once, see common/workspace.h
 //   CGRT_RETURN_IF_ERROR(launch_scan(stream.ref(), plan, {.out = y, .in = x, .workspace = workspace}));
 //
@@ -37,7 +37,7 @@ struct ScanPlan {
   ScanDesc desc;
   ScanShape aligned;  // each row begins at a multiple of 16 bytes
   ScanShape any;
-  std::uint64_t words_to_clear;  // of published sums; 0: the workspace's header has room for them
+  std::uint64_t words_to_clear;  // for published sums; 0: the workspace's header has room for them
   EdgeKind edges;                // between the kernels; full where their code was compiled for 8.0
   std::size_t workspace_bytes;
 

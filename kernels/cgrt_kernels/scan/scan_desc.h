@@ -41,12 +41,14 @@ enum class ScanRegime : std::uint8_t {
   kStream,  // a block for each multiprocessor, which takes tile after tile and looks back
 };
 
-// out, in, columns, rows, tiles of a row, whether exclusive; where blocks share rows, the workspace's header, the words
-// of published sums, which are header->tagged or scratch memory that was cleared, and how many are of the former
-using ScanKernel = Kernel<void*, const void*, std::uint64_t, std::uint32_t, std::uint32_t, bool, WorkspaceHeader*,
-                          std::uint64_t*, std::uint32_t>;
+// out, in, columns, rows, tiles of a row, whether exclusive; where blocks share rows, the workspace's header and how
+// many of its tagged words are published sums, or scratch memory like its beginning, but as long as it takes, and
+// kAllTagged
+using ScanKernel =
+    Kernel<void*, const void*, std::uint64_t, std::uint32_t, std::uint32_t, bool, WorkspaceHeader*, std::uint32_t>;
+inline constexpr std::uint32_t kAllTagged = ~0u;
 
-// Published sums, how many words.
+// That scratch memory, how many words.
 using ClearWordsKernel = Kernel<std::uint64_t*, std::uint64_t>;
 inline constexpr std::uint32_t kClearBlock = 256;
 

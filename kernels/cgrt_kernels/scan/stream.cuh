@@ -20,7 +20,7 @@ namespace cgrt::kernels {
 template <class T>
 __global__ void __launch_bounds__(kScanMostThreads, 1)
     scan_stream(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
-                bool is_exclusive, WorkspaceHeader* header, std::uint64_t* words, std::uint32_t tagged) {
+                bool is_exclusive, WorkspaceHeader* header, std::uint32_t tagged) {
   using Sum = typename ElementOf<T>::Sum;
   using Pack = typename ElementOf<T>::Pack;
   constexpr int kPack = kPackSize<T>, kStages = kScanStreamStages, kPacksOfTile = kScanStreamThreadBytes / 16;
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
   const auto publish_sum = [&](std::uint32_t n, Sum sum, std::uint32_t tag) {
     const Tile& tile = tile_of(n);
     if (tile.index == kNone) return;
-    publish(PublishedSums<Sum>(words, rows, tile.row, tiles).of_tile(tile.index), sum, tag);
+    publish(PublishedSums<Sum>(header->tagged, rows, tile.row, tiles).of_tile(tile.index), sum, tag);
   };
   const auto store = [&](std::uint32_t n, std::uint32_t stage, const Sum(&before_packs)[kPacksOfTile], Sum before) {
     const Tile& tile = tile_of(n);
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
     sum_packs(next, before_next_packs, totals[n % 2]);
     // The last warps: the first thread draws and remembers.
     if (const std::uint32_t part = blockDim.x / 32 - 1 - warp; part < kLookBackParts) {
-      const PublishedSums<Sum> published(words, rows, tile_of(n).row, tiles);
+      const PublishedSums<Sum> published(header->tagged, rows, tile_of(n).row, tiles);
       const Sum before = look_back(static_cast<LookBack>(part), published, tile_of(n).index, tag);
       if (lane == 0) before_tiles[n % 2][part] = before;
     }

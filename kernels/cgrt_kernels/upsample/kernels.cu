@@ -44,8 +44,8 @@ struct alignas(kCount * sizeof(Element)) Group {
   Element values[kCount];
 };
 
-// An item is kCount columns of a few rows of the output. They are gathered once for all rows that show
-// the same row of the image.
+// An item is kCount columns of a few rows of the output. Of two rows the columns are on their way at once, and only
+// once where both show the same row of the image.
 template <class Element, int kCount>
 __global__ void __launch_bounds__(kUpsampleBlock) upsample_columns(void* out, const void* in, UpsampleShape shape) {
   const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
@@ -60,16 +60,19 @@ __global__ void __launch_bounds__(kUpsampleBlock) upsample_columns(void* out, co
   auto* const to = static_cast<Group<Element, kCount>*>(out) + image * shape.rows.out_size * shape.packs.value();
   let_dependents_start();
   wait_for_predecessors();
-  Group<Element, kCount> group;
-  std::uint32_t held = ~0u;
-  for (std::uint32_t row = first; row < first + shape.rows.together && row < shape.rows.out_size; ++row) {
-    const std::uint32_t source = shape.rows.source(row);
-    if (source != held) {
+  const std::uint32_t end = min(first + shape.rows.together, shape.rows.out_size);
+  for (std::uint32_t row = first; row < end; row += 2) {
+    const std::uint32_t source = shape.rows.source(row),
+                        next_source = row + 1 < end ? shape.rows.source(row + 1) : source;
+    Group<Element, kCount> group, next;
+    const auto gather_row = [&](Group<Element, kCount>& into, std::uint32_t of) {
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) group.values[k] = from[source * shape.columns.size + column[k]];
-      held = source;
-    }
+      for (int k = 0; k < kCount; ++k) into.values[k] = from[of * shape.columns.size + column[k]];
+    };
+    gather_row(group, source);
+    if (next_source != source) gather_row(next, next_source);
     to[row * shape.packs.value() + pack] = group;
+    if (row + 1 < end) to[(row + 1) * shape.packs.value() + pack] = next_source != source ? next : group;
   }
 }
 
@@ -186,12 +189,14 @@ __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(void* out, const voi
 }
 
 // A block has a tile of the image. It first adds the rows' copies pack by pack, whose sums go to shared
-// memory, and there the columns' copies, which begin anywhere in a pack.
-template <class T>
-__global__ void __launch_bounds__(kUpsampleBlock, 6) gather_lines(void* out, const void* in, UpsampleShape shape) {
+// memory, and there the columns' copies, which begin anywhere in a pack. kCopies: those that are in flight together, in
+// either direction, of two packs of a thread.
+template <class T, std::uint32_t kCopies>
+__global__ void __launch_bounds__(kUpsampleBlock, sizeof(T) == 4 && kCopies == 2 ? 5 : 4)
+    gather_lines(void* out, const void* in, UpsampleShape shape) {
   using Pack = typename PackOf<T>::Type;
   constexpr int kSize = kPackSize<T>;
-  constexpr std::uint32_t kCopies = 3;  // in flight together, in either direction
+  constexpr std::uint32_t kTogether = kTilePacks / kUpsampleBlock;
   __shared__ float4 row_sums[kTilePacks * kSize / 4];
   const UpsampleTile& tile = shape.tile;
   const std::uint32_t group = shape.column_items.quotient(blockIdx.x);
@@ -199,35 +204,53 @@ __global__ void __launch_bounds__(kUpsampleBlock, 6) gather_lines(void* out, con
   const std::uint32_t lines = min(tile.lines, shape.images * shape.rows.size - first_line);
   const std::uint32_t first_column = (blockIdx.x - group * shape.column_items.value()) * tile.columns.value();
   const std::uint32_t first_pack = shape.columns.begin(first_column) / kSize;
+  const std::uint32_t items = lines * tile.packs.value(), row_packs = shape.packs.value();  // no more than kTilePacks
+  // Where the copies of each line begin, in packs, and how many there are.
+  __shared__ uint2 copies_of[kTilePacks];
+  for (std::uint32_t i = threadIdx.x; i < lines; i += kUpsampleBlock) {
+    const std::uint32_t image = shape.row_items.quotient(first_line + i);
+    const std::uint32_t y = first_line + i - image * shape.row_items.value(), begin = shape.rows.begin(y);
+    copies_of[i] = {(image * shape.rows.out_size + begin) * row_packs, shape.rows.begin(y + 1) - begin};
+  }
+  __syncthreads();
   let_dependents_start();
   wait_for_predecessors();
-  for (std::uint32_t i = threadIdx.x; i < lines * tile.packs.value(); i += kUpsampleBlock) {
+  const Pack* from[kTogether];
+  std::uint32_t rows[kTogether];
+  Pack held[kTogether][kCopies];
+#pragma unroll
+  for (std::uint32_t item = 0; item < kTogether; ++item) {
+    const std::uint32_t i = threadIdx.x + item * kUpsampleBlock;
     const std::uint32_t line = tile.packs.quotient(i), pack = first_pack + i - line * tile.packs.value();
-    if (pack >= shape.packs.value()) continue;
-    const std::uint32_t image = shape.row_items.quotient(first_line + line);
-    const std::uint32_t y = first_line + line - image * shape.row_items.value();
-    const std::uint32_t begin = shape.rows.begin(y), rows = shape.rows.begin(y + 1) - begin;
-    const auto* const from =
-        static_cast<const Pack*>(in) + (image * shape.rows.out_size + begin) * shape.packs.value() + pack;
-    float sums[kSize] = {};
-    for (std::uint32_t row = 0; row < rows; row += kCopies) {
-      Pack held[kCopies];
+    rows[item] = 0;
+    if (i >= items || pack >= row_packs) continue;
+    const uint2 copies = copies_of[line];
+    rows[item] = copies.y;
+    from[item] = static_cast<const Pack*>(in) + (copies.x + pack);
 #pragma unroll
-      for (std::uint32_t k = 0; k < kCopies; ++k) {
-        if (row + k < rows) held[k] = from[(row + k) * shape.packs.value()];
-      }
-#pragma unroll
-      for (std::uint32_t k = 0; k < kCopies; ++k) {
-        if (row + k >= rows) break;
-        float values[kSize];
-        unpack(held[k], values);
-#pragma unroll
-        for (int j = 0; j < kSize; ++j) sums[j] += values[j];
-      }
+    for (std::uint32_t k = 0; k < kCopies; ++k) {
+      if (k < rows[item]) held[item][k] = from[item][k * row_packs];
     }
+  }
+#pragma unroll
+  for (std::uint32_t item = 0; item < kTogether; ++item) {
+    if (rows[item] == 0) continue;
+    float sums[kSize] = {};
+    const auto add = [&](const Pack& pack) {
+      float values[kSize];
+      unpack(pack, values);
+#pragma unroll
+      for (int j = 0; j < kSize; ++j) sums[j] += values[j];
+    };
+#pragma unroll
+    for (std::uint32_t k = 0; k < kCopies; ++k) {
+      if (k < rows[item]) add(held[item][k]);
+    }
+    for (std::uint32_t k = kCopies; k < rows[item]; ++k) add(from[item][k * row_packs]);
 #pragma unroll
     for (int j = 0; j < kSize; j += 4) {
-      row_sums[i * (kSize / 4) + j / 4] = {sums[j], sums[j + 1], sums[j + 2], sums[j + 3]};
+      row_sums[(threadIdx.x + item * kUpsampleBlock) * (kSize / 4) + j / 4] = {sums[j], sums[j + 1], sums[j + 2],
+                                                                               sums[j + 3]};
     }
   }
   __syncthreads();
@@ -299,7 +322,9 @@ UpsampleKernel forward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes) {
 template <class T>
 UpsampleKernel backward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes, std::uint32_t copies) {
   if (regime == UpsampleRegime::kTwice) return backward<gather_twice<T>, T>();
-  if (regime == UpsampleRegime::kLines) return backward<gather_lines<T>, T>();
+  if (regime == UpsampleRegime::kLines) {
+    return copies <= 2 ? backward<gather_lines<T, 2>, T>() : backward<gather_lines<T, 3>, T>();
+  }
   if (pack_bytes == 16) {
     if (copies <= 2) return backward<gather<T, true, 2>, T>();
     if (copies == 3) return backward<gather<T, true, 3>, T>();
