@@ -3,6 +3,7 @@
 
     table.py records/h200.json
     table.py records/h200.json --rows graph_launch capture --where 1 1000
+    table.py records/softmax.json --figure softmax_float16 8192 4096
     table.py --summary kernels/bench/records
 
 The same record gives the same text. Rows stand in the record's order; the measured bandwidths of kernels stand below.
@@ -27,7 +28,7 @@ def read_record(path):
     schema = record.get("schema") if isinstance(record, dict) else None
     if schema != SCHEMA:
         sys.exit(f"table.py: {path}: the schema is {schema!r}, not {SCHEMA!r}")
-    for row in record["rows"]:  # C++ programs write these two keys under other names (runtime/cgrt/inspect/record.h)
+    for row in record["rows"]:  # C++ programs write these two keys under other names (runtime/cgrt/record/record.h)
         for key, theirs in (("baseline", "peer"), ("baseline_median", "peer_median")):
             if theirs in row:
                 row[key] = row.pop(theirs)
@@ -115,6 +116,20 @@ def markdown(record, rows):
     return to_markdown(lines)
 
 
+def one_figure(rows, values):
+    """What one row says: type, shape, ratio and share. Of rows of the same shape, that beside PyTorch."""
+    given = [row for row in rows if [str(value) for value in row["params"].values()][:len(values)] == values]
+    if not given:
+        sys.exit(f"table.py: {rows[0]['name']} has no row of {' '.join(values)}")
+    row = next((row for row in given if row["baseline"].startswith("torch")), given[0])
+    name = row["name"].removesuffix("_chain").rsplit("_", 1)[-1]
+    baseline = {"torch": "PyTorch", "torch.compile": "torch.compile"}.get(row["baseline"].split()[0])
+    baseline = baseline or ("CUB" if "cub" in row["baseline"] else row["baseline"])
+    shape = [f"{key} {value:,}" for key, value in list(row["params"].items())[:len(values)]]
+    text = f"{', '.join([name] + shape)}: {row['speedup']:.2f} x {baseline}"
+    return text + (f", {100 * row['share_of_bandwidth']:.0f} %" if "share_of_bandwidth" in row else "")
+
+
 def spread_of(name, speeds):
     low, high = number(min(speeds)), number(max(speeds))
     return f"{name} {low}" if low == high else f"{name} {low} to {high}"
@@ -147,10 +162,10 @@ def faster_baseline(rows):
 
 
 def summary(folder):
-    """A line for each record in the folder: its rows beside PyTorch, from the least figure to the most, and of all rows
-    how many reach their targets. Ratios are to the faster of PyTorch's two sides, eager and torch.compile."""
-    lines = [["family", "rows", "ratio: least", "median", "most", "faster baseline", "share of bandwidth: least",
-              "median", "most", "reach their target"], ["---"] + ["---:"] * 4 + ["---"] + ["---:"] * 4]
+    """A line for each record in the folder: its rows beside PyTorch, min, median and max of their figures, and of all
+    rows how many reach their targets. Ratios are to the faster of PyTorch's two sides, eager and torch.compile."""
+    lines = [["family", "rows", "ratio: min", "median", "max", "faster baseline", "share of bandwidth: min",
+              "median", "max", "reach their target"], ["---"] + ["---:"] * 4 + ["---"] + ["---:"] * 4]
     for path in sorted(pathlib.Path(folder).glob("*.json")):
         record = read_record(path)
         rows = [row for row in record["rows"] if row.get("baseline", "").startswith(("torch ", "torch.compile "))]
@@ -171,6 +186,8 @@ def main():
     parser.add_argument("--summary", action="store_true", help="a line for each record, of its rows beside PyTorch")
     parser.add_argument("--rows", nargs="+", default=[], metavar="NAME", help="only the rows of these names")
     parser.add_argument("--where", type=int, nargs="+", default=[], metavar="N", help="only these values of the first parameter")
+    parser.add_argument("--figure", nargs="+", default=[], metavar="NAME",
+                        help="one row in a few words: its name, then the values of its first parameters")
     parser.add_argument("--title", action="store_true", help="only the line that says where and when it was measured")
     options = parser.parse_args()
 
@@ -178,9 +195,12 @@ def main():
         print(summary(options.file))
         return
     record = read_record(options.file)
-    rows = select(record, options.rows)
+    rows = select(record, options.figure[:1] or options.rows)
     if not rows:
         sys.exit(f"table.py: {options.file} has no rows")
+    if options.figure:
+        print(one_figure(rows, options.figure[1:]))
+        return
     if options.where:
         rows = [row for row in rows if not row["params"] or next(iter(row["params"].values())) in options.where]
     if options.title:

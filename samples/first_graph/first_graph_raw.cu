@@ -60,8 +60,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < kCount; ++i) host[i] = static_cast<float>(i % 1000);
   CHECK(cudaMemcpyAsync(x, host.data(), kBytes, cudaMemcpyHostToDevice, stream));
 
-  int least_grid = 0, block = 0;
-  CHECK(cudaOccupancyMaxPotentialBlockSize(&least_grid, &block, scale));
+  int min_grid = 0, block = 0;
+  CHECK(cudaOccupancyMaxPotentialBlockSize(&min_grid, &block, scale));
   const int grid = (kCount + block - 1) / block;
   const auto step = [&] {
     scale<<<grid, block, 0, stream>>>(y, x, 2.0f, kCount);

@@ -92,7 +92,7 @@ absl::StatusOr<Spread> measure_cold(const cgrt::Graph& graph, cgrt::StreamRef st
   return spread_of(samples, [](const Sample& s) { return s.chain_us; });
 }
 
-// Eager and `graph_launch` in turns, A B B A, so that a drift of the machine meets both alike.
+// Eager and `graph_launch` alternate, A B B A, so that a drift of the machine meets both alike.
 absl::StatusOr<ModeResult> measure_warm(Mode mode, cgrt::StreamRef stream, Launch eager, Launch graph_launch,
                                         std::int64_t pairs, std::vector<Sample>& eager_samples) {
   std::vector<Sample> own, peer;

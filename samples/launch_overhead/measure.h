@@ -25,7 +25,7 @@ struct ModeResult {
   Spread chain{};   // warm: launch the whole chain and synchronize
   Spread launch{};  // the part of it in which the host is launching
   Spread cold{};    // graphs only: the first launch after instantiate, not uploaded, and synchronize
-  // Graphs only: eager launches, taken in turns with this mode's in the order A B B A; `speedup` is
+  // Graphs only: eager launches, alternating with this mode's in the order A B B A; `speedup` is
   // the median of the ratios of the pairs, `ratio_spread` half their quartile distance over it.
   double eager_median = 0, speedup = 0, ratio_spread = 0;
 };

@@ -50,7 +50,7 @@ absl::Status compare(const Setup& setup, Way way, std::uint64_t tokens, const Bi
                                           absl::Hex(*at.second)));
 }
 
-// The numbers of tokens in turn, twice: with what is new, and with what is there.
+// All numbers of tokens, twice: the second time with the executables that the first has made.
 absl::Status check(const Setup& setup, Runner& runner) {
   for (std::size_t step = 0; step < 2 * setup.workload.tokens.size(); ++step) {
     const std::uint64_t tokens = setup.tokens(static_cast<int>(step));

@@ -19,7 +19,7 @@ struct PassTimes {
 struct WayResult {
   Way way = Way::kEager;
   std::vector<PassTimes> passes = {};
-  std::vector<PassTimes> eager_passes = {};  // taken in turns with these, in the order A B B A; none for eager itself
+  std::vector<PassTimes> eager_passes = {};  // alternating with these, in the order A B B A; none for eager itself
   std::vector<double> new_batch = {};        // `step` of a number of tokens that is planned but was never run
   int executables = 0;                       // held at the end
   Counts counts = {};                        // of one pass, not the first
@@ -27,7 +27,7 @@ struct WayResult {
 
 struct Workload {
   MlpShape shape = {};
-  std::vector<std::uint64_t> tokens;  // of the steps, in turn
+  std::vector<std::uint64_t> tokens;  // of the steps, one after the other
   int steps = 64;                     // of a pass
 };
 

@@ -16,7 +16,7 @@ std::string to_table(const std::vector<WayResult>& results);
 // The sentence on which had the shortest steps.
 std::string best(const std::vector<WayResult>& results);
 
-// The first of `results` is eager, the peer of the others.
+// The first of `results` is eager, the baseline of the others.
 absl::StatusOr<cgrt::record::Record> to_record(cgrt::DeviceRef device, const Workload& workload,
                                                const std::vector<WayResult>& results, std::string command,
                                                std::string commit);

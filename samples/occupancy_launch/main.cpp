@@ -123,7 +123,7 @@ absl::StatusOr<double> time_node(cgrt::StreamRef stream, cgrt::GraphExec& exec, 
   return absl::ToDoubleMicroseconds(elapsed) / kNodes;
 }
 
-// Each configuration in turns with the suggested one, so that a drift of the machine meets both.
+// Each configuration alternates with the suggested one, so that a drift of the machine meets both.
 absl::Status measure(cgrt::DeviceRef device, cgrt::StreamRef stream, const Arrays& arrays, std::vector<Run>& runs) {
   const int pairs = cgrt::is_simulated() ? 1 : 15;
   CGRT_ASSIGN_OR_RETURN(const cgrt::Event start, cgrt::Event::create(device, cgrt::EventTiming::kEnabled));

@@ -9,7 +9,7 @@
 #include "cgrt/launch/occupancy.h"
 #include "cgrt/record/record.h"
 
-// One configuration, and its times in microseconds of one node, taken in turns with the suggested
+// One configuration, and its times in microseconds of one node, alternating with the suggested
 // configuration's; a ratio is the suggested one's time over its own.
 struct Run {
   std::string name;
@@ -24,6 +24,6 @@ std::string to_table(const std::vector<Run>& runs);
 // The sentence on which was fastest.
 std::string best(const std::vector<Run>& runs);
 
-// One row per configuration; the first of `runs` is the peer of the others.
+// One row per configuration; the first of `runs` is the baseline of the others.
 absl::StatusOr<cgrt::record::Record> to_record(cgrt::DeviceRef device, const std::vector<Run>& runs,
                                                std::string command, std::string commit);

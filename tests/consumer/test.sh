@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test.sh BUILD_DIR SOURCE_DIR NVCC: installs the build into a fresh folder and uses it as strangers do: all of it, by
-# pkg-config, without CUDA, and from projects that are pinned to C++17.
+# test.sh BUILD_DIR SOURCE_DIR NVCC: installs the build into a fresh folder and uses it as strangers do: all of it,
+# as the README says, by pkg-config, without CUDA, and from projects that are pinned to C++17.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -19,6 +19,16 @@ quietly configure "$source" all
 quietly cmake --build "$work/all"
 "$work/all/stranger" "$work/fill.cgrt.json"
 "$work/installed/bin/graphdump" show "$work/fill.cgrt.json"
+
+echo "== the README's program, with the README's CMakeLists.txt"
+readme=$source/../../README.md
+mkdir "$work/readme"
+awk '/^```$/ {inside = 0} inside; /^```cmake$/ {inside = 1}' "$readme" >"$work/readme/CMakeLists.txt"
+awk '/^```$/ {inside = 0} inside; /^```cpp$/ {inside = 1}' "$readme" >"$work/readme/main.cpp"
+quietly configure "$work/readme" app
+quietly cmake --build "$work/app"
+said=$("$work/app/app" | grep "^softmax")
+grep -qF "# $said " "$readme" || { echo "the README does not say: $said"; exit 1; }
 
 echo "== graphs as data, where there is no CUDA toolkit"
 quietly configure "$source/data_only" data "-DCOMPONENTS=inspect;record" -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON

@@ -225,7 +225,7 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{1, 1, 1},     {3, 1, 40},    {5, 7, 31},    {5, 8, 33},   {70, 4, 32},    {70, 4, 500},
                              {255, 16, 90}, {257, 32, 70}, {40, 48, 333}, {9, 520, 64}, {60, 129, 300}, {2, 264, 1025}};
-// The seed's: few and 1024 indices into long rows.
+// The published sizes: few and 1024 indices into long rows.
 constexpr Shape kReal[] = {
     {1 << 25, 1, 15}, {32768, 1024, 15}, {32, 1 << 20, 15}, {1 << 25, 1, 1024}, {32768, 1024, 1024}};
 

@@ -10,12 +10,12 @@ import sys
 
 for folder in ("kernels/bench", "tools"):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / folder))
-from fill_tables import DRAW, PAGES, PICTURE, TABLE, printed
+from fill_tables import DRAW, FIGURE, PAGES, PICTURE, TABLE, printed
 from includes import included
 
 
 # Records that are older than what they measure, and until when. One that is current again must go from here.
-_OLD = "waits for issue K: older than its kernels, and than torch.compile as a baseline"
+_OLD = "to be renewed: older than its kernels, and than torch.compile as a baseline"
 WAITING = {f"kernels/bench/records/{family}.json": _OLD for family in (
     "batch_norm", "elementwise", "index", "latency", "norm", "published", "reduce", "scan", "softmax", "upsample")}
 IS_OLDER = re.compile(r"has changed since|measures .*, which does not exist")
@@ -82,8 +82,10 @@ def check_printed(where, command, text):
 
 
 def check_tables(root, page):
-    tables = TABLE.findall((root / page).read_text(encoding="utf-8"))
+    page_text = (root / page).read_text(encoding="utf-8")
+    tables, figures = TABLE.findall(page_text), FIGURE.findall(page_text)
     errors = [error for command, text in tables for error in check_printed(f"{page}: a table", command, text)]
+    errors += [error for command, text in figures for error in check_printed(f"{page}: a figure", command, text)]
     return errors if tables else [f"{page}: has no table made from a record"]
 
 

@@ -1,5 +1,5 @@
 // The rows of graphbench: one list of what is measured against what, in which unit, and how much
-// slower than its peer it may be.
+// slower than its baseline it may be.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace graphbench {
 enum class Unit { kNanoseconds, kNanosecondsPerNode, kMicroseconds };
 
 // kThin: at most 5 % or 60 ns slower than the raw twin. kBuilding: 15 %, or 60 ns for each call.
-// kGraphWins: 2.5 times as fast as the peer at 1000 nodes.
+// kGraphWins: 2.5 times as fast as the baseline at 1000 nodes.
 enum class Limit { kUnlimited, kThin, kBuilding, kGraphWins };
 
 using MakeSide = absl::StatusOr<Side> (*)(const Setup& setup, int nodes);
@@ -27,7 +27,7 @@ struct Case {
   MakeSide own;
   MakeSide peer;
   const char* peer_name;
-  // One timed interval does `most` operations, fewer on graphs so large that they would hold more
+  // One timed interval does at most `most` operations, fewer on graphs so large that they would hold more
   // than `node_budget` nodes together: what is in flight or alive at once stays small.
   int most;
   int node_budget;

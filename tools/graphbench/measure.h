@@ -23,7 +23,7 @@ struct Side {
 
 enum class Sampling {
   kFull,
-  kOnce,  // the least that runs everything: the times mean nothing
+  kOnce,  // runs everything once: the times mean nothing
 };
 
 struct Pace {
@@ -32,7 +32,7 @@ struct Pace {
   Sampling sampling = Sampling::kFull;
 };
 
-// Nanoseconds per operation. Without a peer the last three are 0.
+// Nanoseconds per operation. Without a baseline (`peer`) the last three are 0.
 struct Figures {
   double median = 0, p95 = 0;
   double peer_median = 0;

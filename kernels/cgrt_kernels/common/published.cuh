@@ -1,7 +1,8 @@
-// How blocks of one launch tell each other values: in words that carry a tag as soon as they are there.
+// How blocks of one launch pass values to each other. Each 4 bytes travel in a word of 8, beside a tag; a reader knows
+// by the tag that the value has arrived, with no fence and no second flag.
 //
-// A block waits only for blocks that have begun, which a counter or the order of tickets tells it: others may never
-// find a multiprocessor while this one waits, be it for a block like it of another launch.
+// A block waits only for blocks that have begun. A counter or the order of tickets says which these are. A block that
+// has not begun may never get a multiprocessor while this one waits: another launch may hold all others.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,17 @@
 
 namespace cgrt::kernels {
 
-// Tickets of a launch, from 0 on in the lower half. The upper half is how many launches have drawn some before: plus
-// 1, that is this launch's tag.
+// A ticket: in the lower half its number in this launch, from 0 on; in the upper half how many launches have drawn
+// tickets before. That number plus 1 is the launch's tag.
 __device__ __forceinline__ std::uint64_t draw_ticket(WorkspaceHeader* header) {
   return atomicAdd(reinterpret_cast<unsigned long long*>(&header->launches), 1ull);
 }
 __device__ __forceinline__ std::uint32_t tag_of(std::uint64_t ticket) {
   return static_cast<std::uint32_t>(ticket >> 32) + 1;
 }
-// Who draws the last ticket of a launch sets the counter for the next one, since by then every block has its own. The
-// launch writes the first `used` of the tagged words. Of the others, if there are any, one becomes zero: a launch that
-// meets a word again when numbers have begun anew would take it for its own.
+// The block that draws the last ticket of a launch sets the counter for the next launch, as every block has its own
+// tickets by then. The launch writes the first `used` of the tagged words. One of the others is zeroed: tags repeat
+// after 2^32 launches, and a launch would take a word with its tag for its own.
 __device__ __forceinline__ void end_if_last(WorkspaceHeader* header, std::uint64_t ticket, std::uint32_t last,
                                             std::uint32_t used) {
   if (static_cast<std::uint32_t>(ticket) != last) return;
@@ -30,8 +31,7 @@ __device__ __forceinline__ void end_if_last(WorkspaceHeader* header, std::uint64
   if (word >= used) header->tagged[word] = 0;
 }
 
-// A published value: each 4 bytes in a word with a tag, so that a word says itself whether it is there. Nothing else
-// has to be visible with it.
+// A published value: each 4 bytes in a word with the launch's tag.
 template <class Value>
 struct Published {
   static constexpr int kWords = sizeof(Value) / 4;

@@ -9,14 +9,14 @@
 //     CGRT_ASSIGN_OR_RETURN(exec, instantiate(graph));
 //   }
 //
-// A plan's topology_id() stands for the nodes that its launch puts into a graph: how many, of which kinds, with
-// which edges between them and which launch attributes (clusters, for one). That is what GraphExec::update cannot
-// change; kernels, grids, blocks, shared memory and arguments it takes over. Two ids, of one family or of two, are
-// equal exactly when all of that is, for plans for one context and launches into targets of one kind (both captured
-// or both explicit).
+// A plan's topology_id() identifies the nodes that its launch puts into a graph: their number, their kinds, the edges
+// between them and their launch attributes (clusters, for one). GraphExec::update cannot change these. It can change
+// kernels, grids, blocks, shared memory and arguments. Two ids are equal exactly when the nodes are equal in this
+// sense, also for plans of different families. Both plans must be for one context, and both launches into targets of
+// one kind (captured or explicit).
 //
-// What a library (CUB, cuBLASLt) puts into a graph only the library knows: there, ids are equal when descriptors and
-// algorithms are, and executables may take over more than that. initialize_*() is no part of a launch.
+// Only CUB and cuBLASLt know which nodes their calls become. Their ids are equal when descriptors and algorithms are;
+// an executable may be able to take over more. initialize_workspace() is not part of a launch.
 #pragma once
 
 #include <cstdint>

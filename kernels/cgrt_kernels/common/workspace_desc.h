@@ -14,14 +14,13 @@ struct Workspace {
 
 inline constexpr std::size_t kWorkspaceAlignment = 256;
 
-// For kernels: how a workspace is divided. Its header is kept by all families together: a launch finds there what the
-// rules below allow, whatever ran before it, and leaves it so. Behind the header is scratch memory, where a launch
-// finds anything and leaves anything.
+// For kernels: how a workspace is divided. All families share its header: each launch finds there what the rules below
+// say, whatever ran before, and restores it. Behind the header is scratch memory with undefined contents.
 //
 //   launches   a counter of tickets (published.cuh), whose upper half counts the launches that drew some
-//   tagged     published words whose tag is the number of the launch that wrote them, or zero. Each launch that draws
-//              tickets writes all those that it reads, and puts zero into one of the others, in turn: so no number is
-//              so old that it is used for a second time.
+//   tagged     published words; the tag of each is the number of the launch that wrote it, or zero. A launch that draws
+//              tickets reads only words that it writes itself. Numbers repeat after 2^32 launches, so each such launch
+//              also zeroes one word that it does not use, another one each time: no old tag is left by then.
 //   counters   of 4 bytes; zero between launches
 //   parts      published words; zero between launches
 struct WorkspaceHeader {

@@ -235,7 +235,7 @@ __device__ __forceinline__ std::uint64_t misalignment(const T* pointer) {
 // What a kernel's threads do for out[i] = f(in[i]...), i < count: a pack each. `out` may be one of the inputs.
 //
 // Aligned arrays go straight: a small kernel is over in the time that a branch and its instruction fetch
-// cost, and large ones are as fast as with more packs per thread or with threads that stay, or faster.
+// cost, and large ones are as fast as with more packs per thread or with persistent threads, or faster.
 // Alignment is looked at here and not at plan time, so that new pointers never need another kernel.
 template <class F, class Out, class... In>
 __device__ __forceinline__ void map_elements(const F& f, std::uint64_t count, Out* out, const In*... in) {

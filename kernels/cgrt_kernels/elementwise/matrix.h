@@ -7,7 +7,7 @@
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no
 // allocation. Rows of a multiple of 16 bytes in arrays aligned to 16 bytes are read 16 bytes at a time,
-// others element by element, with as many bytes on their way as 16 elements per thread are.
+// others element by element, with up to 16 elements per thread in flight.
 #pragma once
 
 #include "absl/status/status.h"

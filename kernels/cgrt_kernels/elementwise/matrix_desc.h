@@ -55,7 +55,7 @@ struct MatrixArgs {
 enum class MatrixAccess : std::uint8_t { kPack, kElement };  // 16 bytes, or what has no such alignment
 
 // Rows of which a thread has a pack or an element in flight. A multiprocessor of Hopper needs about 48 KiB
-// on their way to keep its memory busy.
+// in flight to keep its memory busy.
 constexpr int matrix_rows_in_flight(MatrixOp op, DType type, MatrixAccess access) {
   constexpr int kBytes = 64;  // per thread: enough for 768 of 2048
   const int pack = access == MatrixAccess::kPack ? 16 : static_cast<int>(size_of(type));

@@ -9,12 +9,12 @@
 //       .workspace = workspace}));
 //
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
-// depends on the device and the descriptor only, never on the indices; it is one kernel, or several
-// when it sorts: more than a few with SumOrder::kFixed, and where sorting is faster than atomics. Sums
-// are float and rounded once, whatever the route: three kernels for 16-bit types by atomics, whose
-// workspace is 4 bytes for each element of `out`. Nothing is allocated, and nothing waits.
-// alpha multiplies elements or their sum, and atomics take float subnormals for 0,
-// so routes may differ at the ends of the range.
+// depends on the device and the descriptor only, never on the indices; a launch is
+// - several kernels that sort the indices, with SumOrder::kFixed and where sorting is faster than atomics;
+// - three kernels for 16-bit types by atomics, with a workspace of 4 bytes for each element of `out`;
+// - one kernel otherwise.
+// Sums are float and rounded once in all three. alpha multiplies either elements or their sum, and atomics take float
+// subnormals for 0, so results may differ at the ends of the range. Nothing is allocated, and nothing waits.
 #pragma once
 
 #include <cstdint>

@@ -75,7 +75,7 @@ using ClearSumsKernel = Kernel<float*, std::uint64_t>;                    // sum
 using AddSumsKernel = Kernel<void*, const float*, float, std::uint64_t>;  // out, sums, alpha, how many
 
 inline constexpr std::uint32_t kIndexBlock = 256;
-inline constexpr std::uint32_t kIndexItems = 2;  // of a thread, on their way at once
+inline constexpr std::uint32_t kIndexItems = 2;  // of a thread, in flight at once
 inline constexpr std::uint32_t kSelectItems = 4;
 inline constexpr std::uint32_t kMostFew = 32;
 

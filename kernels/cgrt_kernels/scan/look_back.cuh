@@ -1,10 +1,13 @@
 // Decoupled look-back: how the blocks of one launch tell each other the sums of their tiles.
 //
-// Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016. Other than there,
-// the order of additions is fixed: each kScanRadix tiles of a row are a group, and what precedes a tile is
-// what precedes the group before its own, as the first tile of that group found it; that group; and the tiles
-// before it in its own. A tile's own sum waits for no other, so only the groups are a chain, and a link of it
-// has the time of a group to be there.
+// Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", 2016. Unlike there, the order of
+// additions is fixed. kScanRadix tiles of a row are a group. The sum of all that precedes a tile is added from three
+// parts:
+// - all that precedes the previous group, which the first tile of that group has published;
+// - the tiles of the previous group;
+// - the tiles before this one in its own group.
+// A tile publishes its own sum without waiting. So only the groups wait for each other in a chain, and each link has as
+// much time as a whole group of tiles takes.
 #pragma once
 
 #include <cstdint>

@@ -54,9 +54,9 @@ inline constexpr std::uint32_t kClearBlock = 256;
 
 // The shape of the kernels, for plans: each thread holds 64 bytes of elements at once.
 inline constexpr std::uint32_t kScanThreadBytes = 64;
-inline constexpr std::uint32_t kScanMostThreads = 512;  // of a block that has rows of its own, or stays
+inline constexpr std::uint32_t kScanMostThreads = 512;  // of a block that has rows of its own, or is persistent
 inline constexpr std::uint32_t kScanTileThreads = 256;  // of a block that takes a tile, at most
-// A thread of a block that stays has so many of a tile, and room for so many tiles in shared memory.
+// Persistent blocks: bytes of a tile that a thread has, and tiles for which there is shared memory.
 inline constexpr std::uint32_t kScanStreamThreadBytes = 128;
 inline constexpr std::uint32_t kScanStreamStages = 3;
 // A sum is published for each tile, and for each kScanRadix tiles of a row but the first.

@@ -1,5 +1,5 @@
-// The scan of so many tiles that blocks stay, one on each multiprocessor, and take one after the other: when a block
-// looks back from a tile, that tile's sum was published a tile earlier, so that all find what they wait for.
+// The scan of long arrays: persistent blocks, one on each multiprocessor, take tile after tile. A block publishes the
+// sum of a tile one tile before it looks back from it, so that others seldom wait for the sum.
 //
 //   a block's tile    n               n + 1                n + 2                n + 3
 //   meanwhile         looks back,     is summed, its sum   is being copied to   its ticket

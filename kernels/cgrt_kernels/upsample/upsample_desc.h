@@ -99,7 +99,7 @@ inline constexpr std::uint32_t kUpsampleBlock = 256;
 inline constexpr std::uint32_t kTilePacks = 512;
 
 // The device code (kernels.cu). `pack_bytes`: 16, 8, 4 or 2, not below the size of the type; backward, 16
-// or the size. `copies`: the most that a pixel has in either direction; 2 and 3 have kernels of their own.
+// or the size. `copies`: max copies of a pixel in either direction; 2 and 3 have kernels of their own.
 UpsampleKernel upsample_kernel(UpsampleOp op, DType type, UpsampleRegime regime, std::uint32_t pack_bytes,
                                std::uint32_t copies);
 

@@ -1,4 +1,5 @@
-// Included first by the headers that everything else includes, so that a build with another language level is told.
+// Fails the build with a sentence where the language is older than C++20. The headers that every other header includes
+// include this one first.
 #pragma once
 
 #if __cplusplus < 202002L

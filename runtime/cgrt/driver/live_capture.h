@@ -1,5 +1,5 @@
-// LiveCapture: a stream capture that this library began and that has not ended, as the modules below
-// graph/ must know it. Internal: internal::CaptureContext (target/capture_context.h) makes it.
+// LiveCapture: a stream capture that this library began and that has not ended: as much of it as the modules that
+// graph/ depends on must know. Internal: internal::CaptureContext (target/capture_context.h) makes it.
 //
 // A thread sees the captures that it is inside of; any thread sees whether the process has one.
 #pragma once
@@ -22,9 +22,9 @@ struct CapturingThread {
   CapturingThread* next = nullptr;
 };
 
-// All of them: as many as have captured and lived at a time. The one symbol that shared objects with a copy of cgrt
-// each have in common (default visibility; g++ makes it unique in the process): each asks its events with care during
-// the captures of all.
+// The list of all capturing threads. It is the only symbol that is one in a process in which several shared objects
+// have a copy of cgrt each (default visibility; g++ makes it unique). So each copy sees the captures of all, and
+// queries events during them in the way that ends no capture.
 __attribute__((visibility("default"))) inline std::atomic<CapturingThread*> cgrt_capturing_threads{nullptr};
 
 inline thread_local constinit CapturingThread* this_thread = nullptr;  // null: it has not captured yet

@@ -49,7 +49,7 @@ const internal::NodeAttributes* find_lost(const std::vector<internal::NodeAttrib
 absl::StatusOr<bool> is_same_priority(int a, int b, CUcontext context) {
   if (a == b) return true;
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
-  int least = 0, greatest = 0;  // the greatest priority has the least number
+  int least = 0, greatest = 0;  // the greatest priority has the smallest number
   CGRT_RETURN_IF_ERROR(
       driver::to_status(driver::api().CtxGetStreamPriorityRange(&least, &greatest), "cuCtxGetStreamPriorityRange"));
   return std::clamp(a, greatest, least) == std::clamp(b, greatest, least);

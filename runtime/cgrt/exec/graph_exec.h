@@ -85,9 +85,9 @@ class GraphExec {
   absl::Status launch(StreamRef stream);
 
   // Puts the executable onto the device ahead of its first launch, which otherwise pays for it
-  // (0.7 us per node on an H200). Asynchronous. Launch it soon: while an uploaded executable has not
-  // been launched yet, the nodes of every graph in its context take about 0.18 us more, and for good
-  // when it is destroyed unlaunched (H200, driver 580: 0.98 becomes 1.15 us per node).
+  // (0.7 us per node on an H200). Asynchronous. Launch it soon: until its first launch, an uploaded
+  // executable slows all graphs in its context, from 0.98 to 1.15 us per node (H200, driver 580). If it is
+  // destroyed without a launch, they stay slow.
   absl::Status upload(StreamRef stream);
 
   // New parameters for one node of the graph that this was made from, for launches from now on;
@@ -118,14 +118,14 @@ class GraphExec {
   absl::StatusOr<NodeState> enabled(const NodeRef& node) const;
 
   // Takes over the parameters of all nodes of `other`, which must have the same topology and the same launch
-  // attributes: kFailedPrecondition, with the reason, when it has not, and the executable is then as it was. CUDA
-  // itself would keep the old attributes of some without a word (cluster, memory sync domain, carveout, access
-  // policy), so these are compared here first: for graphs that this library built or captured from what their
-  // launches said, at no cost while none has any; for the others as the driver has them, at 0.3 us a kernel node.
-  // `other` may be destroyed: the driver hands what it keeps (Graph::keep) to the executable.
+  // attributes. Where it has not, the answer is kFailedPrecondition with the reason, and the executable is as it was.
+  // CUDA itself would silently keep some old attributes (cluster, memory sync domain, carveout, access policy), so
+  // these are compared first. That costs nothing for graphs that this library built or captured, while no launch in
+  // them has attributes; for other graphs the driver is asked, at 0.3 us a kernel node. `other` may be destroyed: the
+  // driver hands what it keeps (Graph::keep) to the executable.
   absl::Status update(const Graph& other);
 
-  // The same where a refusal is an answer: see UpdateReport. An error when the question could not be put.
+  // The same, but a refusal is a report and not an error: see UpdateReport. Errors are other failures of the call.
   absl::StatusOr<UpdateReport> try_update(const Graph& other);
 
   // The same, and on a refusal the executable is instantiated anew from `other`, with the flags that it had. Node

@@ -11,7 +11,7 @@
 namespace cgrt::internal {
 namespace {
 
-// Nothing is mapped below or above: the word is a number. 57 bits are the most that a CPU or a GPU translates.
+// Nothing is mapped below or above: the word is a number. CPUs and GPUs translate 57 bits at most.
 bool may_be_address(CUdeviceptr word) { return word >= CUdeviceptr{1} << 16 && word < CUdeviceptr{1} << 57; }
 
 CUdeviceptr word_at(const void* value) {

@@ -8,11 +8,13 @@
 //
 // The capture ends on every path, and the stream is usable afterwards. Other streams join it through
 // events (record in one, wait in the other), must be joined back before the callback returns, and,
-// unless a Stream owns them, must live until then. When the callback fails its own status is
-// returned. When it succeeds although a call in it ended the capture, the error is that call's if it was made
-// through this library in this thread, and else CUDA_ERROR_STREAM_CAPTURE_INVALIDATED. What ends a capture: a launch
-// into it that is refused, unsafe calls (CaptureMode), a query or a wait that would let it wait for itself. Other
-// calls that fail leave it valid. Unjoined work is named.
+// unless a Stream owns them, must live until then.
+//
+// When the callback fails, capture returns the callback's status. When the callback succeeds although a call inside it
+// ended the capture, capture returns the error of that call, or CUDA_ERROR_STREAM_CAPTURE_INVALIDATED where the call
+// was not made through this library in this thread. These calls end a capture: a refused launch into it, an unsafe call
+// (CaptureMode), synchronizing with the captured stream, and a wait for what is outside of the capture. Other failed
+// calls leave it valid; docs/threads.md lists all of both kinds. Work that was not joined back is named in the error.
 //
 // Call from any thread; the stream must not be used by another one until it returns.
 #pragma once

@@ -1,10 +1,10 @@
 // From the symbol that a driver gives a kernel to the one name that graphs have for it, on every machine.
 // Internal to graph/.
 //
-// It is the demangler's: values of enumerations are numbers, since a mangled name holds nothing else, and
-// types are written out in full. A device gives the symbol that nvcc made; the simulator gives the name of the
-// type driver::KernelIdentity::tag, which holds the same. Two cases are left where the names differ: files compiled
-// without RTTI, where the simulator gives the name as in the source, with enumerators by name; and kernels of
+// The name is what a demangler makes of the symbol: types are written out in full, and enumerators are numbers, since a
+// mangled name holds no more. On a device the symbol is nvcc's. On the simulator it comes from the name of the type
+// driver::KernelIdentity::tag, which holds the same symbol. The two names differ in two cases: in files compiled
+// without RTTI, where the simulator has the name as in the source, with enumerators by name; and for kernels of
 // extended lambdas (nvcc --extended-lambda), whose type is another one on the host.
 #pragma once
 

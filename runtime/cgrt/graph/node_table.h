@@ -1,8 +1,8 @@
-// The launch attributes of a graph's kernel nodes, and its child graph nodes: what CUDA loses in an update without a
-// word, and what must be known to notice it. Internal to graph/ and exec/.
+// The launch attributes of a graph's kernel nodes, and its child graph nodes. CUDA silently keeps some old attributes
+// when an executable is updated; this table is what the update compares to notice it. Internal to graph/ and exec/.
 //
-// The truth is the driver's, at 0.3 us a node on an H200. It is asked when somebody needs it and this library's
-// own launches cannot answer: for adopted graphs, and for captured ones in which others made nodes too.
+// This library knows the attributes of its own launches. For the other nodes (of adopted graphs, and of captured ones
+// in which others made nodes too) the driver is asked when they are needed, which takes 0.3 us a node on an H200.
 #pragma once
 
 #include <cuda.h>

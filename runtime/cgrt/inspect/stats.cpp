@@ -23,15 +23,15 @@ namespace cgrt::inspect {
 namespace {
 
 // A file may hold any sizes: their sums and products stop at the largest number instead of wrapping.
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
-void add_to(std::uint64_t& sum, std::uint64_t value) { sum = value > kMost - sum ? kMost : sum + value; }
+void add_to(std::uint64_t& sum, std::uint64_t value) { sum = value > kMax - sum ? kMax : sum + value; }
 
 std::uint64_t product(std::initializer_list<std::uint64_t> factors) {
   std::uint64_t product = 1;
   for (const std::uint64_t factor : factors) {
     if (factor == 0) return 0;
-    product = product > kMost / factor ? kMost : product * factor;
+    product = product > kMax / factor ? kMax : product * factor;
   }
   return product;
 }
@@ -52,7 +52,7 @@ struct Stats {
   std::map<ir::NodeKind, std::size_t> kinds;
   std::size_t full_edges = 0, programmatic_edges = 0;
   std::vector<std::uint32_t> critical_path;
-  std::vector<KernelStats> kernels;  // most nodes first, then by name
+  std::vector<KernelStats> kernels;  // by number of nodes, descending, then by name
   std::uint64_t copied_bytes = 0, set_bytes = 0;
   std::map<ir::MemoryKind, AllocationStats> allocations;
 };

@@ -22,7 +22,7 @@ std::optional<std::vector<std::uint32_t>> topological_order(const GraphIr& graph
 // A node's level is the number of nodes on the longest path that ends just before it.
 struct Shape {
   std::size_t depth = 0;   // nodes on the longest path: the critical path when all nodes take equally long
-  std::size_t width = 0;   // most nodes in one level
+  std::size_t width = 0;   // max nodes of a level
   std::size_t roots = 0;   // nodes that wait for none
   std::size_t leaves = 0;  // nodes that none waits for
 };

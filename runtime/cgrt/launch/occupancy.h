@@ -62,8 +62,7 @@ absl::StatusOr<int> max_cluster_size(KernelRef kernel, ContextRef context, Dim3 
 absl::StatusOr<int> max_active_clusters(KernelRef kernel, ContextRef context, Dim3 cluster, Dim3 block,
                                         std::uint32_t shared_bytes);
 
-// Blocks that run at once in the context, which may have a part of the device: the most that a cooperative launch
-// can have.
+// Max blocks of a cooperative launch: those that run at once in the context, which may have only a part of the device.
 absl::StatusOr<int> max_cooperative_blocks(KernelRef kernel, ContextRef context, Dim3 block,
                                            std::uint32_t shared_bytes);
 

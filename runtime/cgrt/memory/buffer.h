@@ -4,9 +4,8 @@
 //   float* values = x.as<float>();
 //
 // Contents are undefined until written. Freeing device memory waits for the device (cuMemFree), so
-// work in flight never loses its memory. A buffer may die while streams are captured, which disturbs
-// no capture; what was captured with its address must not run then. To let a graph own a buffer, see
-// Graph::keep.
+// work in flight never loses its memory. Destroying a buffer disturbs no capture. A graph that holds its
+// address must not be launched afterwards; to let the graph own the buffer, see Graph::keep.
 //
 // create is thread-safe; a buffer must not be moved or destroyed beside other calls on it.
 #pragma once

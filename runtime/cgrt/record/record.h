@@ -15,9 +15,9 @@
 
 namespace cgrt::record {
 
-// `speedup` is peer over own for times and own over peer for rates: more is better. It is the median
-// of the ratios of pairs measured alternately; `spread` is half the distance between the quartiles
-// of those ratios over their median. Without a peer the three last are 0 and are not written.
+// `peer` names the baseline. `speedup` is baseline over own for times and own over baseline for rates: more is better.
+// It is the median of the ratios of pairs measured alternately; `spread` is half the distance between the quartiles of
+// those ratios over their median. Without a baseline the last three are 0 and are not written.
 struct Row {
   std::string name = {};  // the `= {}` let rows be written with some fields only, without a warning
   std::vector<std::pair<std::string, std::int64_t>> params = {};

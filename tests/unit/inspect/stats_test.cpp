@@ -17,7 +17,7 @@ using testing::memcpy_node;
 using testing::memset_node;
 using testing::small_graph;
 
-constexpr char kMost[] = "18446744073709551615";
+constexpr char kMax[] = "18446744073709551615";
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -163,10 +163,10 @@ TEST_CASE("sums that do not fit stop at the largest number", "[inspect][stats]")
 
   const std::string text = to_stats_text(graph);
 
-  CHECK(contains(text, std::string("scale  ") + kMost + " threads\n"));
-  CHECK(contains(text, std::string("copied  ") + kMost + " bytes"));
-  CHECK(contains(text, std::string("set     ") + kMost + " bytes"));
-  CHECK(contains(text, std::string("device  ") + kMost + " bytes\n"));
+  CHECK(contains(text, std::string("scale  ") + kMax + " threads\n"));
+  CHECK(contains(text, std::string("copied  ") + kMax + " bytes"));
+  CHECK(contains(text, std::string("set     ") + kMax + " bytes"));
+  CHECK(contains(text, std::string("device  ") + kMax + " bytes\n"));
 }
 
 TEST_CASE("a grid of no blocks has no threads, however large its other sizes", "[inspect][stats]") {
