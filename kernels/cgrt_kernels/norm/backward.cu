@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads,
 
 // Each group of blocks takes a row at a time, its share in shared memory; with kIsSummed the sums of its columns, too.
 template <NormOp kOp, bool kIsSummed, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kStreamThreads, 1) norm_backward_streamed(NormBackwardParams p) {
+__global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_streamed(NormBackwardParams p) {
   extern __shared__ uint4 ring[];
   auto group = make_group<Group>(p.shares, p.workspace);
   const void* const arrays[] = {p.x, p.dy};
@@ -148,10 +148,10 @@ __global__ void __launch_bounds__(kStreamThreads, 1) norm_backward_streamed(Norm
   group.finish();
 }
 
-template <auto kKernel, NormOp kOp, class T, int kThreads = kMaxThreads>
+template <auto kKernel, NormOp kOp, class T>
 NormBackwardKernel with_host_body() {
   return make_kernel<kKernel, norm_backward_on_host<kOp, T>,
-                     KernelResources{.registers = 64, .max_threads = kThreads}>();
+                     KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment, class Group, int kPacks>
@@ -178,20 +178,17 @@ NormBackwardKernel of_regime(NormRegime regime) {
     case NormRegime::kCluster:
     case NormRegime::kClusterLong: return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, kPacks>();
     case NormRegime::kClusterStream:
-      return with_host_body<norm_backward_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kOp, T,
-                            kStreamThreads>();
+      return with_host_body<norm_backward_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
     case NormRegime::kDeviceStream: break;
   }
-  return with_host_body<norm_backward_streamed<kOp, false, T, DevicePerRow<16>, kAlignment>, kOp, T, kStreamThreads>();
+  return with_host_body<norm_backward_streamed<kOp, false, T, DevicePerRow<16>, kAlignment>, kOp, T>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>
 NormBackwardKernel summed_stream(NormSumRegime regime) {
   return regime == NormSumRegime::kClusterStream
-             ? with_host_body<norm_backward_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kOp, T,
-                              kStreamThreads>()
-             : with_host_body<norm_backward_streamed<kOp, true, T, DevicePerRow<16>, kAlignment>, kOp, T,
-                              kStreamThreads>();
+             ? with_host_body<norm_backward_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kOp, T>()
+             : with_host_body<norm_backward_streamed<kOp, true, T, DevicePerRow<16>, kAlignment>, kOp, T>();
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
 
 // Each group of blocks takes a row at a time, its share in shared memory.
 template <NormOp kOp, bool kHasResidual, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kStreamThreads, 1) norm_streamed(NormParams p) {
+__global__ void __launch_bounds__(kMaxThreads, 1) norm_streamed(NormParams p) {
   extern __shared__ uint4 ring[];
   constexpr int kArrays = kHasResidual ? 2 : 1;
   auto group = make_group<Group>(p.shares, p.workspace);
@@ -210,9 +210,9 @@ void norm_on_host(HostGrid, NormParams p) {
   }
 }
 
-template <auto kKernel, NormOp kOp, class T, int kThreads = kMaxThreads>
+template <auto kKernel, NormOp kOp, class T>
 NormKernel with_host_body() {
-  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kThreads}>();
+  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
 }
 
 template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment, class Group, int kPacks>
@@ -244,11 +244,10 @@ NormKernel of_regime(NormRegime regime) {
       }
       break;
     case NormRegime::kClusterStream:
-      return with_host_body<norm_streamed<kOp, kHasResidual, T, ClusterPerRow<16>, kAlignment>, kOp, T,
-                            kStreamThreads>();
+      return with_host_body<norm_streamed<kOp, kHasResidual, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
     case NormRegime::kDeviceStream: break;
   }
-  return with_host_body<norm_streamed<kOp, kHasResidual, T, DevicePerRow<16>, kAlignment>, kOp, T, kStreamThreads>();
+  return with_host_body<norm_streamed<kOp, kHasResidual, T, DevicePerRow<16>, kAlignment>, kOp, T>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp            
 }
 
 template <SoftmaxOp kOp, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kStreamThreads, 1) softmax_backward_streamed(SoftmaxBackwardParams p) {
+__global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_streamed(SoftmaxBackwardParams p) {
   extern __shared__ uint4 ring[];
   auto group = make_group<Group>(p.shares, p.workspace);
   const void* const arrays[] = {p.y, p.dy};
@@ -110,10 +110,10 @@ void softmax_backward_on_host(HostGrid, SoftmaxBackwardParams p) {
   }
 }
 
-template <auto kKernel, SoftmaxOp kOp, class T, int kThreads = kMaxThreads>
+template <auto kKernel, SoftmaxOp kOp, class T>
 SoftmaxBackwardKernel with_host_body() {
   return make_kernel<kKernel, softmax_backward_on_host<kOp, T>,
-                     KernelResources{.registers = 64, .max_threads = kThreads}>();
+                     KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
 }
 
 template <SoftmaxOp kOp, class T, Alignment kAlignment>
@@ -135,10 +135,10 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kClusterLong:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
     case SoftmaxRegime::kClusterStream:
-      return with_host_body<softmax_backward_streamed<kOp, T, ClusterPerRow<16>, kAlignment>, kOp, T, kStreamThreads>();
+      return with_host_body<softmax_backward_streamed<kOp, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
     case SoftmaxRegime::kDeviceStream: break;
   }
-  return with_host_body<softmax_backward_streamed<kOp, T, DevicePerRow<16>, kAlignment>, kOp, T, kStreamThreads>();
+  return with_host_body<softmax_backward_streamed<kOp, T, DevicePerRow<16>, kAlignment>, kOp, T>();
 }
 
 }  // namespace

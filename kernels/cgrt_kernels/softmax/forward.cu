@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) so
 
 // Each group of blocks takes a row at a time, its share in shared memory.
 template <SoftmaxOp kOp, bool kIsMasked, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kStreamThreads, 1) softmax_streamed(SoftmaxParams p) {
+__global__ void __launch_bounds__(kMaxThreads, 1) softmax_streamed(SoftmaxParams p) {
   extern __shared__ uint4 ring[];
   auto group = make_group<Group>(p.shares, p.workspace);
   const void* const arrays[] = {p.in};
@@ -257,9 +257,9 @@ void masked_on_host(HostGrid, SoftmaxParams p) {
   }
 }
 
-template <auto kKernel, auto kHost, int kThreads = kMaxThreads>
+template <auto kKernel, auto kHost>
 SoftmaxKernel with_host_body() {
-  return make_kernel<kKernel, kHost, KernelResources{.registers = 64, .max_threads = kThreads}>();
+  return make_kernel<kKernel, kHost, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
 }
 
 template <SoftmaxOp kOp, class T, Alignment kAlignment>
@@ -287,10 +287,10 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
       }
       break;
     case SoftmaxRegime::kClusterStream:
-      return with_host_body<softmax_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kHost, kStreamThreads>();
+      return with_host_body<softmax_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kHost>();
     case SoftmaxRegime::kDeviceStream: break;
   }
-  return with_host_body<softmax_streamed<kOp, false, T, DevicePerRow<16>, kAlignment>, kHost, kStreamThreads>();
+  return with_host_body<softmax_streamed<kOp, false, T, DevicePerRow<16>, kAlignment>, kHost>();
 }
 
 template <class T, Alignment kAlignment>
@@ -311,10 +311,10 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kClusterLong:
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kClusterStream:
-      return with_host_body<softmax_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kHost, kStreamThreads>();
+      return with_host_body<softmax_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kHost>();
     case SoftmaxRegime::kDeviceStream: break;
   }
-  return with_host_body<softmax_streamed<kOp, true, T, DevicePerRow<16>, kAlignment>, kHost, kStreamThreads>();
+  return with_host_body<softmax_streamed<kOp, true, T, DevicePerRow<16>, kAlignment>, kHost>();
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::uint64_t bytes_of(const RowStream& rows, std::uint32_t share, std::uint32_t
 std::uint32_t threads_of(const RowStream& rows, std::uint32_t share) {
   constexpr std::uint32_t kPacks = 4;
   const std::uint32_t threads = ceil_divide(share / rows.pack, kPacks * kWarpThreads) * kWarpThreads;
-  return std::clamp(threads, 2 * kWarpThreads, kStreamThreads);
+  return std::clamp(threads, 2 * kWarpThreads, kMaxThreads);
 }
 
 // What of a share lies in shared memory, when not all does: that comes before what all rows need of its columns.

@@ -5,9 +5,8 @@
 
 namespace cgrt::kernels {
 
-inline constexpr std::uint32_t kMaxThreads = 512;     // of most blocks
-inline constexpr std::uint32_t kStreamThreads = 512;  // of blocks that stream rows, at most
-inline constexpr std::uint32_t kMaxStages = 4;        // rows of a stream in flight
+inline constexpr std::uint32_t kMaxThreads = 512;  // of a block
+inline constexpr std::uint32_t kMaxStages = 4;     // rows of a stream in flight
 
 // Words of a workspace's parts that a block of a launch over the whole device has: for two values.
 inline constexpr std::uint32_t kPartWordsOfBlock = 12;
