@@ -176,6 +176,7 @@ NormBackwardKernel of_regime(NormRegime regime) {
       if constexpr (kIsAligned) return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, 16 / kSize>();
       break;
     case NormRegime::kCluster:
+    case NormRegime::kBulkStream:
     case NormRegime::kClusterLong: return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, kPacks>();
     case NormRegime::kClusterStream:
       return with_host_body<norm_backward_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kOp, T>();

@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/row/bulk_stream.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
@@ -112,6 +113,55 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
       for (int i = 0; i < kCount; ++i) values[i] += others[i];
     }
   });
+}
+
+// A block, or a cluster, takes an aligned row at a time, through registers, which also keep weight and bias.
+template <NormOp kOp, class T>
+__global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) uint4 ring[];
+  using Group = ClusterPerRow<16>;
+  Group group;
+  BulkStream<T, Group> stream(p.shares, ring, group, p.in, p.rows, p.columns);
+  using Row = typename BulkStream<T, Group>::Row;
+  const typename Row::Where place(static_cast<const T*>(nullptr), stream.count, threadIdx.x);
+  wait_for_predecessors();
+  stream.start(group.row());
+  Row weights, biases;
+  const auto take_columns = [&](Row& held, const void* array, float otherwise) {
+    const Columns<T> columns(array, stream.begin, p.columns);
+    if (columns.is_there()) {
+      held.load(columns.begin, place, columns.end);
+    } else {
+      held.fill(otherwise);
+    }
+  };
+  take_columns(weights, p.weight, 1);
+  if constexpr (kOp == NormOp::kLayerNorm) take_columns(biases, p.bias, 0);
+  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
+    Row x;
+    stream.take(x, place);
+    const RowFacts facts = facts_of<kOp>(group, x, place, p);
+    stream.next(row);
+    x.stay_packed();
+    weights.stay_packed();
+    if constexpr (kOp == NormOp::kLayerNorm) biases.stay_packed();
+    x.store(static_cast<T*>(p.out) + row * p.columns + stream.begin, place, [&](auto& values, std::uint64_t, int pack) {
+      constexpr int kCount = sizeof(values) / sizeof(float);
+      if constexpr (kCount > 1) {
+        float others[kCount];
+        unpack(weights.packs[pack], others);
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) values[i] = (values[i] - facts.mean) * facts.scale * others[i];
+        if constexpr (kOp == NormOp::kLayerNorm) {
+          unpack(biases.packs[pack], others);
+#pragma unroll
+          for (int i = 0; i < kCount; ++i) values[i] += others[i];
+        }
+      }
+    });
+  }
+#endif
 }
 
 // Each group of blocks takes a row at a time, its share in shared memory.
@@ -242,6 +292,9 @@ NormKernel of_regime(NormRegime regime) {
       if constexpr (kIsAligned && sizeof(T) == 2 && !kHasResidual) {
         return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 64 / kSize>();
       }
+      break;
+    case NormRegime::kBulkStream:
+      if constexpr (kIsAligned && !kHasResidual) return with_host_body<norm_bulk_streamed<kOp, T>, kOp, T>();
       break;
     case NormRegime::kClusterStream:
       return with_host_body<norm_streamed<kOp, kHasResidual, T, ClusterPerRow<16>, kAlignment>, kOp, T>();

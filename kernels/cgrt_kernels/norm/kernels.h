@@ -53,7 +53,8 @@ enum class NormRegime : std::uint8_t {
   kClusterMiddle,  // 16 elements
   kCluster,        // 32 elements (16 of unaligned floats)
   kClusterLong,    // 64 elements; aligned rows of 16-bit types only
-  kClusterStream,  // persistent blocks or clusters: shared memory in place of registers
+  kBulkStream,     // persistent blocks or clusters, the next rows in flight; aligned rows only
+  kClusterStream,  // the same with shared memory in place of registers
   kDeviceStream,   // the same with blocks of a cooperative launch: any length
 };
 
@@ -67,7 +68,7 @@ enum class NormSumRegime : std::uint8_t {
 };
 inline constexpr std::uint32_t kMaxShort = 256;  // columns
 inline constexpr int kSumStages = 3;             // rows of dy and of x in shared memory, or in flight to it
-inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 16;  // of a block of sum_partials
+inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 32;  // of a block of sum_partials
 
 NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);

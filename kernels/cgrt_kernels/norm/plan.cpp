@@ -39,6 +39,31 @@ Problem problem_of(const NormBackwardDesc& desc) {
   return {{to_string(desc.op), " backward"}, desc.op, desc.type, desc.rows, desc.columns, false, true, is_summed(desc)};
 }
 
+std::uint32_t bulk_blocks(const Problem& problem) {
+  return bulk_blocks_of({problem.rows, problem.columns, problem.pack(), problem.size(), 0});
+}
+
+// Forward rows that would need a cluster each: streams keep their weights.
+bool gains_from_bulk(const Machine& machine, const Problem& problem) {
+  if (problem.is_backward || problem.has_residual || !machine.has_clusters) return false;
+  const std::uint32_t blocks = bulk_blocks(problem);
+  if (blocks > kMaxClusterBlocks || problem.rows * blocks <= machine.sms) return false;
+  const bool fills_a_block = problem.row_bytes() == 64 * 1024;
+  return blocks > 1 || (fills_a_block && problem.op == NormOp::kLayerNorm && problem.type == DType::kFloat32);
+}
+
+// How many blocks share a row, and how many rows each has in flight: smaller blocks wait less for each other, until
+// what they exchange costs more, and rows that are fetched too early push each other out of the L2 cache.
+std::pair<std::uint32_t, std::uint32_t> bulk_depth(const Problem& problem) {
+  const std::uint32_t fewest = bulk_blocks(problem);
+  const bool is_half = problem.pack() == 8, is_rms = problem.op == NormOp::kRmsNorm;
+  const std::uint32_t stages = is_half == is_rms ? kMaxStages : 2;
+  if (fewest == 1 || (!is_half && !is_rms)) return {fewest == 1 ? 1 : std::max(fewest, 4u), stages};
+  const std::uint64_t share = std::uint64_t{is_half ? 32u : 16u} * 1024;  // bytes of a block
+  const auto blocks = static_cast<std::uint32_t>(std::bit_floor(problem.row_bytes() / share));
+  return {std::clamp(blocks, fewest, kMaxClusterBlocks), stages};
+}
+
 // Where a row does not fit the registers of a cluster: through shared memory, which also has weight and bias and, of
 // backward, the sums of columns.
 template <class Params, class KernelOf>
@@ -48,6 +73,13 @@ absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Pr
   const std::uint32_t of_columns =
       problem.is_backward ? problem.size() + (problem.is_summed ? planes * 4 : 0) : planes * problem.size();
   const RowStream rows{problem.rows, problem.columns, problem.pack(), problem.arrays() * problem.size(), of_columns};
+  if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem)) {
+    const auto [depth_blocks, depth_stages] = bulk_depth(problem);
+    const Kernel<Params> kernel = kernel_of(NormRegime::kBulkStream, alignment);
+    const auto planned = bulk_stream(machine, kernel, rows, depth_blocks, depth_stages);
+    if (!planned.ok()) return planned.status();
+    return RowLaunch<Params>{kernel, planned->first, planned->second};
+  }
   // Few rows would leave multiprocessors idle.
   const std::uint32_t blocks = cluster_blocks_of(machine, rows);
   const NormRegime regime =
@@ -99,6 +131,7 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
     return share(NormRegime::kCluster, 32);
   }
+  if (gains_from_bulk(machine, problem)) return std::nullopt;
   if (!is_half && is_layer && !is_long) {
     if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
   }

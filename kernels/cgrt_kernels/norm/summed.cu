@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(kSumColumns* kSumLanes) sum_partials(SumPartia
   let_dependents_start();
   float sum = 0;
   if (column < p.columns) {
-#pragma unroll 8
+#pragma unroll 16
     for (std::uint32_t group = lane; group < p.groups; group += kSumLanes) {
       sum += plane[std::uint64_t{group} * p.columns + column];
     }
@@ -301,7 +301,7 @@ NormBackwardKernel of_regime(NormSumRegime regime) {
 
 template <class T>
 SumPartialsKernel sum_of_type() {
-  return make_kernel<sum_partials<T>, sum_on_host<T>, KernelResources{.registers = 32, .max_threads = 512}>();
+  return make_kernel<sum_partials<T>, sum_on_host<T>, KernelResources{.registers = 32, .max_threads = 1024}>();
 }
 
 }  // namespace

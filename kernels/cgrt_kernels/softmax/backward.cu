@@ -133,6 +133,7 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kOp, T>();
     case SoftmaxRegime::kCluster:
     case SoftmaxRegime::kClusterLong:
+    case SoftmaxRegime::kBulkStream:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
     case SoftmaxRegime::kClusterStream:
       return with_host_body<softmax_backward_streamed<kOp, T, ClusterPerRow<16>, kAlignment>, kOp, T>();

@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/row/bulk_stream.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
@@ -24,27 +25,13 @@ __device__ __forceinline__ float factor_of(MaxSum row) {
   return kOp == SoftmaxOp::kSoftmax ? 1 / row.sum : -logf(row.sum);
 }
 
-// Each group of threads takes a row, read once: it is in their registers. Powers are kept in place of the elements
-// where that costs no registers; 16-bit elements stay packed at the price of a second exponential, so that more rows
-// are worked on at once.
-template <SoftmaxOp kOp, class T, class Group, int kPacks, Alignment kAlignment>
-__global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) softmax_in_registers(SoftmaxParams p) {
-  using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
+// The softmax of a row that is in registers. Powers are kept in place of the elements where that costs no registers;
+// 16-bit elements stay packed at the price of a second exponential, so that more rows are worked on at once.
+// `after_reduction` is called when all threads have read their elements.
+template <SoftmaxOp kOp, class Group, class Row, class T, class Then>
+__device__ __forceinline__ void softmax_of(const Group& group, Row& x, T* out, const typename Row::Where& place,
+                                           Then after_reduction) {
   constexpr bool kKeepsPowers = kOp == SoftmaxOp::kSoftmax && sizeof(T) == 4;
-  Group group;
-  // Lanes without a row stay with the others of their warp.
-  const bool has_row = !Group::kIsWarp || group.row() < p.rows;
-  const RowRun run(p.columns, group.blocks(), group.block(), Row::kSize);
-  const std::uint64_t first = std::uint64_t{group.row()} * p.columns + run.begin;
-  const T* const in = static_cast<const T*>(p.in);
-  T* const out = static_cast<T*>(p.out) + first;
-  const typename Row::Where place(out, has_row ? run.count : 0, group.thread());
-  wait_for_predecessors();
-  let_dependents_start();
-  Row x;
-  x.load(in + first, place, in + std::uint64_t{p.rows} * p.columns);
-  prefetch_ahead<Row>(group, in, p.rows, p.columns, p.rows_ahead);
-
   MaxSum mine = none(MaxSum{});
   x.each(place, [&](const auto& values, int) {
 #pragma unroll
@@ -63,6 +50,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) so
     mine.sum = x.sum(place, [=](float value) { return exp_of(value - base); });
   }
   const MaxSum row = group.reduce(mine);
+  after_reduction();
   x.stay_packed();
   if constexpr (kKeepsPowers) {
     // What is all -inf here has powers of 0, whose factor would overflow when the maximum of the row is small. Not 0,
@@ -83,6 +71,48 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) so
       }
     });
   }
+}
+
+// Each group of threads takes a row, read once: it is in their registers.
+template <SoftmaxOp kOp, class T, class Group, int kPacks, Alignment kAlignment>
+__global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) softmax_in_registers(SoftmaxParams p) {
+  using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
+  Group group;
+  // Lanes without a row stay with the others of their warp.
+  const bool has_row = !Group::kIsWarp || group.row() < p.rows;
+  const RowRun run(p.columns, group.blocks(), group.block(), Row::kSize);
+  const std::uint64_t first = std::uint64_t{group.row()} * p.columns + run.begin;
+  const T* const in = static_cast<const T*>(p.in);
+  T* const out = static_cast<T*>(p.out) + first;
+  const typename Row::Where place(out, has_row ? run.count : 0, group.thread());
+  wait_for_predecessors();
+  let_dependents_start();
+  Row x;
+  x.load(in + first, place, in + std::uint64_t{p.rows} * p.columns);
+  prefetch_ahead<Row>(group, in, p.rows, p.columns, p.rows_ahead);
+
+  softmax_of<kOp>(group, x, out, place, [] {});
+}
+
+// A block, or a cluster, takes an aligned row at a time, through registers.
+template <SoftmaxOp kOp, class T>
+__global__ void __launch_bounds__(kMaxThreads) softmax_bulk_streamed(SoftmaxParams p) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) uint4 ring[];
+  using Group = ClusterPerRow<16>;
+  Group group;
+  BulkStream<T, Group> stream(p.shares, ring, group, p.in, p.rows, p.columns);
+  using Row = typename BulkStream<T, Group>::Row;
+  const typename Row::Where place(static_cast<const T*>(nullptr), stream.count, threadIdx.x);
+  wait_for_predecessors();
+  stream.start(group.row());
+  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
+    Row x;
+    stream.take(x, place);
+    softmax_of<kOp>(group, x, static_cast<T*>(p.out) + row * p.columns + stream.begin, place,
+                    [&] { stream.next(row); });
+  }
+#endif
 }
 
 // Each group of blocks takes a row at a time, its share in shared memory.
@@ -286,6 +316,9 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
         return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 64 / kSize, kAlignment>, kHost>();
       }
       break;
+    case SoftmaxRegime::kBulkStream:
+      if constexpr (kIsAligned) return with_host_body<softmax_bulk_streamed<kOp, T>, kHost>();
+      break;
     case SoftmaxRegime::kClusterStream:
       return with_host_body<softmax_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kHost>();
     case SoftmaxRegime::kDeviceStream: break;
@@ -309,6 +342,7 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kCluster:
     case SoftmaxRegime::kClusterLong:
+    case SoftmaxRegime::kBulkStream:
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kClusterStream:
       return with_host_body<softmax_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kHost>();

@@ -47,7 +47,8 @@ enum class SoftmaxRegime : std::uint8_t {
   kClusterShort,   // a block or a cluster of blocks, 8 elements each
   kCluster,        // as kWarp
   kClusterLong,    // 64 elements; aligned rows of 16-bit types only
-  kClusterStream,  // persistent blocks or clusters: shared memory in place of registers
+  kBulkStream,     // persistent blocks or clusters, the next rows in flight; aligned rows only
+  kClusterStream,  // the same with shared memory in place of registers
   kDeviceStream,   // the same with blocks of a cooperative launch: any length
 };
 

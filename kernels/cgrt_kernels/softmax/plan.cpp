@@ -22,12 +22,24 @@ struct Problem {
   std::uint64_t row_bytes() const { return columns * size_of(type); }
 };
 
+// Forward rows that need the registers of eight blocks: clusters of eight wait for each other more than streams do.
+bool gains_from_bulk(const Machine& machine, const Problem& problem, const RowStream& rows) {
+  return machine.has_clusters && problem.arrays == 1 && !problem.is_masked &&
+         bulk_blocks_of(rows) == kMaxClusterBlocks && problem.rows * kMaxClusterBlocks > machine.sms;
+}
+
 // kernel_of(regime, alignment) gives the kernel of the operation.
 template <class Params, class KernelOf>
 absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Problem& problem, Alignment alignment,
                                                 KernelOf kernel_of) {
   const RowStream rows{problem.rows, problem.columns, problem.pack(),
                        problem.arrays * static_cast<std::uint32_t>(size_of(problem.type)), 0};
+  if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem, rows)) {
+    const Kernel<Params> kernel = kernel_of(SoftmaxRegime::kBulkStream, alignment);
+    CGRT_ASSIGN_OR_RETURN(const auto planned,
+                          bulk_stream(machine, kernel, rows, kMaxClusterBlocks, problem.pack() == 8 ? 2 : kMaxStages));
+    return RowLaunch<Params>{kernel, planned.first, planned.second};
+  }
   // Few rows would leave multiprocessors idle.
   const std::uint32_t blocks = cluster_blocks_of(machine, rows);
   const SoftmaxRegime regime =
@@ -62,9 +74,8 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   // Streams wait less than clusters of many blocks do.
   const std::uint64_t of_block = std::uint64_t{kMaxThreads} * (problem.arrays == 2 ? 2 : 4) * problem.pack();
   if (!is_aligned && columns > of_block && problem.rows > machine.sms) return std::nullopt;
-  // Clusters of eight wait for each other more than streams do.
-  const std::uint64_t in_eight = std::uint64_t{kMaxClusterBlocks} / 2 * kMaxThreads * (is_half ? 64 : 32);
-  if (is_aligned && problem.arrays == 1 && columns > in_eight && problem.rows * kMaxClusterBlocks > machine.sms) {
+  if (is_aligned &&
+      gains_from_bulk(machine, problem, {problem.rows, columns, problem.pack(), problem.pack() == 8 ? 2u : 4u, 0})) {
     return std::nullopt;
   }
   if (is_aligned && is_half && problem.arrays == 1 && problem.row_bytes() >= 64 * 1024) {

@@ -47,24 +47,25 @@ std::uint32_t shared_bytes(const RowStream& rows, const RowShares& shares) {
 
 absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_over_device(const Machine& machine, KernelRef kernel,
                                                                       const RowStream& rows) {
-  // How well the device is used: the share of blocks that work, the share of rounds that are full, and whether rows are
-  // in flight while others are worked on.
   constexpr std::uint32_t kMaxBlocks = WorkspaceHeader::kPartWords / kPartWordsOfBlock;
   const std::uint32_t all = std::min(machine.sms, kMaxBlocks);
-  const auto use_of = [&](std::uint32_t blocks, std::uint32_t stages) {
+  // Microseconds: in each round a block moves its share, and waits for the others for as long as was measured on an
+  // H200. With one stage it does not read meanwhile.
+  const auto time_of = [&](std::uint32_t blocks, std::uint32_t stages) {
+    constexpr double kBytesOfBlock = 32e3, kWait = 5.5;  // bytes in a microsecond
     const std::uint64_t groups = std::min<std::uint64_t>(all / blocks, rows.rows);
-    const std::uint64_t rounds = ceil_divide<std::uint64_t>(rows.rows, groups);
-    const double in_flight = rounds == 1 ? 1.0 : stages >= 3 ? 1.0 : stages == 2 ? 0.95 : 0.7;
-    const double fits = bytes_of(rows, share_of(rows, blocks), stages) <= room_of(machine) ? 1.0 : 0.5;
-    return in_flight * fits * static_cast<double>(groups * blocks) / all * static_cast<double>(rows.rows) /
-           static_cast<double>(rounds * groups);
+    const auto rounds = static_cast<double>(ceil_divide<std::uint64_t>(rows.rows, groups));
+    const std::uint32_t share = share_of(rows, blocks);
+    const bool fits = bytes_of(rows, share, stages) <= room_of(machine);
+    const double moves = share * (rows.staged_bytes * (fits ? 1.0 : 2.0) + 16.0 / rows.pack) / kBytesOfBlock;
+    return rounds * (kWait + moves * (stages > 1 ? 1.0 : 1.2));
   };
   std::uint32_t blocks = all, stages = 1;
-  double best = 0;
-  for (std::uint32_t groups = all; groups >= 1; --groups) {  // the smallest groups that use it: they wait least
+  double best = time_of(blocks, stages);
+  for (std::uint32_t groups = all; groups >= 1; --groups) {  // of equals the smallest groups
     for (std::uint32_t some = 1; some <= kMaxStages; ++some) {
-      const double use = use_of(all / groups, some);
-      if (use > best * 1.001) best = use, blocks = all / groups, stages = some;
+      const double time = time_of(all / groups, some);
+      if (time < best) best = time, blocks = all / groups, stages = some;
     }
   }
   const RowShares shares = shares_of(machine, rows, blocks, stages);
@@ -81,6 +82,31 @@ std::uint32_t cluster_blocks_of(const Machine& machine, const RowStream& rows) {
     if (bytes_of(rows, share_of(rows, blocks), 2) <= room_of(machine)) return blocks;
   }
   return 0;
+}
+
+std::uint32_t bulk_blocks_of(const RowStream& rows) {
+  return std::bit_ceil(ceil_divide(rows.columns, std::uint64_t{kMaxThreads} * kBulkPacksOfThread * rows.pack));
+}
+
+absl::StatusOr<std::pair<LaunchConfig, RowShares>> bulk_stream(const Machine& machine, KernelRef kernel,
+                                                               const RowStream& rows, std::uint32_t blocks,
+                                                               std::uint32_t stages) {
+  const std::uint32_t share = share_of(rows, blocks), packs = share / rows.pack;
+  const RowShares shares{
+      .blocks = blocks, .share = share, .held = packs, .stages = std::min(room_of(machine) / (packs * 16), stages)};
+  LaunchConfig config{.grid = blocks,
+                      .block = ceil_divide(packs, kBulkPacksOfThread * kWarpThreads) * kWarpThreads,
+                      .shared_bytes = shares.stages * packs * 16};
+  config.attributes.cluster = blocks;
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
+  std::uint32_t at_once = machine.sms;
+  if (blocks > 1) {
+    CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
+                                                                  config.block, config.shared_bytes));
+    at_once = static_cast<std::uint32_t>(clusters);
+  }
+  config.grid = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(at_once, 1u), rows.rows)) * blocks;
+  return std::pair(config, shares);
 }
 
 absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,

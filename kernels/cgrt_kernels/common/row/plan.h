@@ -71,6 +71,13 @@ absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_over_device(const Mach
 absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
                                                                       const RowStream& rows, std::uint32_t blocks);
 
+// Blocks or clusters of `blocks` whose registers have a row, and as many of `stages` in flight as shared memory has
+// room for. `blocks` is at least bulk_blocks_of(rows).
+absl::StatusOr<std::pair<LaunchConfig, RowShares>> bulk_stream(const Machine& machine, KernelRef kernel,
+                                                               const RowStream& rows, std::uint32_t blocks,
+                                                               std::uint32_t stages);
+std::uint32_t bulk_blocks_of(const RowStream& rows);
+
 // The fewest blocks of a cluster whose shared memory has room for two rows and all that belongs to them; 0 when eight
 // are not enough.
 std::uint32_t cluster_blocks_of(const Machine& machine, const RowStream& rows);

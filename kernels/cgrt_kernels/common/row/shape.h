@@ -8,6 +8,8 @@ namespace cgrt::kernels {
 inline constexpr std::uint32_t kMaxThreads = 512;  // of a block
 inline constexpr std::uint32_t kMaxStages = 4;     // rows of a stream in flight
 
+inline constexpr std::uint32_t kBulkPacksOfThread = 8;  // of a row in a bulk stream
+
 // Words of a workspace's parts that a block of a launch over the whole device has: for two values.
 inline constexpr std::uint32_t kPartWordsOfBlock = 12;
 
