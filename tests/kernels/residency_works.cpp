@@ -54,8 +54,7 @@ Make softmax(std::uint64_t count, std::uint64_t columns) {
     const std::size_t bytes = desc.rows * columns * 4;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
-    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
-    const SoftmaxArgs args{.out = out, .in = in, .workspace = workspace};
+    const SoftmaxArgs args{.out = out, .in = in};
     return Work{[=](LaunchTarget target) { return launch_softmax(target, plan, args); }, out, bytes};
   };
 }
@@ -81,8 +80,7 @@ Make masked_softmax(std::uint64_t count, std::uint64_t columns) {
     const std::size_t bytes = desc.rows * columns * 4;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
-    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
-    const MaskedSoftmaxArgs args{.out = out, .in = in, .workspace = workspace};
+    const MaskedSoftmaxArgs args{.out = out, .in = in};
     return Work{[=](LaunchTarget target) { return launch_masked_softmax(target, plan, args); }, out, bytes};
   };
 }
@@ -95,8 +93,7 @@ Make norm(NormOp op, Residual residual, std::uint64_t count, std::uint64_t colum
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const sum, arena.output(bytes));
-    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
-    NormArgs args{.out = out, .in = in, .weight = in, .workspace = workspace};
+    NormArgs args{.out = out, .in = in, .weight = in};
     if (residual == Residual::kAdded) args.residual = in, args.sum = sum;
     return Work{[=](LaunchTarget target) { return launch_norm(target, plan, args); }, out, bytes};
   };
@@ -260,9 +257,9 @@ std::vector<NamedWork> residency_works() {
       {"softmax of blocks", softmax(1024, 4096)},
       {"softmax of clusters", softmax(32, 131072)},
       {"softmax of streamed rows", softmax(150, 80003)},
-      {"softmax over the whole device", softmax(8, 1500001)},
-      {"layer_norm over the whole device", norm(NormOp::kLayerNorm, Residual::kNone, 8, 1500001)},
-      {"layer_norm backward over the whole device", norm_backward(WeightGradients::kSummed, 4, 1500001)},
+      {"softmax of long rows", softmax(8, 1500001)},
+      {"layer_norm of long rows", norm(NormOp::kLayerNorm, Residual::kNone, 8, 1500001)},
+      {"layer_norm backward of long rows", norm_backward(WeightGradients::kSummed, 4, 1500001)},
       {"layer_norm of persistent blocks", norm(NormOp::kLayerNorm, Residual::kNone, 400, 16384)},
       {"rms_norm of persistent clusters", norm(NormOp::kRmsNorm, Residual::kNone, 200, 32768)},
       {"layer_norm backward", norm_backward(WeightGradients::kNone, 1024, 4096)},

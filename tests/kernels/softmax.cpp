@@ -67,9 +67,7 @@ absl::Status check(const SoftmaxDesc& desc, Variant variant) {
     CGRT_ASSIGN_OR_RETURN(args.out, trial.output(x.size(), variant == Variant::kShifted ? 0 : shift));
     CGRT_ASSIGN_OR_RETURN(args.in, trial.input(x, shift));
   }
-  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
-  CGRT_RETURN_IF_ERROR(
-      trial.run(args.workspace, [&](LaunchTarget target) { return kernels::launch_softmax(target, plan, args); }));
+  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_softmax(target, plan, args); }));
 
   const Bytes y = trial.found(args.out);
   for (std::uint64_t row = 0; row < desc.rows; ++row) {
@@ -102,7 +100,6 @@ absl::Status check_backward(const SoftmaxBackwardDesc& desc, Variant variant) {
     CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(dy.size(), shift));
     CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(dy, 3 * shift));
   }
-  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
   CGRT_RETURN_IF_ERROR(trial.run(
       args.workspace, [&](LaunchTarget target) { return kernels::launch_softmax_backward(target, plan, args); }));
 
@@ -131,10 +128,7 @@ absl::Status check_backward(const SoftmaxBackwardDesc& desc, Variant variant) {
 
 absl::Status run(const SoftmaxDesc& desc, Trial& trial, void* out, const void* in) {
   CGRT_ASSIGN_OR_RETURN(const kernels::SoftmaxPlan plan, kernels::plan_softmax(kDevice, desc));
-  CGRT_ASSIGN_OR_RETURN(const kernels::Workspace workspace, trial.workspace(plan.workspace_bytes));
-  return trial.run(workspace, [&](LaunchTarget target) {
-    return kernels::launch_softmax(target, plan, {.out = out, .in = in, .workspace = workspace});
-  });
+  return trial.run([&](LaunchTarget target) { return kernels::launch_softmax(target, plan, {.out = out, .in = in}); });
 }
 
 // Nothing of a row with a NaN is a number, also what is far from it.
@@ -181,11 +175,9 @@ absl::Status refuses(const absl::Status& status, const char* sentence) {
 absl::Status check_refusals() {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
   auto* const some = reinterpret_cast<unsigned char*>(4096);
-  CGRT_ASSIGN_OR_RETURN(const kernels::SoftmaxPlan spread,
-                        kernels::plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, 2, 1'000'003}));
-  const auto launched = [&](const SoftmaxArgs& args) { return kernels::launch_softmax(stream.ref(), spread, args); };
-  CGRT_RETURN_IF_ERROR(refuses(launched({.out = some, .in = some}), "softmax: workspace is null"));
-  CGRT_RETURN_IF_ERROR(refuses(launched({.out = some, .in = some, .workspace = {some, 100}}), "has 100 bytes"));
+  CGRT_ASSIGN_OR_RETURN(const kernels::SoftmaxPlan forward,
+                        kernels::plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, 4, 8}));
+  CGRT_RETURN_IF_ERROR(refuses(kernels::launch_softmax(stream.ref(), forward, {.out = some}), "softmax: in is null"));
   CGRT_ASSIGN_OR_RETURN(const kernels::SoftmaxBackwardPlan plan,
                         kernels::plan_softmax_backward(kDevice, {SoftmaxOp::kLogSoftmax, DType::kFloat32, 4, 8}));
   const auto back = [&](const SoftmaxBackwardArgs& args) {

@@ -14,7 +14,6 @@
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/scan/scan.h"
-#include "cgrt_kernels/softmax/softmax.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -84,15 +83,6 @@ class Users {
                                      {.out = out, .in = inputs.in, .index = inputs.indices, .workspace = workspace});
                });
   }
-  absl::Status softmax(DType type, std::uint64_t rows, std::uint64_t columns) {
-    if (is_simulated_ && rows * columns > kMostSimulated) return absl::OkStatus();
-    CGRT_ASSIGN_OR_RETURN(const SoftmaxPlan plan, plan_softmax(kDevice, {SoftmaxOp::kSoftmax, type, rows, columns}));
-    return add(absl::StrCat("softmax ", to_string(type), " ", rows, "x", columns), plan.workspace_bytes,
-               rows * columns * size_of(type),
-               [=, in = inputs_.in](LaunchTarget target, void* out, const Workspace& workspace) {
-                 return launch_softmax(target, plan, {.out = out, .in = in, .workspace = workspace});
-               });
-  }
   absl::Status norm_backward(DType type, std::uint64_t rows, std::uint64_t columns) {
     if (is_simulated_ && rows * columns > kMostSimulated) return absl::OkStatus();
     CGRT_ASSIGN_OR_RETURN(
@@ -142,14 +132,12 @@ absl::Status add_users(Users& users) {
   CGRT_RETURN_IF_ERROR(users.reduce(ReduceOp::kSum, DType::kFloat32, ReduceOver::kAll, 1, kMany));
   CGRT_RETURN_IF_ERROR(users.scan(DType::kFloat16, 1, 40000));
   CGRT_RETURN_IF_ERROR(users.reduce(ReduceOp::kArgmax, DType::kFloat16, ReduceOver::kRow, 40, 16384));
-  CGRT_RETURN_IF_ERROR(users.softmax(DType::kFloat32, 3, 1000003));
   CGRT_RETURN_IF_ERROR(users.batch_norm(8, 3, 9000));
   CGRT_RETURN_IF_ERROR(users.norm_backward(DType::kFloat16, 3, 700001));
   CGRT_RETURN_IF_ERROR(users.scan(DType::kFloat64, 3, 9000));
   CGRT_RETURN_IF_ERROR(users.index_add(DType::kFloat32, 72, SumOrder::kFixed));
   CGRT_RETURN_IF_ERROR(users.reduce(ReduceOp::kSum, DType::kFloat16, ReduceOver::kColumn, 4096, 136));
   CGRT_RETURN_IF_ERROR(users.scan(DType::kInt32, 5, 33000, 4));
-  CGRT_RETURN_IF_ERROR(users.softmax(DType::kBFloat16, 1, 300001));
   CGRT_RETURN_IF_ERROR(users.sort(100000));
   CGRT_RETURN_IF_ERROR(users.norm_backward(DType::kFloat32, 50, 1000));
   CGRT_RETURN_IF_ERROR(users.reduce(ReduceOp::kDot, DType::kFloat64, ReduceOver::kAll, 1, kMany / 2));

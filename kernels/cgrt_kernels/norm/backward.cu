@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads,
 template <NormOp kOp, bool kIsSummed, class T, class Group, Alignment kAlignment>
 __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_streamed(NormBackwardParams p) {
   extern __shared__ uint4 ring[];
-  auto group = make_group<Group>(p.shares, p.workspace);
+  Group group;
   const void* const arrays[] = {p.x, p.dy};
   Stream<T, kAlignment, 2> stream(p.shares, ring, group.block(), p.rows, p.columns, p.dx, arrays);
   wait_for_predecessors();
@@ -145,7 +145,6 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_streamed(NormBac
     __syncthreads();
     for (int i = 0; i < (kOp == NormOp::kLayerNorm ? 2 : 1); ++i) sums[i].leave();
   }
-  group.finish();
 }
 
 template <auto kKernel, NormOp kOp, class T>
@@ -178,18 +177,9 @@ NormBackwardKernel of_regime(NormRegime regime) {
     case NormRegime::kCluster:
     case NormRegime::kBulkStream:
     case NormRegime::kClusterLong: return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, kPacks>();
-    case NormRegime::kClusterStream:
-      return with_host_body<norm_backward_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
-    case NormRegime::kDeviceStream: break;
+    case NormRegime::kClusterStream: break;
   }
-  return with_host_body<norm_backward_streamed<kOp, false, T, DevicePerRow<16>, kAlignment>, kOp, T>();
-}
-
-template <NormOp kOp, class T, Alignment kAlignment>
-NormBackwardKernel summed_stream(NormSumRegime regime) {
-  return regime == NormSumRegime::kClusterStream
-             ? with_host_body<norm_backward_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kOp, T>()
-             : with_host_body<norm_backward_streamed<kOp, true, T, DevicePerRow<16>, kAlignment>, kOp, T>();
+  return with_host_body<norm_backward_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
 }
 
 }  // namespace
@@ -201,10 +191,13 @@ NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime
   });
 }
 
-NormBackwardKernel norm_summed_stream(NormOp op, DType type, NormSumRegime regime, Alignment alignment) {
+NormBackwardKernel norm_summed_stream(NormOp op, DType type, Alignment alignment) {
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
-    return op == NormOp::kLayerNorm ? summed_stream<NormOp::kLayerNorm, T, kAlignment>(regime)
-                                    : summed_stream<NormOp::kRmsNorm, T, kAlignment>(regime);
+    using Group = ClusterPerRow<16>;
+    constexpr auto kLayerNorm = NormOp::kLayerNorm, kRmsNorm = NormOp::kRmsNorm;
+    return op == kLayerNorm
+               ? with_host_body<norm_backward_streamed<kLayerNorm, true, T, Group, kAlignment>, kLayerNorm, T>()
+               : with_host_body<norm_backward_streamed<kRmsNorm, true, T, Group, kAlignment>, kRmsNorm, T>();
   });
 }
 

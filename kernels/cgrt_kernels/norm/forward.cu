@@ -169,7 +169,7 @@ template <NormOp kOp, bool kHasResidual, class T, class Group, Alignment kAlignm
 __global__ void __launch_bounds__(kMaxThreads, 1) norm_streamed(NormParams p) {
   extern __shared__ uint4 ring[];
   constexpr int kArrays = kHasResidual ? 2 : 1;
-  auto group = make_group<Group>(p.shares, p.workspace);
+  Group group;
   const void* const arrays[2] = {p.in, p.residual};
   using Rows = Stream<T, kAlignment, kArrays>;
   Rows stream(p.shares, ring, group.block(), p.rows, p.columns, p.out,
@@ -241,7 +241,6 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_streamed(NormParams p) {
     stage = stage + 1 == p.shares.stages ? 0 : stage + 1;
   }
   let_dependents_start();
-  group.finish();
 }
 
 template <NormOp kOp, class T>
@@ -296,11 +295,9 @@ NormKernel of_regime(NormRegime regime) {
     case NormRegime::kBulkStream:
       if constexpr (kIsAligned && !kHasResidual) return with_host_body<norm_bulk_streamed<kOp, T>, kOp, T>();
       break;
-    case NormRegime::kClusterStream:
-      return with_host_body<norm_streamed<kOp, kHasResidual, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
-    case NormRegime::kDeviceStream: break;
+    case NormRegime::kClusterStream: break;
   }
-  return with_host_body<norm_streamed<kOp, kHasResidual, T, DevicePerRow<16>, kAlignment>, kOp, T>();
+  return with_host_body<norm_streamed<kOp, kHasResidual, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>

@@ -7,7 +7,6 @@
 #include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/dtype.h"
 #include "cgrt_kernels/common/row/shape.h"
-#include "cgrt_kernels/common/workspace_desc.h"
 #include "cgrt_kernels/norm/norm_desc.h"
 
 namespace cgrt::kernels {
@@ -15,7 +14,6 @@ namespace cgrt::kernels {
 struct NormParams {
   void *out, *sum;
   const void *in, *residual, *weight, *bias;
-  WorkspaceHeader* workspace;
   float epsilon;
   std::uint32_t rows, columns;
   std::uint32_t rows_ahead;  // from a block's own row to that which it fetches into the L2 cache
@@ -28,7 +26,6 @@ struct NormBackwardParams {
   void* dx;
   const void *dy, *x, *weight;
   float* partials;
-  WorkspaceHeader* workspace;
   float epsilon;
   std::uint32_t rows, columns, groups;
   RowShares shares;
@@ -54,17 +51,14 @@ enum class NormRegime : std::uint8_t {
   kCluster,        // 32 elements (16 of unaligned floats)
   kClusterLong,    // 64 elements; aligned rows of 16-bit types only
   kBulkStream,     // persistent blocks or clusters, the next rows in flight; aligned rows only
-  kClusterStream,  // the same with shared memory in place of registers
-  kDeviceStream,   // the same with blocks of a cooperative launch: any length
+  kClusterStream,  // the same with shared memory in place of registers: any length
 };
 
 // Where gradients of the weights are summed: persistent blocks or clusters, which keep the sums in registers.
 enum class NormSumRegime : std::uint8_t {
-  kShort,          // 8 elements a thread; rows of up to kMaxShort
-  kMiddle,         // 16
-  kLong,           // 32; rms_norm of 16-bit types only
-  kClusterStream,  // sums in shared memory
-  kDeviceStream,   // the same with blocks of a cooperative launch: any length
+  kShort,   // 8 elements a thread; rows of up to kMaxShort
+  kMiddle,  // 16
+  kLong,    // 32; rms_norm of 16-bit types only
 };
 inline constexpr std::uint32_t kMaxShort = 256;  // columns
 inline constexpr int kSumStages = 3;             // rows of dy and of x in shared memory, or in flight to it
@@ -73,7 +67,8 @@ inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 32;  // of a block 
 NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
-NormBackwardKernel norm_summed_stream(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
+// As kClusterStream.
+NormBackwardKernel norm_summed_stream(NormOp op, DType type, Alignment alignment);
 SumPartialsKernel sum_partials_kernel(DType type);
 
 }  // namespace cgrt::kernels

@@ -7,9 +7,9 @@
 //   h}));
 //
 // A plan is a value and depends on the device and the descriptor only. Forward is one kernel; results do not vary
-// between runs. A row of any length is read once, whether arrays and rows are aligned to 16 bytes or not: by some lanes
-// of a warp, a block, a cluster of blocks, or, when it is longer than about 500 KB, by blocks of the whole device,
-// which then need a workspace. What of a row does not fit the shared memory of the whole device is read again.
+// between runs. Rows and arrays need not be aligned: all is read and written in whole 16 bytes. A row is read once: by
+// some lanes of a warp, a block, or a cluster of up to 8 blocks. Of a row that does not fit the shared memory of such a
+// cluster (1.7 MB on an H200, for all that is read), the rest is read again.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,6 @@ struct SumPartialsParams;
 struct NormPlan {
   NormDesc desc;
   RowLaunches<NormParams> launches;
-  std::size_t workspace_bytes = 0;  // see common/workspace.h
 
   // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
@@ -53,7 +52,7 @@ struct NormBackwardPlan {
   RowLaunches<NormBackwardParams> launches;
   std::uint32_t groups[2] = {};  // of the aligned and the unaligned launch: blocks or clusters that sum
   Kernel<SumPartialsParams> sum_kernel;
-  std::size_t workspace_bytes = 0;
+  std::size_t workspace_bytes = 0;  // see common/workspace.h
 
   std::uint64_t topology_id(std::size_t alignment = 16) const;
 };

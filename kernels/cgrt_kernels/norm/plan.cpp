@@ -80,13 +80,11 @@ absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Pr
     if (!planned.ok()) return planned.status();
     return RowLaunch<Params>{kernel, planned->first, planned->second};
   }
-  // Few rows would leave multiprocessors idle.
-  const std::uint32_t blocks = cluster_blocks_of(machine, rows);
-  const NormRegime regime =
-      problem.rows * blocks >= machine.sms ? NormRegime::kClusterStream : NormRegime::kDeviceStream;
-  const Kernel<Params> kernel = kernel_of(regime, alignment);
-  const auto planned = regime == NormRegime::kClusterStream ? stream_in_clusters(machine, kernel, rows, blocks)
-                                                            : stream_over_device(machine, kernel, rows);
+  const Kernel<Params> kernel = kernel_of(NormRegime::kClusterStream, alignment);
+  // Few rows leave multiprocessors idle: larger clusters.
+  const bool is_few = problem.rows * kMaxClusterBlocks <= machine.sms && machine.has_clusters;
+  const auto planned =
+      stream_in_clusters(machine, kernel, rows, is_few ? kMaxClusterBlocks : cluster_blocks_of(machine, rows));
   if (!planned.ok()) return planned.status();
   return RowLaunch<Params>{kernel, planned->first, planned->second};
 }
@@ -159,12 +157,7 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   // More elements a thread where clusters get smaller.
   const bool is_long = desc.op == NormOp::kRmsNorm && problem.pack() == 8 && desc.columns > 16 * kMaxThreads;
   return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<NormBackwardParams>> {
-    const auto kernel_of = [&](NormRegime regime, Alignment) {
-      return norm_summed_stream(
-          desc.op, desc.type,
-          regime == NormRegime::kClusterStream ? NormSumRegime::kClusterStream : NormSumRegime::kDeviceStream,
-          alignment);
-    };
+    const auto kernel_of = [&](NormRegime, Alignment) { return norm_summed_stream(desc.op, desc.type, alignment); };
     const std::uint32_t elements = desc.columns <= kMaxShort ? 8 : is_long ? 32 : 16;
     // Bytes of shared memory of a thread.
     const std::uint32_t bytes =
@@ -223,7 +216,6 @@ absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc) {
     CGRT_ASSIGN_OR_RETURN(plan.launches.aligned,
                           plan_launch<NormParams>(machine, problem, Alignment::kAligned, kernel_of));
   }
-  plan.workspace_bytes = plan.launches.workspace_bytes();
   return plan;
 }
 
@@ -241,7 +233,6 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
   } else if (args.residual != nullptr || args.sum != nullptr) {
     return refuse(name, "residual and sum are for a plan with Residual::kAdded.");
   }
-  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   const RowLaunch<NormParams>& chosen =
       plan.launches.of(alignment_of(args.out, args.sum, args.in, args.residual, args.weight, args.bias));
   const std::uint32_t arrays = problem_of(desc).arrays();
@@ -253,7 +244,6 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
                     .residual = args.residual,
                     .weight = args.weight,
                     .bias = args.bias,
-                    .workspace = header_of(args.workspace),
                     .epsilon = desc.epsilon,
                     .rows = narrow(desc.rows),
                     .columns = narrow(desc.columns),
@@ -280,7 +270,6 @@ absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const No
   if (problem.row_bytes() % 16 == 0) {
     CGRT_ASSIGN_OR_RETURN(plan.launches.aligned, plan_for(Alignment::kAligned));
   }
-  plan.workspace_bytes = plan.launches.workspace_bytes();
   if (is_summed(desc)) {
     plan.groups[0] = groups_of(plan.launches.aligned), plan.groups[1] = groups_of(plan.launches.unaligned);
     const std::size_t planes = desc.op == NormOp::kLayerNorm ? 2 : 1;
@@ -316,7 +305,6 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
                             .x = args.x,
                             .weight = args.weight,
                             .partials = partials,
-                            .workspace = header_of(args.workspace),
                             .epsilon = desc.epsilon,
                             .rows = narrow(desc.rows),
                             .columns = narrow(desc.columns),

@@ -37,7 +37,7 @@ constexpr int threads_of(int elements) { return elements == 8 ? static_cast<int>
 // there as in memory and are read shifted; results go back through a warp's part of shared memory, out of which they
 // are stored in whole 16 bytes.
 template <NormOp kOp, class T, int kElements, Alignment kAlignment>
-__global__ void __launch_bounds__(threads_of(kElements)) norm_backward_summed(NormBackwardParams p) {
+__global__ void __launch_bounds__(threads_of(kElements), 1) norm_backward_summed(NormBackwardParams p) {
   constexpr int kPacks = kElements / kPackSize<T>, kSize = kPackSize<T>;
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   using Row = Tile<T, kPacks, 32, Alignment::kAligned>;  // of columns

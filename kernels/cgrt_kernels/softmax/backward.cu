@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp            
 template <SoftmaxOp kOp, class T, class Group, Alignment kAlignment>
 __global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_streamed(SoftmaxBackwardParams p) {
   extern __shared__ uint4 ring[];
-  auto group = make_group<Group>(p.shares, p.workspace);
+  Group group;
   const void* const arrays[] = {p.y, p.dy};
   Stream<T, kAlignment, 2> stream(p.shares, ring, group.block(), p.rows, p.columns, p.dx, arrays);
   wait_for_predecessors();
@@ -98,7 +98,6 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_streamed(Soft
     stage = stage + 1 == p.shares.stages ? 0 : stage + 1;
   }
   let_dependents_start();
-  group.finish();
 }
 
 template <SoftmaxOp kOp, class T>
@@ -135,11 +134,9 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kClusterLong:
     case SoftmaxRegime::kBulkStream:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
-    case SoftmaxRegime::kClusterStream:
-      return with_host_body<softmax_backward_streamed<kOp, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
-    case SoftmaxRegime::kDeviceStream: break;
+    case SoftmaxRegime::kClusterStream: break;
   }
-  return with_host_body<softmax_backward_streamed<kOp, T, DevicePerRow<16>, kAlignment>, kOp, T>();
+  return with_host_body<softmax_backward_streamed<kOp, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
 }
 
 }  // namespace

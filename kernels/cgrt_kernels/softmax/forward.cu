@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kMaxThreads) softmax_bulk_streamed(SoftmaxPara
 template <SoftmaxOp kOp, bool kIsMasked, class T, class Group, Alignment kAlignment>
 __global__ void __launch_bounds__(kMaxThreads, 1) softmax_streamed(SoftmaxParams p) {
   extern __shared__ uint4 ring[];
-  auto group = make_group<Group>(p.shares, p.workspace);
+  Group group;
   const void* const arrays[] = {p.in};
   Stream<T, kAlignment, 1> stream(p.shares, ring, group.block(), p.rows, p.columns, p.out, arrays);
   wait_for_predecessors();
@@ -164,7 +164,6 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_streamed(SoftmaxParams
     stage = stage + 1 == p.shares.stages ? 0 : stage + 1;
   }
   let_dependents_start();
-  group.finish();
 }
 
 // Of a row that sees a NaN: all that it sees is one, the rest 0, and no longer a product. Finds its way anew, so that
@@ -319,11 +318,9 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kBulkStream:
       if constexpr (kIsAligned) return with_host_body<softmax_bulk_streamed<kOp, T>, kHost>();
       break;
-    case SoftmaxRegime::kClusterStream:
-      return with_host_body<softmax_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kHost>();
-    case SoftmaxRegime::kDeviceStream: break;
+    case SoftmaxRegime::kClusterStream: break;
   }
-  return with_host_body<softmax_streamed<kOp, false, T, DevicePerRow<16>, kAlignment>, kHost>();
+  return with_host_body<softmax_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kHost>();
 }
 
 template <class T, Alignment kAlignment>
@@ -344,11 +341,9 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kClusterLong:
     case SoftmaxRegime::kBulkStream:
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
-    case SoftmaxRegime::kClusterStream:
-      return with_host_body<softmax_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kHost>();
-    case SoftmaxRegime::kDeviceStream: break;
+    case SoftmaxRegime::kClusterStream: break;
   }
-  return with_host_body<softmax_streamed<kOp, true, T, DevicePerRow<16>, kAlignment>, kHost>();
+  return with_host_body<softmax_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kHost>();
 }
 
 }  // namespace

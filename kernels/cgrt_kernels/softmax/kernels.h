@@ -7,7 +7,6 @@
 #include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/dtype.h"
 #include "cgrt_kernels/common/row/shape.h"
-#include "cgrt_kernels/common/workspace_desc.h"
 #include "cgrt_kernels/softmax/softmax_desc.h"
 
 namespace cgrt::kernels {
@@ -16,7 +15,6 @@ namespace cgrt::kernels {
 struct SoftmaxParams {
   void* out;
   const void* in;
-  WorkspaceHeader* workspace;
   std::uint32_t rows, columns;  // rows of all matrices
   std::uint32_t rows_ahead;     // from a block's own row to that which it fetches into the L2 cache
   RowShares shares;
@@ -30,7 +28,6 @@ struct SoftmaxParams {
 struct SoftmaxBackwardParams {
   void* dx;
   const void *dy, *y;
-  WorkspaceHeader* workspace;
   float scale;
   std::uint32_t rows, columns;
   RowShares shares;
@@ -48,8 +45,7 @@ enum class SoftmaxRegime : std::uint8_t {
   kCluster,        // as kWarp
   kClusterLong,    // 64 elements; aligned rows of 16-bit types only
   kBulkStream,     // persistent blocks or clusters, the next rows in flight; aligned rows only
-  kClusterStream,  // the same with shared memory in place of registers
-  kDeviceStream,   // the same with blocks of a cooperative launch: any length
+  kClusterStream,  // the same with shared memory in place of registers: any length
 };
 
 SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment);

@@ -40,13 +40,11 @@ absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Pr
                           bulk_stream(machine, kernel, rows, kMaxClusterBlocks, problem.pack() == 8 ? 2 : kMaxStages));
     return RowLaunch<Params>{kernel, planned.first, planned.second};
   }
-  // Few rows would leave multiprocessors idle.
-  const std::uint32_t blocks = cluster_blocks_of(machine, rows);
-  const SoftmaxRegime regime =
-      problem.rows * blocks >= machine.sms ? SoftmaxRegime::kClusterStream : SoftmaxRegime::kDeviceStream;
-  const Kernel<Params> kernel = kernel_of(regime, alignment);
-  const auto planned = regime == SoftmaxRegime::kClusterStream ? stream_in_clusters(machine, kernel, rows, blocks)
-                                                               : stream_over_device(machine, kernel, rows);
+  const Kernel<Params> kernel = kernel_of(SoftmaxRegime::kClusterStream, alignment);
+  // Few rows leave multiprocessors idle: larger clusters.
+  const bool is_few = problem.rows * kMaxClusterBlocks <= machine.sms && machine.has_clusters;
+  const auto planned =
+      stream_in_clusters(machine, kernel, rows, is_few ? kMaxClusterBlocks : cluster_blocks_of(machine, rows));
   if (!planned.ok()) return planned.status();
   return RowLaunch<Params>{kernel, planned->first, planned->second};
 }
@@ -130,18 +128,16 @@ absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& 
                         plan_launches<SoftmaxParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
                           return softmax_kernel(desc.op, desc.type, regime, alignment);
                         }));
-  return SoftmaxPlan{desc, launches, launches.workspace_bytes()};
+  return SoftmaxPlan{desc, launches};
 }
 
 absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const SoftmaxArgs& args) {
   const SoftmaxDesc& desc = plan.desc;
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "out", args.out, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "in", args.in, desc.type));
-  CGRT_RETURN_IF_ERROR(check_workspace(name(desc), args.workspace, plan.workspace_bytes));
   const RowLaunch<SoftmaxParams>& chosen = plan.launches.of(alignment_of(args.out, args.in));
   SoftmaxParams params{.out = args.out,
                        .in = args.in,
-                       .workspace = header_of(args.workspace),
                        .rows = narrow(desc.rows),
                        .columns = narrow(desc.columns),
                        .rows_ahead = rows_ahead(desc.columns * size_of(desc.type)),
@@ -157,7 +153,7 @@ absl::StatusOr<SoftmaxBackwardPlan> plan_softmax_backward(ContextRef context, co
       plan_launches<SoftmaxBackwardParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
         return softmax_backward_kernel(desc.op, desc.type, regime, alignment);
       }));
-  return SoftmaxBackwardPlan{desc, launches, launches.workspace_bytes()};
+  return SoftmaxBackwardPlan{desc, launches};
 }
 
 absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardPlan& plan,
@@ -166,12 +162,10 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "dx", args.dx, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "dy", args.dy, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "y", args.y, desc.type));
-  CGRT_RETURN_IF_ERROR(check_workspace(name(desc), args.workspace, plan.workspace_bytes));
   const RowLaunch<SoftmaxBackwardParams>& chosen = plan.launches.of(alignment_of(args.dx, args.dy, args.y));
   SoftmaxBackwardParams params{.dx = args.dx,
                                .dy = args.dy,
                                .y = args.y,
-                               .workspace = header_of(args.workspace),
                                .scale = desc.scale,
                                .rows = narrow(desc.rows),
                                .columns = narrow(desc.columns),
@@ -199,7 +193,7 @@ absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const 
                         plan_launches<SoftmaxParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
                           return masked_softmax_kernel(desc.type, regime, alignment);
                         }));
-  return MaskedSoftmaxPlan{desc, launches, launches.workspace_bytes()};
+  return MaskedSoftmaxPlan{desc, launches};
 }
 
 absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan& plan, const MaskedSoftmaxArgs& args) {
@@ -208,11 +202,9 @@ absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan&
   CGRT_RETURN_IF_ERROR(check_array(kMasked, "in", args.in, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(kMasked, "mask", args.mask, desc.type, Need::kOptional));
   CGRT_RETURN_IF_ERROR(check_array(kMasked, "lengths", args.lengths, DType::kInt32, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_workspace(kMasked, args.workspace, plan.workspace_bytes));
   const RowLaunch<SoftmaxParams>& chosen = plan.launches.of(alignment_of(args.out, args.in, args.mask));
   SoftmaxParams params{.out = args.out,
                        .in = args.in,
-                       .workspace = header_of(args.workspace),
                        .rows = narrow(all_rows(desc)),
                        .columns = narrow(desc.columns),
                        .rows_ahead = 0,

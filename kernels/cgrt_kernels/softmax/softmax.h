@@ -6,10 +6,9 @@
 //   CGRT_RETURN_IF_ERROR(launch_softmax(stream.ref(), plan, {.out = y, .in = x}));
 //
 // A plan is a value and depends on the device and the descriptor only. A launch is one kernel; results do not vary
-// between runs. A row of any length is read once, whether arrays and rows are aligned to 16 bytes or not: by some lanes
-// of a warp, a block, a cluster of blocks, or, when it is longer than about 500 KB, by blocks of the whole device,
-// which then need a workspace. Rows longer than the shared memory of the whole device (about 28 MB on an H200, half of
-// that backward) are read again as far as they do not fit.
+// between runs. Rows and arrays need not be aligned: all is read and written in whole 16 bytes. A row is read once: by
+// some lanes of a warp, a block, or a cluster of up to 8 blocks. Of a row that does not fit the shared memory of such a
+// cluster (1.7 MB on an H200; backward, that has to hold two arrays), the rest is read again.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +29,6 @@ struct SoftmaxBackwardParams;
 struct SoftmaxPlan {
   SoftmaxDesc desc;
   RowLaunches<SoftmaxParams> launches;
-  std::size_t workspace_bytes = 0;  // see common/workspace.h
 
   // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
@@ -39,14 +37,13 @@ struct SoftmaxPlan {
 // kInvalidArgument for no rows or columns, and for 2^31 or more of either.
 absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc);
 
-// kInvalidArgument, with the name of the argument, for a null out or in, for pointers that are not aligned to the
-// type's size, and for a workspace that is not as the plan needs it.
+// kInvalidArgument, with the name of the argument, for a null out or in, and for pointers that are not aligned to
+// the type's size.
 absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const SoftmaxArgs& args);
 
 struct SoftmaxBackwardPlan {
   SoftmaxBackwardDesc desc;
   RowLaunches<SoftmaxBackwardParams> launches;
-  std::size_t workspace_bytes = 0;
 
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
@@ -67,7 +64,6 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
 struct MaskedSoftmaxPlan {
   MaskedSoftmaxDesc desc;
   RowLaunches<SoftmaxParams> launches;
-  std::size_t workspace_bytes = 0;
 
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
@@ -76,8 +72,8 @@ struct MaskedSoftmaxPlan {
 // do not divide matrices, and for mask_rows that are neither rows nor 1.
 absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const MaskedSoftmaxDesc& desc);
 
-// kInvalidArgument, with the name of the argument, for a null out or in, for pointers that are not aligned to the size
-// of what they point to, and for a workspace that is not as the plan needs it.
+// kInvalidArgument, with the name of the argument, for a null out or in, and for pointers that are not aligned to the
+// size of what they point to.
 absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan& plan, const MaskedSoftmaxArgs& args);
 
 }  // namespace cgrt::kernels

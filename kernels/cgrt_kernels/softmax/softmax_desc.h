@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/dtype.h"
-#include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
@@ -22,11 +21,10 @@ struct SoftmaxDesc {
 };
 
 // Device addresses of contiguous arrays of rows * columns elements; out == in is allowed, any other overlap is
-// undefined. The workspace: see SoftmaxPlan::workspace_bytes.
+// undefined.
 struct SoftmaxArgs {
   void* out = nullptr;
   const void* in = nullptr;
-  Workspace workspace = {};
 };
 
 // dx of a row, from dy and from y, which the forward gave:
@@ -44,7 +42,6 @@ struct SoftmaxBackwardArgs {
   void* dx = nullptr;
   const void* dy = nullptr;
   const void* y = nullptr;
-  Workspace workspace = {};
 };
 
 // kLowerRight: row r of a matrix sees its first r + 1 + columns - rows columns, so that the last row sees all.
@@ -71,7 +68,6 @@ struct MaskedSoftmaxArgs {
   const void* in = nullptr;
   const void* mask = nullptr;
   const std::int32_t* lengths = nullptr;
-  Workspace workspace = {};
 };
 
 }  // namespace cgrt::kernels

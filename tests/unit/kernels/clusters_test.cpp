@@ -57,19 +57,16 @@ std::vector<Planned> planned() {
         add(absl::StrCat("softmax", shape),
             plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}),
             [=](LaunchTarget target, const SoftmaxPlan& plan) {
-              return launch_softmax(target, plan, {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
+              return launch_softmax(target, plan, {.out = a, .in = a});
             });
         for (const Residual residual : {Residual::kNone, Residual::kAdded}) {
           const bool is_added = residual == Residual::kAdded;
           add(absl::StrCat(is_added ? "add_" : "", "rms_norm", shape),
               plan_norm(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, residual}),
               [=](LaunchTarget target, const NormPlan& plan) {
-                return launch_norm(target, plan,
-                                   {.out = a,
-                                    .in = a,
-                                    .residual = is_added ? a : nullptr,
-                                    .sum = is_added ? b : nullptr,
-                                    .workspace = {memory, plan.workspace_bytes}});
+                return launch_norm(
+                    target, plan,
+                    {.out = a, .in = a, .residual = is_added ? a : nullptr, .sum = is_added ? b : nullptr});
               });
         }
         for (const WeightGradients gradients : {WeightGradients::kNone, WeightGradients::kSummed}) {
@@ -83,8 +80,7 @@ std::vector<Planned> planned() {
         }
         add(absl::StrCat("masked_softmax", shape), plan_masked_softmax(kDevice, {.rows = rows, .columns = columns}),
             [=](LaunchTarget target, const MaskedSoftmaxPlan& plan) {
-              return launch_masked_softmax(target, plan,
-                                           {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
+              return launch_masked_softmax(target, plan, {.out = a, .in = a});
             });
       }
     }

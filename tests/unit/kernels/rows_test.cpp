@@ -61,21 +61,5 @@ TEST_CASE("a plan takes the regime of its rows", "[kernels]") {
   CHECK_FALSE(plan(7, 112).launches.aligned.kernel == plan(7, 112).launches.unaligned.kernel);
 }
 
-TEST_CASE("a few long rows are spread over the whole device, with a workspace", "[kernels]") {
-  Simulator simulator;
-  const std::uint32_t sms = *DeviceRef(0).attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-
-  for (const std::uint64_t rows : {1, 3, 17, 200}) {
-    INFO(rows << " rows");
-    const SoftmaxPlan plan = *plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, 1'000'003});
-    const LaunchConfig& config = plan.launches.unaligned.config;
-    CHECK(config.attributes.cooperative);
-    CHECK(config.grid.x > sms * 9 / 10);
-    CHECK(config.grid.x <= sms);
-    CHECK(plan.workspace_bytes > 0);
-  }
-  CHECK(plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, 3000, 50'257})->workspace_bytes == 0);
-}
-
 }  // namespace
 }  // namespace cgrt::testing

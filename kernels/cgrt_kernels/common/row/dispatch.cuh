@@ -36,15 +36,6 @@ struct RowRun {
   }
 };
 
-template <class Group>
-__device__ __forceinline__ Group make_group(const RowShares& shares, WorkspaceHeader* workspace) {
-  if constexpr (requires { Group(shares.blocks, workspace); }) {
-    return Group(shares.blocks, workspace);
-  } else {
-    return Group();
-  }
-}
-
 // Of host bodies: a row as doubles.
 template <class T>
 std::vector<double> read_row(const void* from, std::uint64_t row, std::uint32_t columns) {

@@ -1,5 +1,5 @@
-// The threads that share a row: lanes of a warp, a block, a cluster of blocks, or blocks of the whole device; and
-// their reductions. Always in the same order, so that results do not vary.
+// The threads that share a row: lanes of a warp, a block, or a cluster of blocks; and their reductions. Always in the
+// same order, so that results do not vary.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -7,10 +7,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/bulk_copy.cuh"
-#include "cgrt_kernels/common/published.cuh"
 #include "cgrt_kernels/common/reduction.cuh"
-#include "cgrt_kernels/common/row/shape.h"
-#include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
@@ -82,7 +79,6 @@ struct ClusterPerRow : WarpsOfBlock<kMaxWarps> {
 #endif
   __device__ std::uint32_t row() const { return blockIdx.x / blocks(); }
   __device__ std::uint32_t rows() const { return gridDim.x / blocks(); }  // that are worked on at once
-  __device__ void finish() {}
 
   template <class Value>
   __device__ Value reduce(Value mine) const {
@@ -135,84 +131,6 @@ struct ClusterPerRow : WarpsOfBlock<kMaxWarps> {
     return of_turns;
   }
 #endif
-};
-
-// Blocks of a cooperative launch: `blocks_of_row` neighbours share a row and tell each other their partial results in
-// the workspace's parts, two places for each block. Each group counts in one of the counters who is done.
-template <int kMaxWarps>
-struct DevicePerRow : WarpsOfBlock<kMaxWarps> {
-  using WarpsOfBlock<kMaxWarps>::turn;
-  std::uint32_t blocks_of_row;
-  WorkspaceHeader* header;
-  __device__ DevicePerRow(std::uint32_t blocks, WorkspaceHeader* workspace)
-      : blocks_of_row(blocks), header(workspace) {}
-  __device__ std::uint32_t blocks() const { return blocks_of_row; }
-  __device__ std::uint32_t block() const { return blockIdx.x % blocks_of_row; }
-  __device__ std::uint32_t row() const { return blockIdx.x / blocks_of_row; }
-  __device__ std::uint32_t rows() const { return gridDim.x / blocks_of_row; }
-
-  template <class Value>
-  __device__ Value reduce(Value mine) const {
-    return of_blocks(reduce_lanes(mine), [](Value parts) { return reduce_lanes(parts); });
-  }
-  template <class Part>
-  __device__ Part join(Part of_warp, float count) const {
-    Part all = of_blocks(of_warp, [](Part parts) { return join_warp(parts, reduce_lanes(parts.count)); });
-    all.count = count;
-    return all;
-  }
-
-  // After the last reduction: who comes last leaves the workspace zero.
-  __device__ void finish() {
-    __syncthreads();
-    std::uint32_t* const counter = header->counters + row();
-    __shared__ bool is_last;
-    if (threadIdx.x == 0) {
-      is_last = atomicAdd(counter, 1u) == blocks_of_row - 1;
-      if (is_last) *counter = 0;
-    }
-    __syncthreads();
-    if (!is_last) return;
-    const std::uint32_t words = blocks_of_row * kPartWordsOfBlock;
-    for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x) header->parts[row() * words + i] = 0;
-  }
-
- private:
-  template <class Value, class Join>
-  __device__ Value of_blocks(Value of_warp, Join join) const {
-    static_assert(2 * Published<Value>::kWords <= kPartWordsOfBlock);
-    __shared__ Value of_row[2];
-    of_warp = this->of_warps(of_warp);
-    if (threadIdx.x < 32) {
-      const std::uint32_t tag = turn + 1;
-      const auto place = [&](std::uint32_t block) {
-        const std::uint32_t first = (row() * blocks_of_row + block) * 2 + turn % 2;
-        return reinterpret_cast<Published<Value>*>(header->parts + first * (kPartWordsOfBlock / 2));
-      };
-      const Value of_block = join(of_warp);
-      if (threadIdx.x == 0) publish(place(block()), of_block, tag);
-      Value sum = none(of_block);
-      for (std::uint32_t first = 0; first < blocks_of_row; first += 32) {
-        Value part = none(of_block);
-        if (first + threadIdx.x < blocks_of_row) {
-          Published<Value> word;
-          do load_published(word, place(first + threadIdx.x));
-          while (!word.is_there(tag));
-          part = word.value();
-        }
-        // Lane 0 carries what the blocks before had.
-        part = join(part);
-        if (first == 0) {
-          sum = part;
-        } else {
-          sum = join(threadIdx.x == 0 ? sum : threadIdx.x == 1 ? part : none(part));
-        }
-      }
-      if (threadIdx.x == 0) of_row[turn % 2] = sum;
-    }
-    __syncthreads();
-    return of_row[turn % 2];
-  }
 };
 
 }  // namespace cgrt::kernels

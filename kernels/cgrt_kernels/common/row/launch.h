@@ -8,7 +8,6 @@
 #include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
@@ -25,11 +24,6 @@ struct RowLaunches {
 
   const RowLaunch<Params>& of(Alignment alignment) const {
     return alignment == Alignment::kAligned ? aligned : unaligned;
-  }
-  // A launch over the whole device needs the header of a workspace.
-  std::size_t workspace_bytes() const {
-    const bool needs = aligned.config.attributes.cooperative || unaligned.config.attributes.cooperative;
-    return needs ? workspace_with(0) : 0;
   }
   std::uint64_t topology_id(std::size_t alignment) const {
     return topology_of_kernels({(alignment % 16 == 0 ? aligned : unaligned).config.attributes});

@@ -45,43 +45,11 @@ std::uint32_t shared_bytes(const RowStream& rows, const RowShares& shares) {
 
 }  // namespace
 
-absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_over_device(const Machine& machine, KernelRef kernel,
-                                                                      const RowStream& rows) {
-  constexpr std::uint32_t kMaxBlocks = WorkspaceHeader::kPartWords / kPartWordsOfBlock;
-  const std::uint32_t all = std::min(machine.sms, kMaxBlocks);
-  // Microseconds: in each round a block moves its share, and waits for the others for as long as was measured on an
-  // H200. With one stage it does not read meanwhile.
-  const auto time_of = [&](std::uint32_t blocks, std::uint32_t stages) {
-    constexpr double kBytesOfBlock = 32e3, kWait = 5.5;  // bytes in a microsecond
-    const std::uint64_t groups = std::min<std::uint64_t>(all / blocks, rows.rows);
-    const auto rounds = static_cast<double>(ceil_divide<std::uint64_t>(rows.rows, groups));
-    const std::uint32_t share = share_of(rows, blocks);
-    const bool fits = bytes_of(rows, share, stages) <= room_of(machine);
-    const double moves = share * (rows.staged_bytes * (fits ? 1.0 : 2.0) + 16.0 / rows.pack) / kBytesOfBlock;
-    return rounds * (kWait + moves * (stages > 1 ? 1.0 : 1.2));
-  };
-  std::uint32_t blocks = all, stages = 1;
-  double best = time_of(blocks, stages);
-  for (std::uint32_t groups = all; groups >= 1; --groups) {  // of equals the smallest groups
-    for (std::uint32_t some = 1; some <= kMaxStages; ++some) {
-      const double time = time_of(all / groups, some);
-      if (time < best) best = time, blocks = all / groups, stages = some;
-    }
-  }
-  const RowShares shares = shares_of(machine, rows, blocks, stages);
-  const auto groups = static_cast<std::uint32_t>(std::min<std::uint64_t>(all / blocks, rows.rows));
-  LaunchConfig config{.grid = groups * blocks, .block = threads_of(rows, shares.share)};
-  config.shared_bytes = shared_bytes(rows, shares);
-  config.attributes.cooperative = true;
-  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
-  return std::pair(config, shares);
-}
-
 std::uint32_t cluster_blocks_of(const Machine& machine, const RowStream& rows) {
-  for (std::uint32_t blocks = 1; blocks <= (machine.has_clusters ? kMaxClusterBlocks : 1); blocks *= 2) {
-    if (bytes_of(rows, share_of(rows, blocks), 2) <= room_of(machine)) return blocks;
-  }
-  return 0;
+  const std::uint32_t max_blocks = machine.has_clusters ? kMaxClusterBlocks : 1;
+  std::uint32_t blocks = 1;
+  while (blocks < max_blocks && bytes_of(rows, share_of(rows, blocks), 2) > room_of(machine)) blocks *= 2;
+  return blocks;
 }
 
 std::uint32_t bulk_blocks_of(const RowStream& rows) {

@@ -63,10 +63,6 @@ struct RowStream {
   std::uint32_t column_bytes;  // of a column, that all rows need
 };
 
-// Groups of blocks of a cooperative launch, each of which works on a row at a time, spread over the whole device.
-absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_over_device(const Machine& machine, KernelRef kernel,
-                                                                      const RowStream& rows);
-
 // Persistent blocks or clusters, as many as run at once.
 absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
                                                                       const RowStream& rows, std::uint32_t blocks);
@@ -78,8 +74,8 @@ absl::StatusOr<std::pair<LaunchConfig, RowShares>> bulk_stream(const Machine& ma
                                                                std::uint32_t stages);
 std::uint32_t bulk_blocks_of(const RowStream& rows);
 
-// The fewest blocks of a cluster whose shared memory has room for two rows and all that belongs to them; 0 when eight
-// are not enough.
+// The fewest blocks of a cluster whose shared memory has room for two rows and all that belongs to them; or as many as
+// a cluster can have, when that is not enough.
 std::uint32_t cluster_blocks_of(const Machine& machine, const RowStream& rows);
 
 }  // namespace cgrt::kernels

@@ -10,9 +10,6 @@ inline constexpr std::uint32_t kMaxStages = 4;     // rows of a stream in flight
 
 inline constexpr std::uint32_t kBulkPacksOfThread = 8;  // of a row in a bulk stream
 
-// Words of a workspace's parts that a block of a launch over the whole device has: for two values.
-inline constexpr std::uint32_t kPartWordsOfBlock = 12;
-
 // Of rows in a stream: `blocks` share a row, `share` columns each, of which `held` packs of 16 bytes lie in shared
 // memory, for so many rows at once. holds_columns: what all rows need of a share's columns lies there, too.
 struct RowShares {
