@@ -99,7 +99,7 @@ absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workloa
       .commit = std::move(commit),
       .measures = {"runtime/cgrt/driver", "runtime/cgrt/exec", "runtime/cgrt/graph", "runtime/cgrt/launch",
                    "runtime/cgrt/stream", "runtime/cgrt/target", "kernels/cgrt_kernels/cublaslt",
-                   "kernels/cgrt_kernels/elementwise", "kernels/cgrt_kernels/rows", "samples/mlp_step/main.cpp",
+                   "kernels/cgrt_kernels/elementwise", "kernels/cgrt_kernels/norm", "samples/mlp_step/main.cpp",
                    "samples/mlp_step/measure.cpp", "samples/mlp_step/measure.h", "samples/mlp_step/mlp.cpp",
                    "samples/mlp_step/mlp.h", "samples/mlp_step/runner.cpp", "samples/mlp_step/runner.h"}};
   CGRT_RETURN_IF_ERROR(describe_machine(record, device));

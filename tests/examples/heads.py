@@ -28,8 +28,8 @@ WITHOUT = {
     "cgrt/driver/destroy.h": "see base/unique_handle.h",
     "cgrt/driver/kernel_identity.h": "made by make_kernel",
 }
-# Of the kernels, only what plans and launches needs one; and this says that it is for .cpp files of the families.
-WITHOUT_THOUGH_IT_CAN_FAIL = {"cgrt_kernels/common/plan.h"}
+# Of the kernels, only what plans and launches needs one; and these say that they are for .cpp files of the families.
+WITHOUT_THOUGH_IT_CAN_FAIL = {"cgrt_kernels/common/plan.h", "cgrt_kernels/common/row/plan.h"}
 
 
 def examples(lines):

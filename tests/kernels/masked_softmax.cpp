@@ -46,8 +46,7 @@ bool is_close(DType type, double expected, double found) {
 }
 
 absl::Status run(const MaskedSoftmaxPlan& plan, Trial& trial, const MaskedSoftmaxArgs& args) {
-  return trial.run(args.workspace,
-                   [&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); });
+  return trial.run([&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); });
 }
 
 struct Sizes {

@@ -100,8 +100,8 @@ absl::Status check_backward(const SoftmaxBackwardDesc& desc, Variant variant) {
     CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(dy.size(), shift));
     CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(dy, 3 * shift));
   }
-  CGRT_RETURN_IF_ERROR(trial.run(
-      args.workspace, [&](LaunchTarget target) { return kernels::launch_softmax_backward(target, plan, args); }));
+  CGRT_RETURN_IF_ERROR(
+      trial.run([&](LaunchTarget target) { return kernels::launch_softmax_backward(target, plan, args); }));
 
   const double rounding = desc.type == DType::kFloat32 ? 1e-6 : desc.type == DType::kFloat16 ? 1.0 / 1024 : 1.0 / 128;
   const double smallest = desc.type == DType::kFloat16 ? 6e-8 : 1e-30;
