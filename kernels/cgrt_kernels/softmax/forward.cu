@@ -188,9 +188,17 @@ __device__ __noinline__ void write_nan(SoftmaxParams p, std::uint32_t row, std::
   if (place.has_single()) out[place.single] = value_of(place.single);
 }
 
+// On other architectures 64 registers for each of 1,024 threads do not suffice.
+#if __CUDA_ARCH__ > 900
+constexpr int kMaskedBlocks = 1;
+#else
+constexpr int kMaskedBlocks = 2;
+#endif
+
 // As softmax_in_registers, of rows that are scaled and masked: values stay in registers as floats.
 template <class T, class Group, int kPacks, Alignment kAlignment>
-__global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 6 : 2) masked_in_registers(SoftmaxParams p) {
+__global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 6 : kMaskedBlocks)
+    masked_in_registers(SoftmaxParams p) {
   using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
   Group group;
   const bool has_row = !Group::kIsWarp || group.row() < p.rows;
