@@ -1,8 +1,8 @@
 #include <cstdint>
 
+#include "cgrt_kernels/elementwise/elementwise_desc.h"
 #include "cgrt_kernels/elementwise/functors.cuh"
 #include "cgrt_kernels/elementwise/map.cuh"
-#include "cgrt_kernels/elementwise/elementwise_desc.h"
 
 namespace cgrt::kernels {
 namespace {

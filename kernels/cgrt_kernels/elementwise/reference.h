@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "cgrt_kernels/elementwise/matrix_desc.h"
 #include "cgrt_kernels/elementwise/elementwise_desc.h"
+#include "cgrt_kernels/elementwise/matrix_desc.h"
 
 namespace cgrt::kernels {
 

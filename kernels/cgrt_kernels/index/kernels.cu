@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/index/reference.h"
 #include "cgrt_kernels/index/pack_if.cuh"
+#include "cgrt_kernels/index/reference.h"
 
 namespace cgrt::kernels {
 namespace {
