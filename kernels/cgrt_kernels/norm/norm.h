@@ -40,8 +40,7 @@ struct NormPlan {
 absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null out or in, or residual when one is added, for a residual
-// or sum when none is, for out == sum, for pointers that are not aligned to the type's size, and for a workspace that
-// is not as the plan needs it.
+// or sum when none is, for out == sum, and for pointers that are not aligned to the type's size.
 absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormArgs& args);
 
 // The forward saves nothing for the backward: mean and deviation of a row come from x, which is read anyway. One

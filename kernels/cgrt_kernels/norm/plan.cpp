@@ -1,7 +1,6 @@
 #include <cstdint>
 
 #include "cgrt/base/status_macros.h"
-#include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/common/row/plan.h"
 #include "cgrt_kernels/norm/kernels.h"
 #include "cgrt_kernels/norm/norm.h"
@@ -81,10 +80,7 @@ absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Pr
     return RowLaunch<Params>{kernel, planned->first, planned->second};
   }
   const Kernel<Params> kernel = kernel_of(NormRegime::kClusterStream, alignment);
-  // Few rows leave multiprocessors idle: larger clusters.
-  const bool is_few = problem.rows * kMaxClusterBlocks <= machine.sms && machine.has_clusters;
-  const auto planned =
-      stream_in_clusters(machine, kernel, rows, is_few ? kMaxClusterBlocks : cluster_blocks_of(machine, rows));
+  const auto planned = stream_in_clusters(machine, kernel, rows);
   if (!planned.ok()) return planned.status();
   return RowLaunch<Params>{kernel, planned->first, planned->second};
 }
@@ -141,13 +137,11 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
 }
 
 template <class Params, class KernelOf>
-absl::StatusOr<RowLaunch<Params>> plan_launch(const Machine& machine, const Problem& problem, Alignment alignment,
-                                              KernelOf kernel_of) {
-  return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<Params>> {
-    const std::optional<Shape> shape = register_shape(some, problem, alignment);
-    if (!shape) return stream_launch<Params>(some, problem, alignment, kernel_of);
-    return RowLaunch<Params>{kernel_of(shape->regime, alignment), shape->config, shape->shares};
-  });
+absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Problem& problem, Alignment alignment,
+                                             KernelOf kernel_of) {
+  const std::optional<Shape> shape = register_shape(machine, problem, alignment);
+  if (!shape) return stream_launch<Params>(machine, problem, alignment, kernel_of);
+  return RowLaunch<Params>{kernel_of(shape->regime, alignment), shape->config, {}};
 }
 
 // With sums of columns: persistent blocks or clusters, as many as run at once.
@@ -156,39 +150,23 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   const Problem problem = problem_of(desc);
   // More elements a thread where clusters get smaller.
   const bool is_long = desc.op == NormOp::kRmsNorm && problem.pack() == 8 && desc.columns > 16 * kMaxThreads;
-  return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<NormBackwardParams>> {
-    const auto kernel_of = [&](NormRegime, Alignment) { return norm_summed_stream(desc.op, desc.type, alignment); };
-    const std::uint32_t elements = desc.columns <= kMaxShort ? 8 : is_long ? 32 : 16;
-    // Bytes of shared memory of a thread.
-    const std::uint32_t bytes =
-        kSumStages * 2 * (elements * problem.size() + (alignment == Alignment::kAligned ? 0 : 1));
-    const std::uint32_t fitting = (some.shared_per_block - kOtherShared) / bytes / kWarpThreads * kWarpThreads;
-    const auto shape = share_among_blocks(some, desc.rows, desc.columns, NormRegime::kCluster, elements,
-                                          std::min(elements == 8 ? kMaxShort / 8 : kMaxThreads, fitting));
-    if (!shape) return stream_launch<NormBackwardParams>(some, problem, alignment, kernel_of);
-    const NormSumRegime regime = elements == 8    ? NormSumRegime::kShort
-                                 : elements == 16 ? NormSumRegime::kMiddle
-                                                  : NormSumRegime::kLong;
-    RowLaunch<NormBackwardParams> launch{norm_summed_kernel(desc.op, desc.type, regime, alignment), shape->config, {}};
-    LaunchConfig& config = launch.config;
-    const std::uint32_t blocks = config.attributes.cluster.x;
-    config.shared_bytes = config.block.x * elements * problem.size() * kSumStages * 2 +
-                          (alignment == Alignment::kAligned ? 0 : kSumStages * 2 * (32 + config.block.x / 2));
-    CGRT_RETURN_IF_ERROR(allow_shared_bytes(launch.kernel, some, config.shared_bytes));
-    std::uint32_t at_once = 0;
-    if (blocks > 1) {
-      CGRT_ASSIGN_OR_RETURN(const int clusters,
-                            max_active_clusters(launch.kernel, some.context, config.attributes.cluster, config.block,
-                                                config.shared_bytes));
-      at_once = static_cast<std::uint32_t>(clusters);
-    } else {
-      CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
-                            occupancy(launch.kernel, some.context, config.block, config.shared_bytes));
-      at_once = static_cast<std::uint32_t>(of_sm.blocks_per_sm) * some.sms;
-    }
-    config.grid = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(at_once, 1u), desc.rows)) * blocks;
-    return launch;
-  });
+  const auto kernel_of = [&](NormRegime, Alignment) { return norm_summed_stream(desc.op, desc.type, alignment); };
+  const std::uint32_t elements = desc.columns <= kMaxShort ? 8 : is_long ? 32 : 16;
+  // Bytes of shared memory of a thread.
+  const std::uint32_t bytes = kSumStages * 2 * (elements * problem.size() + (alignment == Alignment::kAligned ? 0 : 1));
+  const std::uint32_t fitting = (machine.shared_per_block - kOtherShared) / bytes / kWarpThreads * kWarpThreads;
+  const auto shape = share_among_blocks(machine, desc.rows, desc.columns, NormRegime::kCluster, elements,
+                                        std::min(elements == 8 ? kMaxShort / 8 : kMaxThreads, fitting));
+  if (!shape) return stream_launch<NormBackwardParams>(machine, problem, alignment, kernel_of);
+  const NormSumRegime regime = elements == 8    ? NormSumRegime::kShort
+                               : elements == 16 ? NormSumRegime::kMiddle
+                                                : NormSumRegime::kLong;
+  RowLaunch<NormBackwardParams> launch{norm_summed_kernel(desc.op, desc.type, regime, alignment), shape->config, {}};
+  LaunchConfig& config = launch.config;
+  config.shared_bytes = config.block.x * elements * problem.size() * kSumStages * 2 +
+                        (alignment == Alignment::kAligned ? 0 : kSumStages * 2 * (32 + config.block.x / 2));
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, desc.rows, config));
+  return launch;
 }
 
 std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch) {
@@ -209,14 +187,12 @@ absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc) {
   };
   CGRT_ASSIGN_OR_RETURN(const Machine machine,
                         machine_of(context, kernel_of(NormRegime::kCluster, Alignment::kAligned)));
-  CGRT_ASSIGN_OR_RETURN(const RowLaunch<NormParams> unaligned,
-                        plan_launch<NormParams>(machine, problem, Alignment::kUnaligned, kernel_of));
-  NormPlan plan{desc, {unaligned, unaligned}};
-  if (problem.row_bytes() % 16 == 0) {
-    CGRT_ASSIGN_OR_RETURN(plan.launches.aligned,
-                          plan_launch<NormParams>(machine, problem, Alignment::kAligned, kernel_of));
-  }
-  return plan;
+  CGRT_ASSIGN_OR_RETURN(
+      const RowLaunches<NormParams> launches,
+      plan_row_launches<NormParams>(machine, problem.row_bytes(), [&](const Machine& some, Alignment alignment) {
+        return row_launch<NormParams>(some, problem, alignment, kernel_of);
+      }));
+  return NormPlan{desc, launches};
 }
 
 absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormArgs& args) {
@@ -261,15 +237,14 @@ absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const No
   };
   CGRT_ASSIGN_OR_RETURN(const Machine machine,
                         machine_of(context, kernel_of(NormRegime::kCluster, Alignment::kAligned)));
-  const auto plan_for = [&](Alignment alignment) {
-    return is_summed(desc) ? summed_launch(machine, desc, alignment)
-                           : plan_launch<NormBackwardParams>(machine, problem, alignment, kernel_of);
-  };
-  CGRT_ASSIGN_OR_RETURN(const RowLaunch<NormBackwardParams> unaligned, plan_for(Alignment::kUnaligned));
-  NormBackwardPlan plan{.desc = desc, .launches = {unaligned, unaligned}, .sum_kernel = sum_partials_kernel(desc.type)};
-  if (problem.row_bytes() % 16 == 0) {
-    CGRT_ASSIGN_OR_RETURN(plan.launches.aligned, plan_for(Alignment::kAligned));
-  }
+  CGRT_ASSIGN_OR_RETURN(const RowLaunches<NormBackwardParams> launches,
+                        plan_row_launches<NormBackwardParams>(
+                            machine, problem.row_bytes(), [&](const Machine& some, Alignment alignment) {
+                              return is_summed(desc)
+                                         ? summed_launch(some, desc, alignment)
+                                         : row_launch<NormBackwardParams>(some, problem, alignment, kernel_of);
+                            }));
+  NormBackwardPlan plan{.desc = desc, .launches = launches, .sum_kernel = sum_partials_kernel(desc.type)};
   if (is_summed(desc)) {
     plan.groups[0] = groups_of(plan.launches.aligned), plan.groups[1] = groups_of(plan.launches.unaligned);
     const std::size_t planes = desc.op == NormOp::kLayerNorm ? 2 : 1;

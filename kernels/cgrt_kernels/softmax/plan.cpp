@@ -41,10 +41,7 @@ absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Pr
     return RowLaunch<Params>{kernel, planned.first, planned.second};
   }
   const Kernel<Params> kernel = kernel_of(SoftmaxRegime::kClusterStream, alignment);
-  // Few rows leave multiprocessors idle: larger clusters.
-  const bool is_few = problem.rows * kMaxClusterBlocks <= machine.sms && machine.has_clusters;
-  const auto planned =
-      stream_in_clusters(machine, kernel, rows, is_few ? kMaxClusterBlocks : cluster_blocks_of(machine, rows));
+  const auto planned = stream_in_clusters(machine, kernel, rows);
   if (!planned.ok()) return planned.status();
   return RowLaunch<Params>{kernel, planned->first, planned->second};
 }
@@ -89,13 +86,11 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
 }
 
 template <class Params, class KernelOf>
-absl::StatusOr<RowLaunch<Params>> plan_launch(const Machine& machine, const Problem& problem, Alignment alignment,
-                                              KernelOf kernel_of) {
-  return choose_with_room(machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<Params>> {
-    const std::optional<Shape> shape = register_shape(some, problem, alignment);
-    if (!shape) return stream_launch<Params>(some, problem, alignment, kernel_of);
-    return RowLaunch<Params>{kernel_of(shape->regime, alignment), shape->config, shape->shares};
-  });
+absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Problem& problem, Alignment alignment,
+                                             KernelOf kernel_of) {
+  const std::optional<Shape> shape = register_shape(machine, problem, alignment);
+  if (!shape) return stream_launch<Params>(machine, problem, alignment, kernel_of);
+  return RowLaunch<Params>{kernel_of(shape->regime, alignment), shape->config, {}};
 }
 
 template <class Params, class KernelOf>
@@ -103,13 +98,9 @@ absl::StatusOr<RowLaunches<Params>> plan_launches(ContextRef context, const Prob
   CGRT_RETURN_IF_ERROR(check_float(problem.name, problem.type));
   CGRT_ASSIGN_OR_RETURN(const Machine machine,
                         machine_of(context, kernel_of(SoftmaxRegime::kCluster, Alignment::kAligned)));
-  CGRT_ASSIGN_OR_RETURN(const RowLaunch<Params> unaligned,
-                        plan_launch<Params>(machine, problem, Alignment::kUnaligned, kernel_of));
-  RowLaunches<Params> launches{unaligned, unaligned};
-  if (problem.row_bytes() % 16 == 0) {
-    CGRT_ASSIGN_OR_RETURN(launches.aligned, plan_launch<Params>(machine, problem, Alignment::kAligned, kernel_of));
-  }
-  return launches;
+  return plan_row_launches<Params>(machine, problem.row_bytes(), [&](const Machine& some, Alignment alignment) {
+    return row_launch<Params>(some, problem, alignment, kernel_of);
+  });
 }
 
 OperationName name(const SoftmaxDesc& desc) { return to_string(desc.op); }

@@ -9,7 +9,9 @@
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/norm/kernels.h"
 #include "cgrt_kernels/norm/norm.h"
+#include "cgrt_kernels/softmax/kernels.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "support/catch.h"
 #include "support/idle_sink.h"
@@ -151,6 +153,31 @@ TEST_CASE("every family plans without clusters where none of its clusters fits",
       CHECK(largest_cluster(plan) <= static_cast<std::uint64_t>(largest));
     }
   }
+}
+
+TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel for that is empty", "[kernels]") {
+  void* const memory = reinterpret_cast<void*>(4096);
+  const auto is_streamed = [&] {
+    const NormPlan norm = *plan_norm(kDevice, {NormOp::kLayerNorm, DType::kFloat32, 400, 16384});
+    const SoftmaxPlan softmax = *plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, 400, 131072});
+    const Launches of_norm = launches_of(
+        {"layer_norm", [&](LaunchTarget target) { return launch_norm(target, norm, {.out = memory, .in = memory}); }});
+    const Launches of_softmax = launches_of({"softmax", [&](LaunchTarget target) {
+                                               return launch_softmax(target, softmax, {.out = memory, .in = memory});
+                                             }});
+    constexpr Alignment kAligned = Alignment::kAligned;
+    const bool is_norm = of_norm.kernels.front() == norm_kernel(NormOp::kLayerNorm, Residual::kNone, DType::kFloat32,
+                                                                NormRegime::kBulkStream, kAligned);
+    const bool is_softmax = of_softmax.kernels.front() ==
+                            softmax_kernel(SoftmaxOp::kSoftmax, DType::kFloat32, SoftmaxRegime::kBulkStream, kAligned);
+    return std::pair(is_norm, is_softmax);
+  };
+  {
+    Simulator simulator;
+    CHECK(is_streamed() == std::pair(true, true));
+  }
+  Simulator simulator({.ptx_version = 80});
+  CHECK(is_streamed() == std::pair(false, false));
 }
 
 TEST_CASE("kernels overlap only where their code waits for each other, whatever the target says", "[kernels]") {

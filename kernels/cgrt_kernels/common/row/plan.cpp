@@ -43,13 +43,30 @@ std::uint32_t shared_bytes(const RowStream& rows, const RowShares& shares) {
   return staged + (shares.holds_columns != 0 ? (shares.share + 64) * rows.column_bytes : 0);
 }
 
-}  // namespace
-
 std::uint32_t cluster_blocks_of(const Machine& machine, const RowStream& rows) {
   const std::uint32_t max_blocks = machine.has_clusters ? kMaxClusterBlocks : 1;
+  if (rows.rows * max_blocks <= machine.sms) return max_blocks;
   std::uint32_t blocks = 1;
   while (blocks < max_blocks && bytes_of(rows, share_of(rows, blocks), 2) > room_of(machine)) blocks *= 2;
   return blocks;
+}
+
+}  // namespace
+
+absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config) {
+  const std::uint32_t blocks = config.attributes.cluster.x;
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
+  std::uint32_t at_once = 0;
+  if (blocks > 1) {
+    CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
+                                                                  config.block, config.shared_bytes));
+    at_once = static_cast<std::uint32_t>(clusters);
+  } else {
+    CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm, occupancy(kernel, machine.context, config.block, config.shared_bytes));
+    at_once = static_cast<std::uint32_t>(of_sm.blocks_per_sm) * machine.sms;
+  }
+  config.grid = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(at_once, 1u), rows)) * blocks;
+  return absl::OkStatus();
 }
 
 std::uint32_t bulk_blocks_of(const RowStream& rows) {
@@ -66,19 +83,13 @@ absl::StatusOr<std::pair<LaunchConfig, RowShares>> bulk_stream(const Machine& ma
                       .block = ceil_divide(packs, kBulkPacksOfThread * kWarpThreads) * kWarpThreads,
                       .shared_bytes = shares.stages * packs * 16};
   config.attributes.cluster = blocks;
-  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
-  std::uint32_t at_once = machine.sms;
-  if (blocks > 1) {
-    CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
-                                                                  config.block, config.shared_bytes));
-    at_once = static_cast<std::uint32_t>(clusters);
-  }
-  config.grid = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(at_once, 1u), rows.rows)) * blocks;
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, rows.rows, config));
   return std::pair(config, shares);
 }
 
 absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
-                                                                      const RowStream& rows, std::uint32_t blocks) {
+                                                                      const RowStream& rows) {
+  const std::uint32_t blocks = cluster_blocks_of(machine, rows);
   // More rows in flight where shares are small.
   constexpr std::uint32_t kEnough = 16 * 1024;
   const std::uint32_t of_stage = share_of(rows, blocks) * rows.staged_bytes;
@@ -86,17 +97,7 @@ absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Mach
   LaunchConfig config{.grid = blocks, .block = threads_of(rows, shares.share)};
   config.shared_bytes = shared_bytes(rows, shares);
   config.attributes.cluster = blocks;
-  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
-  std::uint32_t at_once = 0;
-  if (blocks > 1) {
-    CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
-                                                                  config.block, config.shared_bytes));
-    at_once = static_cast<std::uint32_t>(clusters);
-  } else {
-    CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm, occupancy(kernel, machine.context, config.block, config.shared_bytes));
-    at_once = static_cast<std::uint32_t>(of_sm.blocks_per_sm) * machine.sms;
-  }
-  config.grid = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(at_once, 1u), rows.rows)) * blocks;
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, rows.rows, config));
   return std::pair(config, shares);
 }
 

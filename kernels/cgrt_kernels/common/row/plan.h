@@ -5,10 +5,12 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/common/row/launch.h"
 #include "cgrt_kernels/common/row/shape.h"
 
 namespace cgrt::kernels {
@@ -24,12 +26,11 @@ inline std::uint32_t rows_ahead(std::uint64_t row_bytes) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(kBytesAhead / row_bytes, 1));
 }
 
-// A kernel and its launch; `shares` where rows are streamed.
+// How the threads share a row that stays in registers.
 template <class Regime>
 struct RowShape {
   Regime regime;
   LaunchConfig config;
-  RowShares shares = {};
 };
 
 // A warp for each row, or some of its lanes.
@@ -63,19 +64,36 @@ struct RowStream {
   std::uint32_t column_bytes;  // of a column, that all rows need
 };
 
-// Persistent blocks or clusters, as many as run at once.
-absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
-                                                                      const RowStream& rows, std::uint32_t blocks);
+// Sets the grid of a launch of persistent blocks or clusters: as many as run at once, but not more than rows.
+absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config);
 
-// Blocks or clusters of `blocks` whose registers have a row, and as many of `stages` in flight as shared memory has
-// room for. `blocks` is at least bulk_blocks_of(rows).
+// Persistent blocks, or clusters of the fewest blocks whose shared memory has room for two rows and all that belongs to
+// them; of as many as a cluster can have where that is not enough, or where few rows would leave multiprocessors idle.
+absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
+                                                                      const RowStream& rows);
+
+// Persistent blocks, or clusters of `blocks`, whose registers have a row, and as many of `stages` in flight as shared
+// memory has room for. `blocks` is at least bulk_blocks_of(rows).
 absl::StatusOr<std::pair<LaunchConfig, RowShares>> bulk_stream(const Machine& machine, KernelRef kernel,
                                                                const RowStream& rows, std::uint32_t blocks,
                                                                std::uint32_t stages);
 std::uint32_t bulk_blocks_of(const RowStream& rows);
 
-// The fewest blocks of a cluster whose shared memory has room for two rows and all that belongs to them; or as many as
-// a cluster can have, when that is not enough.
-std::uint32_t cluster_blocks_of(const Machine& machine, const RowStream& rows);
+// The launches for aligned arrays, if rows of so many bytes are aligned, and for others: launch_for(machine, alignment)
+// gives each, without clusters where none of those that it asks for fits.
+template <class Params, class LaunchFor>
+absl::StatusOr<RowLaunches<Params>> plan_row_launches(const Machine& machine, std::uint64_t row_bytes,
+                                                      LaunchFor launch_for) {
+  const auto plan = [&](Alignment alignment) {
+    return choose_with_room(
+        machine, [&](const Machine& some) -> absl::StatusOr<RowLaunch<Params>> { return launch_for(some, alignment); });
+  };
+  const absl::StatusOr<RowLaunch<Params>> unaligned = plan(Alignment::kUnaligned);
+  if (!unaligned.ok()) return unaligned.status();
+  if (row_bytes % 16 != 0) return RowLaunches<Params>{*unaligned, *unaligned};
+  const absl::StatusOr<RowLaunch<Params>> aligned = plan(Alignment::kAligned);
+  if (!aligned.ok()) return aligned.status();
+  return RowLaunches<Params>{*aligned, *unaligned};
+}
 
 }  // namespace cgrt::kernels
