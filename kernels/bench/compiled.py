@@ -104,7 +104,8 @@ class Compiler:
             return {}
         if self.pool is None:
             self.device = tempfile.NamedTemporaryFile()
-            self.pool = multiprocessing.get_context("spawn").Pool(None, _begin, [self.device.name])
+            cores = len(os.sched_getaffinity(0))
+            self.pool = multiprocessing.get_context("spawn").Pool(cores, _begin, [self.device.name])
             self.processes = {process.pid for process in multiprocessing.active_children()}
         jobs = [(case, self.pool.apply_async(_compile, (family, case))) for case in cases]
         end, errors = time.monotonic() + SECONDS, {}
