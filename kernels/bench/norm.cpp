@@ -21,6 +21,7 @@ absl::StatusOr<Work> make_forward(const Case& test, NormOp op, Residual residual
   CGRT_ASSIGN_OR_RETURN(const kernels::NormPlan plan, plan_norm(kDevice, desc));
   struct Set {
     Array out, sum, in, residual, weight, bias;
+    DeviceBuffer workspace;
   };
   const std::uint64_t count = desc.rows * desc.columns;
   const std::size_t size = size_of(desc.type);
@@ -34,14 +35,17 @@ absl::StatusOr<Work> make_forward(const Case& test, NormOp op, Residual residual
                 CGRT_ASSIGN_OR_RETURN(Array added, make_array(test, stream, desc.type, others, seed + 1));
                 CGRT_ASSIGN_OR_RETURN(Array weight, make_array(test, stream, desc.type, desc.columns, seed + 2));
                 CGRT_ASSIGN_OR_RETURN(Array bias, make_array(test, stream, desc.type, desc.columns, seed + 3));
-                const auto set = std::make_shared<Set>(Set{std::move(out), std::move(sum), std::move(in),
-                                                           std::move(added), std::move(weight), std::move(bias)});
+                CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
+                const auto set =
+                    std::make_shared<Set>(Set{std::move(out), std::move(sum), std::move(in), std::move(added),
+                                              std::move(weight), std::move(bias), std::move(workspace)});
                 const bool in_place = test.is_chain;
                 return [=](LaunchTarget target) {
                   kernels::NormArgs args{.out = in_place ? set->in.data() : set->out.data(),
                                          .in = set->in.data(),
                                          .weight = set->weight.data(),
-                                         .bias = set->bias.data()};
+                                         .bias = set->bias.data(),
+                                         .workspace = workspace_in(set->workspace)};
                   if (is_added) args.residual = set->residual.data();
                   if (has_sum) args.sum = in_place ? set->residual.data() : set->sum.data();
                   return launch_norm(target, plan, args);

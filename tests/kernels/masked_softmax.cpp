@@ -45,8 +45,10 @@ bool is_close(DType type, double expected, double found) {
          std::abs(found - expected) <= rounding * expected + (type == DType::kFloat16 ? 6e-8 : 1e-9);
 }
 
-absl::Status run(const MaskedSoftmaxPlan& plan, Trial& trial, const MaskedSoftmaxArgs& args) {
-  return trial.run([&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); });
+absl::Status run(const MaskedSoftmaxPlan& plan, Trial& trial, MaskedSoftmaxArgs args) {
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
+  return trial.run(args.workspace,
+                   [&](LaunchTarget target) { return kernels::launch_masked_softmax(target, plan, args); });
 }
 
 struct Sizes {

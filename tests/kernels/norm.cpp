@@ -77,7 +77,9 @@ absl::Status check(const NormDesc& desc, Variant variant) {
     CGRT_ASSIGN_OR_RETURN(args.weight, trial.input(weight, is_shifted ? size : 0));
     CGRT_ASSIGN_OR_RETURN(args.bias, trial.input(bias));
   }
-  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_norm(target, plan, args); }));
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
+  CGRT_RETURN_IF_ERROR(
+      trial.run(args.workspace, [&](LaunchTarget target) { return kernels::launch_norm(target, plan, args); }));
 
   const Bytes y = trial.found(args.out), sum = args.sum != nullptr ? trial.found(args.sum) : Bytes();
   const std::vector<double> w = to_doubles(desc.type, weight), b = to_doubles(desc.type, bias);

@@ -54,7 +54,8 @@ Make softmax(std::uint64_t count, std::uint64_t columns) {
     const std::size_t bytes = desc.rows * columns * 4;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
-    const SoftmaxArgs args{.out = out, .in = in};
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const SoftmaxArgs args{.out = out, .in = in, .workspace = workspace};
     return Work{[=](LaunchTarget target) { return launch_softmax(target, plan, args); }, out, bytes};
   };
 }
@@ -80,7 +81,8 @@ Make masked_softmax(std::uint64_t count, std::uint64_t columns) {
     const std::size_t bytes = desc.rows * columns * 4;
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
-    const MaskedSoftmaxArgs args{.out = out, .in = in};
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const MaskedSoftmaxArgs args{.out = out, .in = in, .workspace = workspace};
     return Work{[=](LaunchTarget target) { return launch_masked_softmax(target, plan, args); }, out, bytes};
   };
 }
@@ -93,7 +95,8 @@ Make norm(NormOp op, Residual residual, std::uint64_t count, std::uint64_t colum
     CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
     CGRT_ASSIGN_OR_RETURN(void* const sum, arena.output(bytes));
-    NormArgs args{.out = out, .in = in, .weight = in};
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    NormArgs args{.out = out, .in = in, .weight = in, .workspace = workspace};
     if (residual == Residual::kAdded) args.residual = in, args.sum = sum;
     return Work{[=](LaunchTarget target) { return launch_norm(target, plan, args); }, out, bytes};
   };

@@ -67,7 +67,9 @@ absl::Status check(const SoftmaxDesc& desc, Variant variant) {
     CGRT_ASSIGN_OR_RETURN(args.out, trial.output(x.size(), variant == Variant::kShifted ? 0 : shift));
     CGRT_ASSIGN_OR_RETURN(args.in, trial.input(x, shift));
   }
-  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_softmax(target, plan, args); }));
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
+  CGRT_RETURN_IF_ERROR(
+      trial.run(args.workspace, [&](LaunchTarget target) { return kernels::launch_softmax(target, plan, args); }));
 
   const Bytes y = trial.found(args.out);
   for (std::uint64_t row = 0; row < desc.rows; ++row) {
@@ -100,8 +102,9 @@ absl::Status check_backward(const SoftmaxBackwardDesc& desc, Variant variant) {
     CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(dy.size(), shift));
     CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(dy, 3 * shift));
   }
-  CGRT_RETURN_IF_ERROR(
-      trial.run([&](LaunchTarget target) { return kernels::launch_softmax_backward(target, plan, args); }));
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
+  CGRT_RETURN_IF_ERROR(trial.run(
+      args.workspace, [&](LaunchTarget target) { return kernels::launch_softmax_backward(target, plan, args); }));
 
   const double rounding = desc.type == DType::kFloat32 ? 1e-6 : desc.type == DType::kFloat16 ? 1.0 / 1024 : 1.0 / 128;
   const double smallest = desc.type == DType::kFloat16 ? 6e-8 : 1e-30;
@@ -128,7 +131,10 @@ absl::Status check_backward(const SoftmaxBackwardDesc& desc, Variant variant) {
 
 absl::Status run(const SoftmaxDesc& desc, Trial& trial, void* out, const void* in) {
   CGRT_ASSIGN_OR_RETURN(const kernels::SoftmaxPlan plan, kernels::plan_softmax(kDevice, desc));
-  return trial.run([&](LaunchTarget target) { return kernels::launch_softmax(target, plan, {.out = out, .in = in}); });
+  CGRT_ASSIGN_OR_RETURN(const kernels::Workspace workspace, trial.workspace(plan.workspace_bytes));
+  return trial.run(workspace, [&](LaunchTarget target) {
+    return kernels::launch_softmax(target, plan, {.out = out, .in = in, .workspace = workspace});
+  });
 }
 
 // Nothing of a row with a NaN is a number, also what is far from it.

@@ -68,11 +68,11 @@ void add_rows(Plans& plans, Memory memory) {
       const std::string name = absl::StrCat(" of ", rows, "x", columns, shift == 0 ? "" : ", unaligned");
       auto* const a = memory.at<unsigned char>(0) + shift;
       const auto id = [=](const auto& plan) { return shift == 0 ? kId(plan) : kIdUnaligned(plan); };
-      plans.add(absl::StrCat("softmax", name),
-                plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}), id,
-                [=](LaunchTarget target, const SoftmaxPlan& plan) {
-                  return launch_softmax(target, plan, {.out = a, .in = a});
-                });
+      plans.add(
+          absl::StrCat("softmax", name), plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}),
+          id, [=](LaunchTarget target, const SoftmaxPlan& plan) {
+            return launch_softmax(target, plan, {.out = a, .in = a, .workspace = {memory.at(1), plan.workspace_bytes}});
+          });
       for (const WeightGradients gradients : {WeightGradients::kNone, WeightGradients::kSummed}) {
         plans.add(absl::StrCat("rms_norm backward", gradients == WeightGradients::kSummed ? ", summed," : "", name),
                   plan_norm_backward(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, gradients}), id,
@@ -85,13 +85,18 @@ void add_rows(Plans& plans, Memory memory) {
       plans.add(absl::StrCat("masked_softmax", name),
                 plan_masked_softmax(kDevice, {.type = DType::kFloat32, .rows = rows, .columns = columns}), id,
                 [=](LaunchTarget target, const MaskedSoftmaxPlan& plan) {
-                  return launch_masked_softmax(target, plan, {.out = a, .in = a});
+                  return launch_masked_softmax(target, plan,
+                                               {.out = a, .in = a, .workspace = {memory.at(1), plan.workspace_bytes}});
                 });
       plans.add(absl::StrCat("add_rms_norm", name),
                 plan_norm(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, Residual::kAdded}), id,
                 [=](LaunchTarget target, const NormPlan& plan) {
                   return launch_norm(target, plan,
-                                     {.out = a, .in = a, .residual = a, .sum = memory.at<unsigned char>(1) + shift});
+                                     {.out = a,
+                                      .in = a,
+                                      .residual = a,
+                                      .sum = memory.at<unsigned char>(2) + shift,
+                                      .workspace = {memory.at(1), plan.workspace_bytes}});
                 });
     }
   }

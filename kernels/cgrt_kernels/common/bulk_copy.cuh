@@ -31,9 +31,8 @@ class BulkBarrier {
                  : "memory");
   }
 
-  // `bytes` to shared memory; addresses and size are multiples of 16. Completes the current phase.
-  __device__ __forceinline__ void expect_bulk(void* to, const void* from, std::uint32_t bytes) {
-    expect(bytes);
+  // `bytes` of those expected, to shared memory; addresses and size are multiples of 16.
+  __device__ __forceinline__ void copy(void* to, const void* from, std::uint32_t bytes) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                      shared_address(to)),
                  "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(this))

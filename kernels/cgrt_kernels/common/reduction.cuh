@@ -45,6 +45,10 @@ struct alignas(16) Moments {
   float count, mean, squares;
 };
 __device__ __forceinline__ Moments none(Moments) { return {0.0f, 0.0f, 0.0f}; }
+__device__ __forceinline__ Moments merge(Moments a, Moments b) {
+  const float count = a.count + b.count, share = b.count / fmaxf(count, 1.0f), away = b.mean - a.mean;
+  return {count, a.mean + away * share, a.squares + b.squares + away * away * a.count * share};
+}
 // Of what the lanes of a warp have, which are `count` elements together: 0 where others have the whole row.
 __device__ __forceinline__ Moments join_warp(Moments part, float count) {
   const float mean = reduce_lanes(part.count * part.mean) / fmaxf(count, 1.0f), away = part.mean - mean;

@@ -1,9 +1,10 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/row/bulk_stream.cuh"
+#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
-#include "cgrt_kernels/common/row/stream.cuh"
 #include "cgrt_kernels/norm/backward.cuh"
 #include "cgrt_kernels/norm/column_sums.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
@@ -11,6 +12,33 @@
 
 namespace cgrt::kernels {
 namespace {
+
+// dx of a run; visit(offset, dy, normalized x) of each element.
+template <class Row, class Weights, class Visit>
+__device__ __forceinline__ void write_gradient(const Row& x, const Row& dy, typename Row::Element* dx,
+                                               const Weights& weights, const typename Row::Where& place,
+                                               const GradientFacts& facts, Visit visit) {
+  x.store(dx, place, [&](auto& values, std::uint64_t offset, int pack) {
+    constexpr int kCount = sizeof(values) / sizeof(float);
+    float gradients[kCount], weight[kCount];
+    if constexpr (kCount == 1) {
+      unpack(dy.single, gradients);
+    } else {
+      unpack(dy.packs[pack], gradients);
+    }
+    weights.get(pack, offset, weight);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      float normalized;
+      values[i] = gradient_of(facts, values[i], gradients[i], weight[i], normalized);
+      visit(offset + i, gradients[i], normalized);
+    }
+  });
+}
+
+// What a warp has, from what its lanes have; rms_norm: as it is.
+__device__ __forceinline__ Products of_lanes(Products part) { return part; }
+__device__ __forceinline__ Comoments of_lanes(Comoments part) { return join_warp(part, reduce_lanes(part.count)); }
 
 // Each group of threads takes a row, read once: x and dy are in their registers.
 template <NormOp kOp, class T, class Group, int kPacks, Alignment kAlignment>
@@ -40,110 +68,99 @@ __global__ void __launch_bounds__(Group::kMaxThreads,
   x.stay_packed();
   dy.stay_packed();
   weights.stay_packed();
-  x.store(dx, place, [&](auto& values, std::uint64_t offset, int pack) {
-    constexpr int kCount = sizeof(values) / sizeof(float);
-    float gradients[kCount], weight[kCount], normalized;
-    if constexpr (kCount == 1) {
-      unpack(dy.single, gradients);
-    } else {
-      unpack(dy.packs[pack], gradients);
-    }
-    weights.get(pack, offset, weight);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) values[i] = gradient_of(facts, values[i], gradients[i], weight[i], normalized);
-  });
+  write_gradient(x, dy, dx, weights, place, facts, [](std::uint64_t, float, float) {});
 }
 
-// Each group of blocks takes a row at a time, its share in shared memory; with kIsSummed the sums of its columns, too.
-template <NormOp kOp, bool kIsSummed, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_streamed(NormBackwardParams p) {
-  extern __shared__ uint4 ring[];
+// A block, or a cluster, takes a row at a time, through registers; the weights are in shared memory.
+template <NormOp kOp, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_bulk_streamed(NormBackwardParams p) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) uint4 ring[];
+  using Group = ClusterPerRow<16>;
+  using Rows = BulkStream<T, Group, kAlignment, 2>;
+  using Row = typename Rows::Row;
   Group group;
-  const void* const arrays[] = {p.x, p.dy};
-  Stream<T, kAlignment, 2> stream(p.shares, ring, group.block(), p.rows, p.columns, p.dx, arrays);
+  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.x, p.dy});
   wait_for_predecessors();
-  for (std::uint32_t s = 0; s < p.shares.stages; ++s) stream.fetch(s, group.row() + std::uint64_t{s} * group.rows());
-  Columns<T> weight(p.weight, stream.begin, p.columns);
-  T* free = reinterpret_cast<T*>(ring + std::uint64_t{p.shares.stages} * 2 * p.shares.held);
-  if (p.shares.holds_columns != 0) free = weight.template hold<kAlignment>(free, stream.count);
-  // Of columns in shared memory, or in the group's part of `partials` where they do not fit.
-  ColumnSums sums[2];
-  if constexpr (kIsSummed) {
-    float* const mine = p.partials + std::uint64_t{group.row()} * p.columns + stream.begin;
-    const std::uint64_t plane = std::uint64_t{p.groups} * p.columns;
-    for (int i = 0; i < (kOp == NormOp::kLayerNorm ? 2 : 1); ++i) {
-      sums[i] =
-          ColumnSums(mine + i * plane, reinterpret_cast<float*>(free), i, stream.count, p.shares.holds_columns != 0);
-    }
-  }
+  rows.start(group.row());
+  Columns<T> weight(p.weight, rows.begin, p.columns);
+  weight.template hold<kAlignment>(rows.behind(), rows.count);
   __syncthreads();
-  const float all = static_cast<float>(p.columns);
-  std::uint32_t stage = 0;
-  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows()) {
-    stream.wait();
-    const auto weights_at = [&](auto& weights, std::uint64_t offset) {
-      if (weight.is_there()) {
-        load_values<kAlignment>(weights, weight.begin, offset, weight.end);
-      } else {
-#pragma unroll
-        for (float& value : weights) value = 1;
-      }
-    };
-    float mean = 0;
-    if constexpr (kOp == NormOp::kLayerNorm) {
-      float sum = 0;
-      stream.each(stage, row, [&](const auto& values, std::uint64_t) {
-#pragma unroll
-        for (const float value : values[0]) sum += value;
-      });
-      mean = reduce_lanes(sum) / fmaxf(stream.of_warp(row), 1.0f);
-    }
-    float squares = 0, sum = 0, product = 0;
-    stream.each(stage, row, [&](const auto& values, std::uint64_t offset) {
-      constexpr int kCount = sizeof(values[0]) / sizeof(float);
-      float weights[kCount], of_pack = 0;
-      weights_at(weights, offset);
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        const float centered = values[0][i] - mean, g = values[1][i] * weights[i];
-        of_pack += centered * centered;
-        sum += g;
-        product += g * centered;
-      }
-      squares += of_pack;
-    });
-    GradientFacts facts;
-    if constexpr (kOp == NormOp::kLayerNorm) {
-      facts = gradient_facts(group.join(Comoments{stream.of_warp(row), mean, reduce_lanes(squares), reduce_lanes(sum),
-                                                  reduce_lanes(product)},
-                                        all),
-                             all, p.epsilon);
-    } else {
-      facts = gradient_facts(group.reduce(Products{squares, product}), all, p.epsilon);
-    }
-    group.next();
-    T* const dx = stream.out(row);
-    stream.each(stage, row, [&](auto& values, std::uint64_t offset) {
-      constexpr int kCount = sizeof(values[0]) / sizeof(float);
-      float weights[kCount];
-      weights_at(weights, offset);
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        float normalized;
-        values[0][i] = gradient_of(facts, values[0][i], values[1][i], weights[i], normalized);
-        if constexpr (kIsSummed) {
-          sums[0].add(offset + i, values[1][i] * normalized);
-          if constexpr (kOp == NormOp::kLayerNorm) sums[1].add(offset + i, values[1][i]);
+  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
+    T* const dx = static_cast<T*>(p.dx) + row * p.columns + rows.begin;
+    const typename Row::Where place(dx, rows.count, threadIdx.x);
+    const RowWeights<Row, false, kAlignment> weights(weight, place);
+    const T* at[2];
+    rows.wait(row, at);
+    Row x, dy;
+    x.load_shared(at[0], place);
+    dy.load_shared(at[1], place);
+    const GradientFacts facts = facts_of<kOp>(group, x, dy, weights, place, p.epsilon, p.columns);
+    rows.next(row);
+    x.stay_packed();
+    dy.stay_packed();
+    write_gradient(x, dy, dx, weights, place, facts, [](std::uint64_t, float, float) {});
+  }
+#endif
+}
+
+// Rows in chunks, for blocks of the whole device. What all rows need of a chunk's columns is in shared memory for a
+// group of rows: the weights and, with kIsSummed, sums of the columns.
+template <NormOp kOp, bool kIsSummed, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kChunkThreads, 2) norm_backward_in_chunks(NormBackwardParams p) {
+  extern __shared__ uint4 held[];
+  using Row = Tile<T, kChunkPacks, 32, kAlignment>;
+  using Part = GradientPart<kOp>;
+  ClusterPerRow<kChunkThreads / 32> group;
+  const T *const from_x = static_cast<const T*>(p.x), *const from_dy = static_cast<const T*>(p.dy);
+  const std::uint64_t all = std::uint64_t{p.rows} * p.columns;
+  constexpr int kPlanes = kOp == NormOp::kLayerNorm ? 2 : 1;
+  wait_for_predecessors();
+  let_dependents_start();
+  for (ChunkedRows<Part> rows(p.chunks, p.rows, p.columns, p.workspace); rows.next(); group.next()) {
+    Columns<T> weight(p.weight, rows.begin, p.columns);
+    ColumnSums sums[kPlanes];
+    if (rows.is_to_write) {
+      T* const behind = weight.template hold<kAlignment>(reinterpret_cast<T*>(held), rows.count);
+      if constexpr (kIsSummed) {
+        const std::uint64_t of_group = std::uint64_t{rows.row / p.chunks.rows} * p.columns + rows.begin;
+        for (int i = 0; i < kPlanes; ++i) {
+          float* const to = p.partials + std::uint64_t{p.groups} * p.columns * static_cast<std::uint32_t>(i);
+          sums[i] = ColumnSums(to + of_group, reinterpret_cast<float*>(behind), i, rows.count);
         }
       }
-      store_values(dx + offset, values[0]);
-    });
-    stream.fetch(stage, row + std::uint64_t{p.shares.stages} * group.rows());
-    stage = stage + 1 == p.shares.stages ? 0 : stage + 1;
-  }
-  if constexpr (kIsSummed) {
-    __syncthreads();
-    for (int i = 0; i < (kOp == NormOp::kLayerNorm ? 2 : 1); ++i) sums[i].leave();
+    }
+    for (std::uint32_t row = rows.row; row < rows.end(); ++row) {
+      const std::uint64_t first = std::uint64_t{row} * p.columns + rows.begin;
+      T* const dx = static_cast<T*>(p.dx) + first;
+      const typename Row::Where place(dx, rows.count, threadIdx.x);
+      const RowWeights<Row, false, kAlignment> weights(weight, place);
+      Row x, dy;
+      x.load(from_x + first, place, from_x + all);
+      dy.load(from_dy + first, place, from_dy + all);
+      if (!rows.is_to_write) {
+        const auto of_block = [&](Part part, float count) {
+          const Part gathered = gather(group, part, count);
+          group.next();
+          return gathered;
+        };
+        const auto count = static_cast<float>(rows.count);
+        rows.put(of_block(part_of<kOp, 32, false>(x, dy, weights, place, count), count), none(Part{}),
+                 [&](Part of_thread) { return of_block(of_lanes(of_thread), static_cast<float>(p.columns)); });
+        continue;
+      }
+      const GradientFacts facts = gradient_facts(rows.facts_of(row), static_cast<float>(p.columns), p.epsilon);
+      write_gradient(x, dy, dx, weights, place, facts, [&](std::uint64_t column, float gradient, float normalized) {
+        if constexpr (kIsSummed) {
+          sums[0].add(column, gradient * normalized);
+          if constexpr (kPlanes == 2) sums[1].add(column, gradient);
+        }
+      });
+    }
+    if (kIsSummed && rows.is_to_write) {
+      __syncthreads();
+      for (const ColumnSums& of_plane : sums) of_plane.leave();
+    }
   }
 }
 
@@ -175,11 +192,11 @@ NormBackwardKernel of_regime(NormRegime regime) {
       if constexpr (kIsAligned) return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, 16 / kSize>();
       break;
     case NormRegime::kCluster:
-    case NormRegime::kBulkStream:
     case NormRegime::kClusterLong: return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, kPacks>();
-    case NormRegime::kClusterStream: break;
+    case NormRegime::kBulkStream: return with_host_body<norm_backward_bulk_streamed<kOp, T, kAlignment>, kOp, T>();
+    case NormRegime::kChunks: break;
   }
-  return with_host_body<norm_backward_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
+  return with_host_body<norm_backward_in_chunks<kOp, false, T, kAlignment>, kOp, T>();
 }
 
 }  // namespace
@@ -191,13 +208,11 @@ NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime
   });
 }
 
-NormBackwardKernel norm_summed_stream(NormOp op, DType type, Alignment alignment) {
+NormBackwardKernel norm_summed_chunks(NormOp op, DType type, Alignment alignment) {
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
-    using Group = ClusterPerRow<16>;
     constexpr auto kLayerNorm = NormOp::kLayerNorm, kRmsNorm = NormOp::kRmsNorm;
-    return op == kLayerNorm
-               ? with_host_body<norm_backward_streamed<kLayerNorm, true, T, Group, kAlignment>, kLayerNorm, T>()
-               : with_host_body<norm_backward_streamed<kRmsNorm, true, T, Group, kAlignment>, kRmsNorm, T>();
+    return op == kLayerNorm ? with_host_body<norm_backward_in_chunks<kLayerNorm, true, T, kAlignment>, kLayerNorm, T>()
+                            : with_host_body<norm_backward_in_chunks<kRmsNorm, true, T, kAlignment>, kRmsNorm, T>();
   });
 }
 

@@ -1,6 +1,8 @@
 // The arithmetic of a norm's backward on a row that is in registers.
 #pragma once
 
+#include <type_traits>
+
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/norm/columns.cuh"
 #include "cgrt_kernels/norm/comoments.cuh"
@@ -64,16 +66,20 @@ __device__ __forceinline__ void each_gradient(const Row& x, const Row& dy, const
   });
 }
 
-template <NormOp kOp, class Group, class Row, class Weights>
-__device__ __forceinline__ GradientFacts facts_of(const Group& group, Row& x, Row& dy, const Weights& weights,
-                                                  const typename Row::Where& place, float epsilon,
-                                                  std::uint32_t columns) {
-  const float all = static_cast<float>(columns);
-  float mean = 0, elements = all;
+// What a row's facts are merged from.
+template <NormOp kOp>
+using GradientPart = std::conditional_t<kOp == NormOp::kLayerNorm, Comoments, Products>;
+
+// Of what this warp has of a run, in all lanes; rms_norm: of what this thread has. kLanes lanes have all `count`
+// elements, where they share a warp with others.
+template <NormOp kOp, int kLanes, bool kIsWarp, class Row, class Weights>
+__device__ __forceinline__ GradientPart<kOp> part_of(Row& x, Row& dy, const Weights& weights,
+                                                     const typename Row::Where& place, float count) {
+  float mean = 0;
   if constexpr (kOp == NormOp::kLayerNorm) {
     const float sum = x.sum(place, [](float value) { return value; });
-    if constexpr (!Group::kIsWarp) elements = static_cast<float>(place.of_warp());
-    mean = __fdividef(reduce_lanes<Group::kLanes>(sum), fmaxf(elements, 1.0f));
+    if constexpr (!kIsWarp) count = static_cast<float>(place.of_warp());
+    mean = __fdividef(reduce_lanes<kLanes>(sum), fmaxf(count, 1.0f));
     x.stay_packed();
   }
   float squares = 0, sum = 0, product = 0;
@@ -89,13 +95,28 @@ __device__ __forceinline__ GradientFacts facts_of(const Group& group, Row& x, Ro
     squares += of_pack;
   });
   if constexpr (kOp == NormOp::kLayerNorm) {
-    const auto all_lanes = [](float value) { return reduce_lanes<Group::kLanes>(value); };
-    return gradient_facts(
-        group.join(Comoments{elements, mean, all_lanes(squares), all_lanes(sum), all_lanes(product)}, all), all,
-        epsilon);
+    const auto all_lanes = [](float value) { return reduce_lanes<kLanes>(value); };
+    return {count, mean, all_lanes(squares), all_lanes(sum), all_lanes(product)};
   } else {
-    return gradient_facts(group.reduce(Products{squares, product}), all, epsilon);
+    return {squares, product};
   }
+}
+template <class Group>
+__device__ __forceinline__ Products gather(const Group& group, Products part, float) {
+  return group.reduce(part);
+}
+template <class Group>
+__device__ __forceinline__ Comoments gather(const Group& group, Comoments part, float count) {
+  return group.join(part, count);
+}
+
+template <NormOp kOp, class Group, class Row, class Weights>
+__device__ __forceinline__ GradientFacts facts_of(const Group& group, Row& x, Row& dy, const Weights& weights,
+                                                  const typename Row::Where& place, float epsilon,
+                                                  std::uint32_t columns) {
+  const auto all = static_cast<float>(columns);
+  return gradient_facts(gather(group, part_of<kOp, Group::kLanes, Group::kIsWarp>(x, dy, weights, place, all), all),
+                        all, epsilon);
 }
 
 // dx of one value; `normalized` is what the value became in the forward.

@@ -5,28 +5,22 @@
 
 namespace cgrt::kernels {
 
-// In shared memory, until they are left in global memory at the end; in global memory right away where they do not fit.
-// Who adds to a column in one row need not be who does in the next: the block meets in between.
+// In shared memory, until they are left in global memory. Who adds to a column in one row need not be who does in the
+// next: the block meets in between.
 class ColumnSums {
  public:
   ColumnSums() = default;
   // The `index`-th array of `count` sums behind `shared`; zero once the block has met.
-  __device__ __forceinline__ ColumnSums(float* to, float* shared, int index, std::uint32_t count, bool is_held)
-      : to_(to), count_(count), is_held_(is_held) {
-    if (is_held) {
-      const std::uint32_t size = (count + 31) / 32 * 32;
-      sums_ = shared + std::uint64_t{size} * static_cast<std::uint32_t>(index);
-      for (std::uint32_t i = threadIdx.x; i < size; i += blockDim.x) sums_[i] = 0;
-    } else {
-      for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = 0;
-    }
+  __device__ __forceinline__ ColumnSums(float* to, float* shared, int index, std::uint32_t count)
+      : to_(to), count_(count) {
+    const std::uint32_t size = (count + 31) / 32 * 32;
+    sums_ = shared + std::uint64_t{size} * static_cast<std::uint32_t>(index);
+    for (std::uint32_t i = threadIdx.x; i < size; i += blockDim.x) sums_[i] = 0;
   }
   __device__ __forceinline__ void add(std::uint64_t column, float value) {
-    float* const at = is_held_ ? sums_ + place_of(static_cast<std::uint32_t>(column)) : to_ + column;
-    *at += value;
+    sums_[place_of(static_cast<std::uint32_t>(column))] += value;
   }
   __device__ __forceinline__ void leave() const {
-    if (!is_held_) return;
     for (std::uint32_t i = threadIdx.x; i < count_; i += blockDim.x) to_[i] = sums_[place_of(i)];
   }
 
@@ -38,7 +32,6 @@ class ColumnSums {
 
   float *to_, *sums_;
   std::uint32_t count_;
-  bool is_held_;
 };
 
 }  // namespace cgrt::kernels

@@ -22,6 +22,11 @@ struct alignas(8) Comoments {
   float count, mean, squares, sum, product;
 };
 __device__ __forceinline__ Comoments none(Comoments) { return {0.0f, 0.0f, 0.0f, 0.0f, 0.0f}; }
+__device__ __forceinline__ Comoments merge(Comoments a, Comoments b) {
+  const Moments all = merge(Moments{a.count, a.mean, a.squares}, Moments{b.count, b.mean, b.squares});
+  return {all.count, all.mean, all.squares, a.sum + b.sum,
+          a.product + b.product + a.sum * (a.mean - all.mean) + b.sum * (b.mean - all.mean)};
+}
 __device__ __forceinline__ Comoments join_warp(Comoments part, float count) {
   const float mean = reduce_lanes(part.count * part.mean) / fmaxf(count, 1.0f), away = part.mean - mean;
   return {count, mean, reduce_lanes(part.squares + part.count * away * away), reduce_lanes(part.sum),

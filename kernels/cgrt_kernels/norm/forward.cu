@@ -1,11 +1,12 @@
 #include <cstdint>
+#include <type_traits>
 
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
+#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
-#include "cgrt_kernels/common/row/stream.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/norm/columns.cuh"
 #include "cgrt_kernels/norm/kernels.h"
@@ -19,22 +20,66 @@ struct RowFacts {
   float mean, scale;
 };
 
+// What a row's facts are merged from.
+template <NormOp kOp>
+using RowPart = std::conditional_t<kOp == NormOp::kRmsNorm, float, Moments>;
+
+// Of what this warp has of a run, in all lanes; rms_norm: of what this thread has. kLanes lanes have all `count`
+// elements, where they share a warp with others.
+template <NormOp kOp, int kLanes, bool kIsWarp, class Row>
+__device__ __forceinline__ RowPart<kOp> part_of(Row& x, const typename Row::Where& place, float count) {
+  if constexpr (kOp == NormOp::kRmsNorm) {
+    return x.sum(place, [](float value) { return value * value; });
+  } else {
+    const float sum = x.sum(place, [](float value) { return value; });
+    if constexpr (!kIsWarp) count = static_cast<float>(place.of_warp());
+    const float mean = __fdividef(reduce_lanes<kLanes>(sum), fmaxf(count, 1.0f));
+    x.stay_packed();
+    const float squares = x.sum(place, [=](float value) { return (value - mean) * (value - mean); });
+    return {count, mean, reduce_lanes<kLanes>(squares)};
+  }
+}
+template <class Group>
+__device__ __forceinline__ float gather(const Group& group, float part, float) {
+  return group.reduce(part);
+}
+template <class Group>
+__device__ __forceinline__ Moments gather(const Group& group, Moments part, float count) {
+  return group.join(part, count);
+}
+// What a warp has, from what its lanes have; rms_norm: as it is.
+__device__ __forceinline__ float of_lanes(float part) { return part; }
+__device__ __forceinline__ Moments of_lanes(Moments part) { return join_warp(part, reduce_lanes(part.count)); }
+__device__ __forceinline__ RowFacts facts_from(float squares, const NormParams& p) {
+  return {0.0f, rsqrtf(squares / static_cast<float>(p.columns) + p.epsilon)};
+}
+__device__ __forceinline__ RowFacts facts_from(Moments row, const NormParams& p) {
+  return {row.mean, rsqrtf(row.squares / static_cast<float>(p.columns) + p.epsilon)};
+}
+
 template <NormOp kOp, class Group, class Row>
 __device__ __forceinline__ RowFacts facts_of(const Group& group, Row& x, const typename Row::Where& place,
                                              const NormParams& p) {
-  const float all = static_cast<float>(p.columns);
-  if constexpr (kOp == NormOp::kRmsNorm) {
-    const float squares = x.sum(place, [](float value) { return value * value; });
-    return {0.0f, rsqrtf(group.reduce(squares) / all + p.epsilon)};
-  } else {
-    float elements = all;
-    const float sum = x.sum(place, [](float value) { return value; });
-    if constexpr (!Group::kIsWarp) elements = static_cast<float>(place.of_warp());
-    const float mean = __fdividef(reduce_lanes<Group::kLanes>(sum), fmaxf(elements, 1.0f));
-    x.stay_packed();
-    const float squares = x.sum(place, [=](float value) { return (value - mean) * (value - mean); });
-    const Moments row = group.join(Moments{elements, mean, reduce_lanes<Group::kLanes>(squares)}, all);
-    return {row.mean, rsqrtf(row.squares / all + p.epsilon)};
+  const auto all = static_cast<float>(p.columns);
+  return facts_from(gather(group, part_of<kOp, Group::kLanes, Group::kIsWarp>(x, place, all), all), p);
+}
+
+// Values of a run from `offset` on become what the norm makes of them.
+template <NormOp kOp, Alignment kAlignment, class T, int kCount>
+__device__ __forceinline__ void normalize(float (&values)[kCount], std::uint64_t offset, const RowFacts& facts,
+                                          const Columns<T>& weight, const Columns<T>& bias) {
+  float others[kCount];
+#pragma unroll
+  for (float& value : values) value = (kOp == NormOp::kLayerNorm ? value - facts.mean : value) * facts.scale;
+  if (weight.is_there()) {
+    load_values<kAlignment>(others, weight.begin, offset, weight.end);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] *= others[i];
+  }
+  if (kOp == NormOp::kLayerNorm && bias.is_there()) {
+    load_values<kAlignment>(others, bias.begin, offset, bias.end);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] += others[i];
   }
 }
 
@@ -94,23 +139,20 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
   x.stay_packed();
   if constexpr (kIsHeld) weights.stay_packed();
   x.store(out, place, [&](auto& values, std::uint64_t offset, int pack) {
-    constexpr int kCount = sizeof(values) / sizeof(float);
-    float others[kCount];
-#pragma unroll
-    for (float& value : values) value = (kOp == NormOp::kLayerNorm ? value - facts.mean : value) * facts.scale;
-    if (kIsHeld || weight.is_there()) {
-      if constexpr (kIsHeld) {
-        unpack(weights.packs[pack], others);
-      } else {
-        load_values<kAlignment>(others, weight.begin, offset, weight.end);
-      }
+    if constexpr (kIsHeld) {
+      constexpr int kCount = sizeof(values) / sizeof(float);
+      float others[kCount];
+      unpack(weights.packs[pack], others);
+      normalize<kOp, kAlignment>(values, offset, facts, Columns<T>(nullptr, 0, 0), Columns<T>(nullptr, 0, 0));
 #pragma unroll
       for (int i = 0; i < kCount; ++i) values[i] *= others[i];
-    }
-    if (kOp == NormOp::kLayerNorm && bias.is_there()) {
-      load_values<kAlignment>(others, bias.begin, offset, bias.end);
+      if (kOp == NormOp::kLayerNorm && bias.is_there()) {
+        load_values<kAlignment>(others, bias.begin, offset, bias.end);
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) values[i] += others[i];
+        for (int i = 0; i < kCount; ++i) values[i] += others[i];
+      }
+    } else {
+      normalize<kOp, kAlignment>(values, offset, facts, weight, bias);
     }
   });
 }
@@ -121,15 +163,15 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
+  using Rows = BulkStream<T, Group, Alignment::kAligned>;
   Group group;
-  BulkStream<T, Group> stream(p.shares, ring, group, p.in, p.rows, p.columns);
-  using Row = typename BulkStream<T, Group>::Row;
-  const typename Row::Where place(static_cast<const T*>(nullptr), stream.count, threadIdx.x);
+  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.in});
+  const typename Rows::Row::Where place(static_cast<const T*>(nullptr), rows.count, threadIdx.x);
   wait_for_predecessors();
-  stream.start(group.row());
-  Row weights, biases;
-  const auto take_columns = [&](Row& held, const void* array, float otherwise) {
-    const Columns<T> columns(array, stream.begin, p.columns);
+  rows.start(group.row());
+  typename Rows::Row weights, biases;
+  const auto take_columns = [&](auto& held, const void* array, float otherwise) {
+    const Columns<T> columns(array, rows.begin, p.columns);
     if (columns.is_there()) {
       held.load(columns.begin, place, columns.end);
     } else {
@@ -139,14 +181,16 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
   take_columns(weights, p.weight, 1);
   if constexpr (kOp == NormOp::kLayerNorm) take_columns(biases, p.bias, 0);
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
-    Row x;
-    stream.take(x, place);
+    const T* at[1];
+    rows.wait(row, at);
+    typename Rows::Row x;
+    x.load_shared(at[0], place);
     const RowFacts facts = facts_of<kOp>(group, x, place, p);
-    stream.next(row);
+    rows.next(row);
     x.stay_packed();
     weights.stay_packed();
     if constexpr (kOp == NormOp::kLayerNorm) biases.stay_packed();
-    x.store(static_cast<T*>(p.out) + row * p.columns + stream.begin, place, [&](auto& values, std::uint64_t, int pack) {
+    x.store(static_cast<T*>(p.out) + row * p.columns + rows.begin, place, [&](auto& values, std::uint64_t, int pack) {
       constexpr int kCount = sizeof(values) / sizeof(float);
       if constexpr (kCount > 1) {
         float others[kCount];
@@ -164,83 +208,94 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
 #endif
 }
 
-// Each group of blocks takes a row at a time, its share in shared memory.
-template <NormOp kOp, bool kHasResidual, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) norm_streamed(NormParams p) {
-  extern __shared__ uint4 ring[];
+// The same of rows that are not aligned, and of those with a residual: weight and bias are in shared memory.
+template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kMaxThreads, 1) norm_held_bulk_streamed(NormParams p) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) uint4 ring[];
+  using Group = ClusterPerRow<16>;
   constexpr int kArrays = kHasResidual ? 2 : 1;
+  using Rows = BulkStream<T, Group, kAlignment, kArrays>;
   Group group;
   const void* const arrays[2] = {p.in, p.residual};
-  using Rows = Stream<T, kAlignment, kArrays>;
-  Rows stream(p.shares, ring, group.block(), p.rows, p.columns, p.out,
-              reinterpret_cast<const void* const(&)[kArrays]>(arrays));
+  Rows rows(p.shares, ring, group, p.rows, p.columns, reinterpret_cast<const void* const(&)[kArrays]>(arrays));
   wait_for_predecessors();
-  for (std::uint32_t s = 0; s < p.shares.stages; ++s) stream.fetch(s, group.row() + std::uint64_t{s} * group.rows());
-  Columns<T> weight(p.weight, stream.begin, p.columns), bias(p.bias, stream.begin, p.columns);
-  T* free = reinterpret_cast<T*>(ring + std::uint64_t{p.shares.stages} * kArrays * p.shares.held);
-  if (p.shares.holds_columns != 0) {
-    free = weight.hold<kAlignment>(free, stream.count);
-    if (kOp == NormOp::kLayerNorm) bias.hold<kAlignment>(free, stream.count);
-    __syncthreads();
-  }
-  const float all = static_cast<float>(p.columns);
-  std::uint32_t stage = 0;
-  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows()) {
-    stream.wait();
-    // visit(x, offset); with a residual x is their sum, rounded to the type.
-    const auto each = [&](auto visit) {
-      stream.each(stage, row, [&](auto& arrays, std::uint64_t offset) {
-        if constexpr (kHasResidual) add_rounded<T>(arrays[0], arrays[1]);
-        visit(arrays[0], offset);
-      });
-    };
-    RowFacts facts{0.0f, 0.0f};
-    float sum = 0, mean = 0;
-    if constexpr (kOp == NormOp::kLayerNorm) {
-      each([&](const auto& values, std::uint64_t) {
-#pragma unroll
-        for (const float value : values) sum += value;
-      });
-      mean = reduce_lanes(sum) / fmaxf(stream.of_warp(row), 1.0f);
+  rows.start(group.row());
+  Columns<T> weight(p.weight, rows.begin, p.columns), bias(p.bias, rows.begin, p.columns);
+  T* const behind = weight.template hold<kAlignment>(rows.behind(), rows.count);
+  if constexpr (kOp == NormOp::kLayerNorm) bias.template hold<kAlignment>(behind, rows.count);
+  __syncthreads();
+  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
+    const std::uint64_t first = row * p.columns + rows.begin;
+    T* const out = static_cast<T*>(p.out) + first;
+    const typename Rows::Row::Where place(out, rows.count, threadIdx.x);
+    const T* at[kArrays];
+    rows.wait(row, at);
+    typename Rows::Row x;
+    x.load_shared(at[0], place);
+    if constexpr (kHasResidual) {
+      typename Rows::Row added;
+      added.load_shared(at[1], place);
+      x.add(added, place);
+      if (p.sum != nullptr) x.store_as_is(static_cast<T*>(p.sum) + first, place);
     }
-    float squares = 0;
-    each([&](const auto& values, std::uint64_t) {
-      float of_pack = 0;
-#pragma unroll
-      for (const float value : values) of_pack += (value - mean) * (value - mean);
-      squares += of_pack;
+    const RowFacts facts = facts_of<kOp>(group, x, place, p);
+    rows.next(row);
+    x.stay_packed();
+    x.store(out, place, [&](auto& values, std::uint64_t offset, int) {
+      normalize<kOp, kAlignment>(values, offset, facts, weight, bias);
     });
-    if constexpr (kOp == NormOp::kLayerNorm) {
-      const Moments moments = group.join(Moments{stream.of_warp(row), mean, reduce_lanes(squares)}, all);
-      facts = {moments.mean, rsqrtf(moments.squares / all + p.epsilon)};
-    } else {
-      facts.scale = rsqrtf(group.reduce(squares) / all + p.epsilon);
-    }
-    group.next();
-    T* const out = stream.out(row);
-    T* const sum_out = p.sum != nullptr ? static_cast<T*>(p.sum) + row * p.columns + stream.begin : nullptr;
-    each([&](auto& values, std::uint64_t offset) {
-      constexpr int kCount = sizeof(values) / sizeof(float);
-      float others[kCount];
-      if (kHasResidual && sum_out != nullptr) store_values_anywhere<kAlignment>(sum_out + offset, values);
-#pragma unroll
-      for (float& value : values) value = (value - facts.mean) * facts.scale;
-      if (weight.is_there()) {
-        load_values<kAlignment>(others, weight.begin, offset, weight.end);
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) values[i] *= others[i];
-      }
-      if (kOp == NormOp::kLayerNorm && bias.is_there()) {
-        load_values<kAlignment>(others, bias.begin, offset, bias.end);
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) values[i] += others[i];
-      }
-      store_values(out + offset, values);
-    });
-    stream.fetch(stage, row + std::uint64_t{p.shares.stages} * group.rows());
-    stage = stage + 1 == p.shares.stages ? 0 : stage + 1;
   }
+#endif
+}
+
+// Rows in chunks, for blocks of the whole device. Weight and bias of a chunk are in shared memory for a group of rows.
+template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kChunkThreads, kHasResidual || kAlignment == Alignment::kUnaligned ? 2 : 3)
+    norm_in_chunks(NormParams p) {
+  extern __shared__ uint4 held[];
+  using Row = Tile<T, kChunkPacks, 32, kAlignment>;
+  using Part = RowPart<kOp>;
+  ClusterPerRow<kChunkThreads / 32> group;
+  const T *const in = static_cast<const T*>(p.in), *const residual = static_cast<const T*>(p.residual);
+  const std::uint64_t all = std::uint64_t{p.rows} * p.columns;
+  wait_for_predecessors();
   let_dependents_start();
+  for (ChunkedRows<Part> rows(p.chunks, p.rows, p.columns, p.workspace); rows.next(); group.next()) {
+    Columns<T> weight(p.weight, rows.begin, p.columns), bias(p.bias, rows.begin, p.columns);
+    if (rows.is_to_write) {
+      T* const behind = weight.template hold<kAlignment>(reinterpret_cast<T*>(held), rows.count);
+      if constexpr (kOp == NormOp::kLayerNorm) bias.template hold<kAlignment>(behind, rows.count);
+    }
+    for (std::uint32_t row = rows.row; row < rows.end(); ++row) {
+      const std::uint64_t first = std::uint64_t{row} * p.columns + rows.begin;
+      T* const out = static_cast<T*>(p.out) + first;
+      const typename Row::Where place(out, rows.count, threadIdx.x);
+      Row x;
+      x.load(in + first, place, in + all);
+      if constexpr (kHasResidual) {
+        Row added;
+        added.load(residual + first, place, residual + all);
+        x.add(added, place);
+      }
+      if (!rows.is_to_write) {
+        const auto of_block = [&](Part part, float count) {
+          const Part gathered = gather(group, part, count);
+          group.next();
+          return gathered;
+        };
+        const auto count = static_cast<float>(rows.count);
+        rows.put(of_block(part_of<kOp, 32, false>(x, place, count), count), none(Part{}),
+                 [&](Part of_thread) { return of_block(of_lanes(of_thread), static_cast<float>(p.columns)); });
+        continue;
+      }
+      const RowFacts facts = facts_from(rows.facts_of(row), p);
+      if (kHasResidual && p.sum != nullptr) x.store_as_is(static_cast<T*>(p.sum) + first, place);
+      x.store(out, place, [&](auto& values, std::uint64_t offset, int) {
+        normalize<kOp, kAlignment>(values, offset, facts, weight, bias);
+      });
+    }
+  }
 }
 
 template <NormOp kOp, class T>
@@ -294,10 +349,13 @@ NormKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kBulkStream:
       if constexpr (kIsAligned && !kHasResidual) return with_host_body<norm_bulk_streamed<kOp, T>, kOp, T>();
+      if constexpr (!kIsAligned) {
+        return with_host_body<norm_held_bulk_streamed<kOp, kHasResidual, T, kAlignment>, kOp, T>();
+      }
       break;
-    case NormRegime::kClusterStream: break;
+    case NormRegime::kChunks: break;
   }
-  return with_host_body<norm_streamed<kOp, kHasResidual, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
+  return with_host_body<norm_in_chunks<kOp, kHasResidual, T, kAlignment>, kOp, T>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>

@@ -18,6 +18,8 @@ struct NormParams {
   std::uint32_t rows, columns;
   std::uint32_t rows_ahead;  // from a block's own row to that which it fetches into the L2 cache
   RowShares shares;
+  RowChunks chunks;
+  void* workspace;  // of rows in chunks
 };
 
 // `partials`: null, or what each of `groups` has summed of its rows: groups x columns floats for dweight, then as many
@@ -29,6 +31,8 @@ struct NormBackwardParams {
   float epsilon;
   std::uint32_t rows, columns, groups;
   RowShares shares;
+  RowChunks chunks;
+  void* workspace;  // of rows in chunks
 };
 
 struct SumPartialsParams {
@@ -50,8 +54,8 @@ enum class NormRegime : std::uint8_t {
   kClusterMiddle,  // 16 elements
   kCluster,        // 32 elements (16 of unaligned floats)
   kClusterLong,    // 64 elements; aligned rows of 16-bit types only
-  kBulkStream,     // persistent blocks or clusters, the next rows in flight; aligned rows only
-  kClusterStream,  // the same with shared memory in place of registers: any length
+  kBulkStream,     // persistent blocks or clusters, the next rows in flight
+  kChunks,         // in chunks, for the whole device: any length
 };
 
 // Where gradients of the weights are summed: persistent blocks or clusters, which keep the sums in registers.
@@ -67,8 +71,8 @@ inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 32;  // of a block 
 NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
-// As kClusterStream.
-NormBackwardKernel norm_summed_stream(NormOp op, DType type, Alignment alignment);
+// As kChunks.
+NormBackwardKernel norm_summed_chunks(NormOp op, DType type, Alignment alignment);
 SumPartialsKernel sum_partials_kernel(DType type);
 
 }  // namespace cgrt::kernels

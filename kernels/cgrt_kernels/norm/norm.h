@@ -31,6 +31,7 @@ struct SumPartialsParams;
 struct NormPlan {
   NormDesc desc;
   RowLaunches<NormParams> launches;
+  std::size_t workspace_bytes = 0;  // 0 but for rows that do not fit a cluster; see common/workspace.h
 
   // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
@@ -52,6 +53,7 @@ struct NormBackwardPlan {
   std::uint32_t groups[2] = {};  // of the aligned and the unaligned launch: blocks or clusters that sum
   Kernel<SumPartialsParams> sum_kernel;
   std::size_t workspace_bytes = 0;  // see common/workspace.h
+  std::size_t partials_offset = 0;  // of the sums that groups leave, in the workspace
 
   std::uint64_t topology_id(std::size_t alignment = 16) const;
 };

@@ -38,6 +38,7 @@ struct NormArgs {
   const void* bias = nullptr;
   const void* residual = nullptr;
   void* sum = nullptr;
+  Workspace workspace = {};
 };
 
 enum class WeightGradients : std::uint8_t { kNone, kSummed };

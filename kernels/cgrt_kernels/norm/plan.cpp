@@ -38,9 +38,27 @@ Problem problem_of(const NormBackwardDesc& desc) {
   return {{to_string(desc.op), " backward"}, desc.op, desc.type, desc.rows, desc.columns, false, true, is_summed(desc)};
 }
 
-std::uint32_t bulk_blocks(const Problem& problem) {
-  return bulk_blocks_of({problem.rows, problem.columns, problem.pack(), problem.size(), 0});
+// Rows that a block writes one after the other keep what they have in common, as far as the device has enough to do and
+// the L2 cache keeps what was read.
+std::uint32_t rows_of_group(const Problem& problem) {
+  constexpr std::uint64_t kBytes = std::uint64_t{8} << 20;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kBytes / (problem.row_bytes() * problem.arrays()), 1,
+                                                              std::min<std::uint64_t>(8, problem.rows)));
 }
+
+LongRows long_rows(const Problem& problem) {
+  const std::uint32_t planes = problem.op == NormOp::kLayerNorm ? 2 : 1;
+  const std::uint32_t part = problem.is_backward ? (planes == 2 ? 6 : 2) : planes == 2 ? 4 : 1;  // words
+  return {problem.name,
+          problem.rows,
+          problem.columns,
+          problem.size(),
+          problem.arrays(),
+          part * 4,
+          (problem.is_backward ? 1 : planes) * problem.size() + (problem.is_summed ? planes * 4 : 0),
+          rows_of_group(problem)};
+}
+std::uint32_t bulk_blocks(const Problem& problem) { return bulk_blocks_of(long_rows(problem)); }
 
 // Forward rows that would need a cluster each: streams keep their weights.
 bool gains_from_bulk(const Machine& machine, const Problem& problem) {
@@ -63,26 +81,22 @@ std::pair<std::uint32_t, std::uint32_t> bulk_depth(const Problem& problem) {
   return {std::clamp(blocks, fewest, kMaxClusterBlocks), stages};
 }
 
-// Where a row does not fit the registers of a cluster: through shared memory, which also has weight and bias and, of
-// backward, the sums of columns.
+// Rows that do not fit the registers of a cluster, or gain nothing there.
 template <class Params, class KernelOf>
-absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Problem& problem, Alignment alignment,
-                                                KernelOf kernel_of) {
-  const std::uint32_t planes = problem.op == NormOp::kLayerNorm ? 2 : 1;
-  const std::uint32_t of_columns =
-      problem.is_backward ? problem.size() + (problem.is_summed ? planes * 4 : 0) : planes * problem.size();
-  const RowStream rows{problem.rows, problem.columns, problem.pack(), problem.arrays() * problem.size(), of_columns};
+absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Problem& problem, Alignment alignment,
+                                              KernelOf kernel_of) {
+  const LongRows rows = long_rows(problem);
   if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem)) {
-    const auto [depth_blocks, depth_stages] = bulk_depth(problem);
-    const Kernel<Params> kernel = kernel_of(NormRegime::kBulkStream, alignment);
-    const auto planned = bulk_stream(machine, kernel, rows, depth_blocks, depth_stages);
-    if (!planned.ok()) return planned.status();
-    return RowLaunch<Params>{kernel, planned->first, planned->second};
+    const auto [blocks, stages] = bulk_depth(problem);
+    return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment, blocks, stages);
   }
-  const Kernel<Params> kernel = kernel_of(NormRegime::kClusterStream, alignment);
-  const auto planned = stream_in_clusters(machine, kernel, rows);
-  if (!planned.ok()) return planned.status();
-  return RowLaunch<Params>{kernel, planned->first, planned->second};
+  const auto bulk = unaligned_bulk(machine, rows);
+  if (alignment == Alignment::kUnaligned && !problem.is_summed && bulk && std::getenv("TRIAL_CHUNKS") == nullptr) {
+    return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment, bulk->first,
+                       bulk->second);
+  }
+  const std::uint32_t held = rows.column_bytes * (kChunkThreads * kChunkPacks + 2) * rows.pack();
+  return in_chunks(machine, kernel_of(NormRegime::kChunks, alignment), rows, held);
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
@@ -140,8 +154,8 @@ template <class Params, class KernelOf>
 absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Problem& problem, Alignment alignment,
                                              KernelOf kernel_of) {
   const std::optional<Shape> shape = register_shape(machine, problem, alignment);
-  if (!shape) return stream_launch<Params>(machine, problem, alignment, kernel_of);
-  return RowLaunch<Params>{kernel_of(shape->regime, alignment), shape->config, {}};
+  if (!shape) return long_launch<Params>(machine, problem, alignment, kernel_of);
+  return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
 }
 
 // With sums of columns: persistent blocks or clusters, as many as run at once.
@@ -150,18 +164,19 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   const Problem problem = problem_of(desc);
   // More elements a thread where clusters get smaller.
   const bool is_long = desc.op == NormOp::kRmsNorm && problem.pack() == 8 && desc.columns > 16 * kMaxThreads;
-  const auto kernel_of = [&](NormRegime, Alignment) { return norm_summed_stream(desc.op, desc.type, alignment); };
+  const auto kernel_of = [&](NormRegime, Alignment) { return norm_summed_chunks(desc.op, desc.type, alignment); };
   const std::uint32_t elements = desc.columns <= kMaxShort ? 8 : is_long ? 32 : 16;
   // Bytes of shared memory of a thread.
   const std::uint32_t bytes = kSumStages * 2 * (elements * problem.size() + (alignment == Alignment::kAligned ? 0 : 1));
   const std::uint32_t fitting = (machine.shared_per_block - kOtherShared) / bytes / kWarpThreads * kWarpThreads;
   const auto shape = share_among_blocks(machine, desc.rows, desc.columns, NormRegime::kCluster, elements,
                                         std::min(elements == 8 ? kMaxShort / 8 : kMaxThreads, fitting));
-  if (!shape) return stream_launch<NormBackwardParams>(machine, problem, alignment, kernel_of);
+  if (!shape) return long_launch<NormBackwardParams>(machine, problem, alignment, kernel_of);
   const NormSumRegime regime = elements == 8    ? NormSumRegime::kShort
                                : elements == 16 ? NormSumRegime::kMiddle
                                                 : NormSumRegime::kLong;
-  RowLaunch<NormBackwardParams> launch{norm_summed_kernel(desc.op, desc.type, regime, alignment), shape->config, {}};
+  RowLaunch<NormBackwardParams> launch{.kernel = norm_summed_kernel(desc.op, desc.type, regime, alignment),
+                                       .config = shape->config};
   LaunchConfig& config = launch.config;
   config.shared_bytes = config.block.x * elements * problem.size() * kSumStages * 2 +
                         (alignment == Alignment::kAligned ? 0 : kSumStages * 2 * (32 + config.block.x / 2));
@@ -169,9 +184,10 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   return launch;
 }
 
-std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch) {
-  const std::uint32_t blocks = launch.shares.share != 0 ? launch.shares.blocks : launch.config.attributes.cluster.x;
-  return launch.config.grid.x / blocks;
+// That leave sums of columns.
+std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch, std::uint64_t rows) {
+  if (launch.chunks.chunks != 0) return ceil_divide(rows, launch.chunks.rows);
+  return launch.config.grid.x / launch.config.attributes.cluster.x;
 }
 
 std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
@@ -192,7 +208,7 @@ absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc) {
       plan_row_launches<NormParams>(machine, problem.row_bytes(), [&](const Machine& some, Alignment alignment) {
         return row_launch<NormParams>(some, problem, alignment, kernel_of);
       }));
-  return NormPlan{desc, launches};
+  return NormPlan{desc, launches, launches.workspace_bytes()};
 }
 
 absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormArgs& args) {
@@ -209,6 +225,7 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
   } else if (args.residual != nullptr || args.sum != nullptr) {
     return refuse(name, "residual and sum are for a plan with Residual::kAdded.");
   }
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   const RowLaunch<NormParams>& chosen =
       plan.launches.of(alignment_of(args.out, args.sum, args.in, args.residual, args.weight, args.bias));
   const std::uint32_t arrays = problem_of(desc).arrays();
@@ -224,7 +241,9 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
                     .rows = narrow(desc.rows),
                     .columns = narrow(desc.columns),
                     .rows_ahead = is_ahead ? rows_ahead(arrays * desc.columns * size_of(desc.type)) : narrow(desc.rows),
-                    .shares = chosen.shares};
+                    .shares = chosen.shares,
+                    .chunks = chosen.chunks,
+                    .workspace = args.workspace.data};
   return launch(target, chosen.config, chosen.kernel, params);
 }
 
@@ -244,12 +263,18 @@ absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const No
                                          ? summed_launch(some, desc, alignment)
                                          : row_launch<NormBackwardParams>(some, problem, alignment, kernel_of);
                             }));
-  NormBackwardPlan plan{.desc = desc, .launches = launches, .sum_kernel = sum_partials_kernel(desc.type)};
+  NormBackwardPlan plan{.desc = desc,
+                        .launches = launches,
+                        .sum_kernel = sum_partials_kernel(desc.type),
+                        .workspace_bytes = launches.workspace_bytes()};
   if (is_summed(desc)) {
-    plan.groups[0] = groups_of(plan.launches.aligned), plan.groups[1] = groups_of(plan.launches.unaligned);
+    plan.groups[0] = groups_of(plan.launches.aligned, desc.rows),
+    plan.groups[1] = groups_of(plan.launches.unaligned, desc.rows);
     const std::size_t planes = desc.op == NormOp::kLayerNorm ? 2 : 1;
+    // Behind what rows in chunks need.
+    plan.partials_offset = ceil_divide<std::size_t>(std::max(plan.workspace_bytes, workspace_with(0)), 16) * 16;
     plan.workspace_bytes =
-        workspace_with(planes * std::max(plan.groups[0], plan.groups[1]) * desc.columns * sizeof(float));
+        plan.partials_offset + planes * std::max(plan.groups[0], plan.groups[1]) * desc.columns * sizeof(float);
   }
   return plan;
 }
@@ -274,7 +299,10 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
   const Alignment alignment = alignment_of(args.dx, args.dy, args.x, args.weight);
   const RowLaunch<NormBackwardParams>& chosen = plan.launches.of(alignment);
   const std::uint32_t groups = plan.groups[alignment == Alignment::kAligned ? 0 : 1];
-  auto* const partials = is_summed(desc) ? reinterpret_cast<float*>(scratch_of(args.workspace)) : nullptr;
+  auto* const partials =
+      is_summed(desc)
+          ? reinterpret_cast<float*>(static_cast<unsigned char*>(args.workspace.data) + plan.partials_offset)
+          : nullptr;
   NormBackwardParams params{.dx = args.dx,
                             .dy = args.dy,
                             .x = args.x,
@@ -284,7 +312,9 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
                             .rows = narrow(desc.rows),
                             .columns = narrow(desc.columns),
                             .groups = groups,
-                            .shares = chosen.shares};
+                            .shares = chosen.shares,
+                            .chunks = chosen.chunks,
+                            .workspace = args.workspace.data};
   CGRT_RETURN_IF_ERROR(launch(target, chosen.config, chosen.kernel, params));
   if (!is_summed(desc)) return absl::OkStatus();
   const bool has_bias = desc.op == NormOp::kLayerNorm && args.dbias != nullptr;

@@ -1,9 +1,10 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/row/bulk_stream.cuh"
+#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
-#include "cgrt_kernels/common/row/stream.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/softmax/kernels.h"
 #include "cgrt_kernels/softmax/reference.h"
@@ -18,6 +19,37 @@ __device__ __forceinline__ float term_of(float y, float dy) {
 template <SoftmaxOp kOp>
 __device__ __forceinline__ float gradient_of(float y, float dy, float sum, float scale) {
   return scale * (kOp == SoftmaxOp::kSoftmax ? y * (dy - sum) : dy - exp_of(y) * sum);
+}
+
+// What a thread has of a row.
+template <SoftmaxOp kOp, class Row>
+__device__ __forceinline__ float sum_of(const Row& y, const Row& dy, const typename Row::Where& place) {
+  float sum = 0;
+  y.each(place, [&](const auto& values, int pack) {
+    if constexpr (sizeof(values) == sizeof(float)) {
+      sum += term_of<kOp>(values[0], to_float(dy.single));
+    } else {
+      float gradients[Row::kSize];
+      unpack(dy.packs[pack], gradients);
+#pragma unroll
+      for (int k = 0; k < Row::kSize; ++k) sum += term_of<kOp>(values[k], gradients[k]);
+    }
+  });
+  return sum;
+}
+template <SoftmaxOp kOp, class Row>
+__device__ __forceinline__ void write_gradient(const Row& y, const Row& dy, typename Row::Element* dx,
+                                               const typename Row::Where& place, float sum, float scale) {
+  y.store(dx, place, [&](auto& values, std::uint64_t, int pack) {
+    if constexpr (sizeof(values) == sizeof(float)) {
+      values[0] = gradient_of<kOp>(values[0], to_float(dy.single), sum, scale);
+    } else {
+      float gradients[Row::kSize];
+      unpack(dy.packs[pack], gradients);
+#pragma unroll
+      for (int k = 0; k < Row::kSize; ++k) values[k] = gradient_of<kOp>(values[k], gradients[k], sum, scale);
+    }
+  });
 }
 
 // Each group of threads takes a row, read once: y and dy are in their registers.
@@ -40,64 +72,68 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp            
   Row y, dy;
   y.load(from_y + first, place, from_y + end);
   dy.load(from_dy + first, place, from_dy + end);
-  float sum = 0;
-  y.each(place, [&](const auto& values, int pack) {
-    if constexpr (sizeof(values) == sizeof(float)) {
-      sum += term_of<kOp>(values[0], to_float(dy.single));
-    } else {
-      float gradients[Row::kSize];
-      unpack(dy.packs[pack], gradients);
-#pragma unroll
-      for (int k = 0; k < Row::kSize; ++k) sum += term_of<kOp>(values[k], gradients[k]);
-    }
-  });
-  const float all = group.reduce(sum);
+  const float all = group.reduce(sum_of<kOp>(y, dy, place));
   y.stay_packed();
   dy.stay_packed();
-  y.store(dx, place, [&](auto& values, std::uint64_t, int pack) {
-    if constexpr (sizeof(values) == sizeof(float)) {
-      values[0] = gradient_of<kOp>(values[0], to_float(dy.single), all, p.scale);
-    } else {
-      float gradients[Row::kSize];
-      unpack(dy.packs[pack], gradients);
-#pragma unroll
-      for (int k = 0; k < Row::kSize; ++k) values[k] = gradient_of<kOp>(values[k], gradients[k], all, p.scale);
-    }
-  });
+  write_gradient<kOp>(y, dy, dx, place, all, p.scale);
 }
 
-template <SoftmaxOp kOp, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_streamed(SoftmaxBackwardParams p) {
-  extern __shared__ uint4 ring[];
+// A block, or a cluster, takes a row at a time, through registers.
+template <SoftmaxOp kOp, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_bulk_streamed(SoftmaxBackwardParams p) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) uint4 ring[];
+  using Group = ClusterPerRow<16>;
+  using Rows = BulkStream<T, Group, kAlignment, 2>;
   Group group;
-  const void* const arrays[] = {p.y, p.dy};
-  Stream<T, kAlignment, 2> stream(p.shares, ring, group.block(), p.rows, p.columns, p.dx, arrays);
+  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.y, p.dy});
   wait_for_predecessors();
-  for (std::uint32_t s = 0; s < p.shares.stages; ++s) stream.fetch(s, group.row() + std::uint64_t{s} * group.rows());
-  std::uint32_t stage = 0;
-  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows()) {
-    stream.wait();
-    float sum = 0;
-    stream.each(stage, row, [&](const auto& values, std::uint64_t) {
-#pragma unroll
-      for (int k = 0; k < static_cast<int>(sizeof(values[0]) / sizeof(float)); ++k) {
-        sum += term_of<kOp>(values[0][k], values[1][k]);
-      }
-    });
-    const float all = group.reduce(sum);
-    group.next();
-    T* const dx = stream.out(row);
-    stream.each(stage, row, [&](auto& values, std::uint64_t offset) {
-#pragma unroll
-      for (int k = 0; k < static_cast<int>(sizeof(values[0]) / sizeof(float)); ++k) {
-        values[0][k] = gradient_of<kOp>(values[0][k], values[1][k], all, p.scale);
-      }
-      store_values(dx + offset, values[0]);
-    });
-    stream.fetch(stage, row + std::uint64_t{p.shares.stages} * group.rows());
-    stage = stage + 1 == p.shares.stages ? 0 : stage + 1;
+  rows.start(group.row());
+  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
+    T* const dx = static_cast<T*>(p.dx) + row * p.columns + rows.begin;
+    const typename Rows::Row::Where place(dx, rows.count, threadIdx.x);
+    const T* at[2];
+    rows.wait(row, at);
+    typename Rows::Row y, dy;
+    y.load_shared(at[0], place);
+    dy.load_shared(at[1], place);
+    const float all = group.reduce(sum_of<kOp>(y, dy, place));
+    rows.next(row);
+    y.stay_packed();
+    dy.stay_packed();
+    write_gradient<kOp>(y, dy, dx, place, all, p.scale);
   }
+#endif
+}
+
+// Rows in chunks, for blocks of the whole device.
+template <SoftmaxOp kOp, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kChunkThreads, kAlignment == Alignment::kAligned ? 4 : 3)
+    softmax_backward_in_chunks(SoftmaxBackwardParams p) {
+  using Row = Tile<T, kChunkPacks, 32, kAlignment>;
+  ClusterPerRow<kChunkThreads / 32> group;
+  const T *const from_y = static_cast<const T*>(p.y), *const from_dy = static_cast<const T*>(p.dy);
+  const std::uint64_t end = std::uint64_t{p.rows} * p.columns;
+  wait_for_predecessors();
   let_dependents_start();
+  for (ChunkedRows<float> rows(p.chunks, p.rows, p.columns, p.workspace); rows.next(); group.next()) {
+    const std::uint64_t first = std::uint64_t{rows.row} * p.columns + rows.begin;
+    T* const dx = static_cast<T*>(p.dx) + first;
+    const typename Row::Where place(dx, rows.count, threadIdx.x);
+    Row y, dy;
+    y.load(from_y + first, place, from_y + end);
+    dy.load(from_dy + first, place, from_dy + end);
+    if (rows.is_to_write) {
+      write_gradient<kOp>(y, dy, dx, place, rows.facts_of(rows.row), p.scale);
+    } else {
+      const auto gather = [&](float of_thread) {
+        const float of_block = group.reduce(of_thread);
+        group.next();
+        return of_block;
+      };
+      rows.put(gather(sum_of<kOp>(y, dy, place)), 0.0f, gather);
+    }
+  }
 }
 
 template <SoftmaxOp kOp, class T>
@@ -130,13 +166,17 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
       return with_host_body<softmax_backward_in_registers<kOp, T, WarpPerRow, 32 / kSize, kAlignment>, kOp, T>();
     case SoftmaxRegime::kClusterShort:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kOp, T>();
+    case SoftmaxRegime::kBulkStream:
+      if constexpr (kAlignment == Alignment::kUnaligned) {
+        return with_host_body<softmax_backward_bulk_streamed<kOp, T, kAlignment>, kOp, T>();
+      }
+      break;
     case SoftmaxRegime::kCluster:
     case SoftmaxRegime::kClusterLong:
-    case SoftmaxRegime::kBulkStream:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
-    case SoftmaxRegime::kClusterStream: break;
+    case SoftmaxRegime::kChunks: break;
   }
-  return with_host_body<softmax_backward_streamed<kOp, T, ClusterPerRow<16>, kAlignment>, kOp, T>();
+  return with_host_body<softmax_backward_in_chunks<kOp, T, kAlignment>, kOp, T>();
 }
 
 }  // namespace

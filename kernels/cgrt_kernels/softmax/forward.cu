@@ -2,10 +2,10 @@
 
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
+#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
-#include "cgrt_kernels/common/row/stream.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/softmax/kernels.h"
 #include "cgrt_kernels/softmax/masked_row.cuh"
@@ -23,6 +23,27 @@ __device__ __forceinline__ float result_of(float value, MaxSum row, float factor
 template <SoftmaxOp kOp>
 __device__ __forceinline__ float factor_of(MaxSum row) {
   return kOp == SoftmaxOp::kSoftmax ? 1 / row.sum : -logf(row.sum);
+}
+
+// Of what a thread has of a row. see(values, offset) comes before.
+template <class Row, class See>
+__device__ __forceinline__ MaxSum max_sum_of(Row& x, const typename Row::Where& place, See see) {
+  MaxSum mine = none(MaxSum{});
+  x.each(place, [&](auto& values, int index) {
+    see(values, place.of(index));
+#pragma unroll
+    for (const float value : values) mine.max = fmaxf(mine.max, value);
+  });
+  x.stay_packed();
+  const float base = finite_or_zero(mine.max);
+  x.each(place, [&](auto& values, int index) {
+    see(values, place.of(index));
+    float of_pack = 0;
+#pragma unroll
+    for (const float value : values) of_pack += exp_of(value - base);
+    mine.sum += of_pack;
+  });
+  return mine;
 }
 
 // The softmax of a row that is in registers. Powers are kept in place of the elements where that costs no registers;
@@ -94,76 +115,69 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) so
   softmax_of<kOp>(group, x, out, place, [] {});
 }
 
-// A block, or a cluster, takes an aligned row at a time, through registers.
-template <SoftmaxOp kOp, class T>
-__global__ void __launch_bounds__(kMaxThreads) softmax_bulk_streamed(SoftmaxParams p) {
+// A block, or a cluster, takes a row at a time, through registers.
+template <SoftmaxOp kOp, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kMaxThreads, 1) softmax_bulk_streamed(SoftmaxParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
+  using Rows = BulkStream<T, Group, kAlignment>;
   Group group;
-  BulkStream<T, Group> stream(p.shares, ring, group, p.in, p.rows, p.columns);
-  using Row = typename BulkStream<T, Group>::Row;
-  const typename Row::Where place(static_cast<const T*>(nullptr), stream.count, threadIdx.x);
+  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.in});
   wait_for_predecessors();
-  stream.start(group.row());
+  rows.start(group.row());
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
-    Row x;
-    stream.take(x, place);
-    softmax_of<kOp>(group, x, static_cast<T*>(p.out) + row * p.columns + stream.begin, place,
-                    [&] { stream.next(row); });
+    T* const out = static_cast<T*>(p.out) + row * p.columns + rows.begin;
+    const typename Rows::Row::Where place(out, rows.count, threadIdx.x);
+    const T* at[1];
+    rows.wait(row, at);
+    typename Rows::Row x;
+    x.load_shared(at[0], place);
+    softmax_of<kOp>(group, x, out, place, [&] { rows.next(row); });
   }
 #endif
 }
 
-// Each group of blocks takes a row at a time, its share in shared memory.
-template <SoftmaxOp kOp, bool kIsMasked, class T, class Group, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) softmax_streamed(SoftmaxParams p) {
-  extern __shared__ uint4 ring[];
-  Group group;
-  const void* const arrays[] = {p.in};
-  Stream<T, kAlignment, 1> stream(p.shares, ring, group.block(), p.rows, p.columns, p.out, arrays);
+// Rows in chunks, for blocks of the whole device. see(values, column) scales and masks them.
+template <SoftmaxOp kOp, bool kIsMasked, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kChunkThreads, kIsMasked ? 3 : 4) softmax_in_chunks(SoftmaxParams p) {
+  using Row = Tile<T, kChunkPacks, 32, kAlignment>;
+  ClusterPerRow<kChunkThreads / 32> group;
+  const T *const in = static_cast<const T*>(p.in), *const end = in + std::uint64_t{p.rows} * p.columns;
   wait_for_predecessors();
-  for (std::uint32_t s = 0; s < p.shares.stages; ++s) stream.fetch(s, group.row() + std::uint64_t{s} * group.rows());
-  std::uint32_t stage = 0;
-  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows()) {
-    stream.wait();
-    const MaskedRow<T> masked(p, static_cast<std::uint32_t>(row));
-    // visit(values as they are scaled and masked, offset); what is not seen is -inf.
-    const auto each = [&](auto visit) {
-      stream.each(stage, row, [&](auto& arrays, std::uint64_t offset) {
-        if constexpr (kIsMasked) masked.template apply<kAlignment>(arrays[0], stream.begin + offset, p.scale);
-        visit(arrays[0], offset);
-      });
+  let_dependents_start();
+  for (ChunkedRows<MaxSum> rows(p.chunks, p.rows, p.columns, p.workspace); rows.next(); group.next()) {
+    const std::uint64_t first = std::uint64_t{rows.row} * p.columns + rows.begin;
+    T* const out = static_cast<T*>(p.out) + first;
+    const typename Row::Where place(out, rows.count, threadIdx.x);
+    Row x;
+    x.load(in + first, place, end);
+    const MaskedRow<T> masked(p, rows.row);
+    const auto see = [&](auto& values, std::uint64_t offset) {
+      if constexpr (kIsMasked) masked.template apply<kAlignment>(values, rows.begin + offset, p.scale);
     };
-    MaxSum mine = none(MaxSum{});
-    each([&](const auto& values, std::uint64_t) {
-#pragma unroll
-      for (const float value : values) mine.max = fmaxf(mine.max, value);
-    });
-    const float base = finite_or_zero(mine.max);
-    each([&](const auto& values, std::uint64_t) {
-      float of_pack = 0;
-#pragma unroll
-      for (const float value : values) of_pack += exp_of(value - base);
-      mine.sum += of_pack;
-    });
-    const MaxSum all = group.reduce(mine);
-    group.next();
-    T* const out = stream.out(row);
+    if (!rows.is_to_write) {
+      const MaxSum mine = max_sum_of(x, place, see);
+      const auto gather = [&](MaxSum of_thread) {
+        const MaxSum of_block = group.reduce(of_thread);
+        group.next();
+        return of_block;
+      };
+      rows.put(gather(mine), none(MaxSum{}), gather);
+      continue;
+    }
+    const MaxSum all = rows.facts_of(rows.row);
     // A masked row may see nothing, or a NaN that the rest of it must not become.
     const float factor = kIsMasked ? (all.sum == 0 ? 0 : 1 / all.sum) : factor_of<kOp>(all);
-    each([&](auto& values, std::uint64_t offset) {
+    x.store(out, place, [&](auto& values, std::uint64_t offset, int) {
+      see(values, offset);
 #pragma unroll
       for (int i = 0; i < static_cast<int>(sizeof(values) / sizeof(float)); ++i) {
-        const bool is_seen = !kIsMasked || stream.begin + offset + i < masked.seen;
+        const bool is_seen = !kIsMasked || rows.begin + offset + i < masked.seen;
         values[i] = is_seen ? result_of<kOp>(values[i], all, factor) : 0.0f;
       }
-      store_values(out + offset, values);
     });
-    stream.fetch(stage, row + std::uint64_t{p.shares.stages} * group.rows());
-    stage = stage + 1 == p.shares.stages ? 0 : stage + 1;
   }
-  let_dependents_start();
 }
 
 // Of a row that sees a NaN: all that it sees is one, the rest 0, and no longer a product. Finds its way anew, so that
@@ -323,12 +337,10 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
         return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 64 / kSize, kAlignment>, kHost>();
       }
       break;
-    case SoftmaxRegime::kBulkStream:
-      if constexpr (kIsAligned) return with_host_body<softmax_bulk_streamed<kOp, T>, kHost>();
-      break;
-    case SoftmaxRegime::kClusterStream: break;
+    case SoftmaxRegime::kBulkStream: return with_host_body<softmax_bulk_streamed<kOp, T, kAlignment>, kHost>();
+    case SoftmaxRegime::kChunks: break;
   }
-  return with_host_body<softmax_streamed<kOp, false, T, ClusterPerRow<16>, kAlignment>, kHost>();
+  return with_host_body<softmax_in_chunks<kOp, false, T, kAlignment>, kHost>();
 }
 
 template <class T, Alignment kAlignment>
@@ -349,9 +361,9 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kClusterLong:
     case SoftmaxRegime::kBulkStream:
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
-    case SoftmaxRegime::kClusterStream: break;
+    case SoftmaxRegime::kChunks: break;
   }
-  return with_host_body<softmax_streamed<kOp, true, T, ClusterPerRow<16>, kAlignment>, kHost>();
+  return with_host_body<softmax_in_chunks<kOp, true, T, kAlignment>, kHost>();
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ struct SoftmaxParams {
   std::uint32_t rows, columns;  // rows of all matrices
   std::uint32_t rows_ahead;     // from a block's own row to that which it fetches into the L2 cache
   RowShares shares;
+  RowChunks chunks;
+  void* workspace;  // of rows in chunks
 
   const void* mask = nullptr;
   const std::int32_t* lengths = nullptr;
@@ -31,6 +33,8 @@ struct SoftmaxBackwardParams {
   float scale;
   std::uint32_t rows, columns;
   RowShares shares;
+  RowChunks chunks;
+  void* workspace;
 };
 
 using SoftmaxKernel = Kernel<SoftmaxParams>;
@@ -40,12 +44,12 @@ using SoftmaxBackwardKernel = Kernel<SoftmaxBackwardParams>;
 enum class SoftmaxRegime : std::uint8_t {
   kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows
   kLanes16,
-  kWarp,           // a warp, 32 elements each (16 of unaligned floats)
-  kClusterShort,   // a block or a cluster of blocks, 8 elements each
-  kCluster,        // as kWarp
-  kClusterLong,    // 64 elements; aligned rows of 16-bit types only
-  kBulkStream,     // persistent blocks or clusters, the next rows in flight; aligned rows only
-  kClusterStream,  // the same with shared memory in place of registers: any length
+  kWarp,          // a warp, 32 elements each (16 of unaligned floats)
+  kClusterShort,  // a block or a cluster of blocks, 8 elements each
+  kCluster,       // as kWarp
+  kClusterLong,   // 64 elements; aligned rows of 16-bit types only
+  kBulkStream,    // persistent blocks or clusters, the next rows in flight
+  kChunks,        // in chunks, for the whole device: any length
 };
 
 SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment);

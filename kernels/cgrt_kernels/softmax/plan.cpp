@@ -22,28 +22,38 @@ struct Problem {
   std::uint64_t row_bytes() const { return columns * size_of(type); }
 };
 
+LongRows long_rows(const Problem& problem) {
+  return {problem.name,
+          problem.rows,
+          problem.columns,
+          static_cast<std::uint32_t>(size_of(problem.type)),
+          problem.arrays,
+          2 * sizeof(float),  // the maximum and a sum, or a sum
+          0,
+          1};
+}
+
 // Forward rows that need the registers of eight blocks: clusters of eight wait for each other more than streams do.
-bool gains_from_bulk(const Machine& machine, const Problem& problem, const RowStream& rows) {
+bool gains_from_bulk(const Machine& machine, const Problem& problem) {
   return machine.has_clusters && problem.arrays == 1 && !problem.is_masked &&
-         bulk_blocks_of(rows) == kMaxClusterBlocks && problem.rows * kMaxClusterBlocks > machine.sms;
+         bulk_blocks_of(long_rows(problem)) == kMaxClusterBlocks && problem.rows * kMaxClusterBlocks > machine.sms;
 }
 
 // kernel_of(regime, alignment) gives the kernel of the operation.
 template <class Params, class KernelOf>
-absl::StatusOr<RowLaunch<Params>> stream_launch(const Machine& machine, const Problem& problem, Alignment alignment,
-                                                KernelOf kernel_of) {
-  const RowStream rows{problem.rows, problem.columns, problem.pack(),
-                       problem.arrays * static_cast<std::uint32_t>(size_of(problem.type)), 0};
-  if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem, rows)) {
-    const Kernel<Params> kernel = kernel_of(SoftmaxRegime::kBulkStream, alignment);
-    CGRT_ASSIGN_OR_RETURN(const auto planned,
-                          bulk_stream(machine, kernel, rows, kMaxClusterBlocks, problem.pack() == 8 ? 2 : kMaxStages));
-    return RowLaunch<Params>{kernel, planned.first, planned.second};
+absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Problem& problem, Alignment alignment,
+                                              KernelOf kernel_of) {
+  const LongRows rows = long_rows(problem);
+  if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem)) {
+    return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment, kMaxClusterBlocks,
+                       problem.pack() == 8 ? 2 : kMaxStages);
   }
-  const Kernel<Params> kernel = kernel_of(SoftmaxRegime::kClusterStream, alignment);
-  const auto planned = stream_in_clusters(machine, kernel, rows);
-  if (!planned.ok()) return planned.status();
-  return RowLaunch<Params>{kernel, planned->first, planned->second};
+  const auto bulk = unaligned_bulk(machine, rows);
+  if (alignment == Alignment::kUnaligned && !problem.is_masked && bulk && std::getenv("TRIAL_CHUNKS") == nullptr) {
+    return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment, bulk->first,
+                       bulk->second);
+  }
+  return in_chunks(machine, kernel_of(SoftmaxRegime::kChunks, alignment), rows);
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
@@ -69,10 +79,7 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   // Streams wait less than clusters of many blocks do.
   const std::uint64_t of_block = std::uint64_t{kMaxThreads} * (problem.arrays == 2 ? 2 : 4) * problem.pack();
   if (!is_aligned && columns > of_block && problem.rows > machine.sms) return std::nullopt;
-  if (is_aligned &&
-      gains_from_bulk(machine, problem, {problem.rows, columns, problem.pack(), problem.pack() == 8 ? 2u : 4u, 0})) {
-    return std::nullopt;
-  }
+  if (is_aligned && gains_from_bulk(machine, problem)) return std::nullopt;
   if (is_aligned && is_half && problem.arrays == 1 && problem.row_bytes() >= 64 * 1024) {
     const std::uint32_t max_threads = columns < 128 * kMaxThreads ? kMaxThreads : kMaxThreads / 2;
     if (auto shape = share(SoftmaxRegime::kClusterLong, 64, max_threads)) return shape;
@@ -89,8 +96,8 @@ template <class Params, class KernelOf>
 absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Problem& problem, Alignment alignment,
                                              KernelOf kernel_of) {
   const std::optional<Shape> shape = register_shape(machine, problem, alignment);
-  if (!shape) return stream_launch<Params>(machine, problem, alignment, kernel_of);
-  return RowLaunch<Params>{kernel_of(shape->regime, alignment), shape->config, {}};
+  if (!shape) return long_launch<Params>(machine, problem, alignment, kernel_of);
+  return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
 }
 
 template <class Params, class KernelOf>
@@ -119,20 +126,23 @@ absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& 
                         plan_launches<SoftmaxParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
                           return softmax_kernel(desc.op, desc.type, regime, alignment);
                         }));
-  return SoftmaxPlan{desc, launches};
+  return SoftmaxPlan{desc, launches, launches.workspace_bytes()};
 }
 
 absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const SoftmaxArgs& args) {
   const SoftmaxDesc& desc = plan.desc;
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "out", args.out, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "in", args.in, desc.type));
+  CGRT_RETURN_IF_ERROR(check_workspace(name(desc), args.workspace, plan.workspace_bytes));
   const RowLaunch<SoftmaxParams>& chosen = plan.launches.of(alignment_of(args.out, args.in));
   SoftmaxParams params{.out = args.out,
                        .in = args.in,
                        .rows = narrow(desc.rows),
                        .columns = narrow(desc.columns),
                        .rows_ahead = rows_ahead(desc.columns * size_of(desc.type)),
-                       .shares = chosen.shares};
+                       .shares = chosen.shares,
+                       .chunks = chosen.chunks,
+                       .workspace = args.workspace.data};
   return launch(target, chosen.config, chosen.kernel, params);
 }
 
@@ -144,7 +154,7 @@ absl::StatusOr<SoftmaxBackwardPlan> plan_softmax_backward(ContextRef context, co
       plan_launches<SoftmaxBackwardParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
         return softmax_backward_kernel(desc.op, desc.type, regime, alignment);
       }));
-  return SoftmaxBackwardPlan{desc, launches};
+  return SoftmaxBackwardPlan{desc, launches, launches.workspace_bytes()};
 }
 
 absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardPlan& plan,
@@ -153,6 +163,7 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "dx", args.dx, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "dy", args.dy, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name(desc), "y", args.y, desc.type));
+  CGRT_RETURN_IF_ERROR(check_workspace(name(desc), args.workspace, plan.workspace_bytes));
   const RowLaunch<SoftmaxBackwardParams>& chosen = plan.launches.of(alignment_of(args.dx, args.dy, args.y));
   SoftmaxBackwardParams params{.dx = args.dx,
                                .dy = args.dy,
@@ -160,7 +171,9 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
                                .scale = desc.scale,
                                .rows = narrow(desc.rows),
                                .columns = narrow(desc.columns),
-                               .shares = chosen.shares};
+                               .shares = chosen.shares,
+                               .chunks = chosen.chunks,
+                               .workspace = args.workspace.data};
   return launch(target, chosen.config, chosen.kernel, params);
 }
 
@@ -184,7 +197,7 @@ absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const 
                         plan_launches<SoftmaxParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
                           return masked_softmax_kernel(desc.type, regime, alignment);
                         }));
-  return MaskedSoftmaxPlan{desc, launches};
+  return MaskedSoftmaxPlan{desc, launches, launches.workspace_bytes()};
 }
 
 absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan& plan, const MaskedSoftmaxArgs& args) {
@@ -193,6 +206,7 @@ absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan&
   CGRT_RETURN_IF_ERROR(check_array(kMasked, "in", args.in, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(kMasked, "mask", args.mask, desc.type, Need::kOptional));
   CGRT_RETURN_IF_ERROR(check_array(kMasked, "lengths", args.lengths, DType::kInt32, Need::kOptional));
+  CGRT_RETURN_IF_ERROR(check_workspace(kMasked, args.workspace, plan.workspace_bytes));
   const RowLaunch<SoftmaxParams>& chosen = plan.launches.of(alignment_of(args.out, args.in, args.mask));
   SoftmaxParams params{.out = args.out,
                        .in = args.in,
@@ -200,6 +214,8 @@ absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan&
                        .columns = narrow(desc.columns),
                        .rows_ahead = 0,
                        .shares = chosen.shares,
+                       .chunks = chosen.chunks,
+                       .workspace = args.workspace.data,
                        .mask = args.mask,
                        .lengths = args.lengths,
                        .scale = desc.scale,

@@ -29,6 +29,7 @@ struct SoftmaxBackwardParams;
 struct SoftmaxPlan {
   SoftmaxDesc desc;
   RowLaunches<SoftmaxParams> launches;
+  std::size_t workspace_bytes = 0;  // 0 but for rows that do not fit a cluster; see common/workspace.h
 
   // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
@@ -44,6 +45,7 @@ absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const 
 struct SoftmaxBackwardPlan {
   SoftmaxBackwardDesc desc;
   RowLaunches<SoftmaxBackwardParams> launches;
+  std::size_t workspace_bytes = 0;  // as above
 
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
@@ -64,6 +66,7 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
 struct MaskedSoftmaxPlan {
   MaskedSoftmaxDesc desc;
   RowLaunches<SoftmaxParams> launches;
+  std::size_t workspace_bytes = 0;  // 0 but for rows that do not fit a cluster; see common/workspace.h
 
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };

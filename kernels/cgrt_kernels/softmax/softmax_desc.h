@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
@@ -25,6 +26,7 @@ struct SoftmaxDesc {
 struct SoftmaxArgs {
   void* out = nullptr;
   const void* in = nullptr;
+  Workspace workspace = {};
 };
 
 // dx of a row, from dy and from y, which the forward gave:
@@ -42,6 +44,7 @@ struct SoftmaxBackwardArgs {
   void* dx = nullptr;
   const void* dy = nullptr;
   const void* y = nullptr;
+  Workspace workspace = {};
 };
 
 // kLowerRight: row r of a matrix sees its first r + 1 + columns - rows columns, so that the last row sees all.
@@ -68,6 +71,7 @@ struct MaskedSoftmaxArgs {
   const void* in = nullptr;
   const void* mask = nullptr;
   const std::int32_t* lengths = nullptr;
+  Workspace workspace = {};
 };
 
 }  // namespace cgrt::kernels

@@ -59,16 +59,19 @@ std::vector<Planned> planned() {
         add(absl::StrCat("softmax", shape),
             plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}),
             [=](LaunchTarget target, const SoftmaxPlan& plan) {
-              return launch_softmax(target, plan, {.out = a, .in = a});
+              return launch_softmax(target, plan, {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
             });
         for (const Residual residual : {Residual::kNone, Residual::kAdded}) {
           const bool is_added = residual == Residual::kAdded;
           add(absl::StrCat(is_added ? "add_" : "", "rms_norm", shape),
               plan_norm(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns, 1e-5f, residual}),
               [=](LaunchTarget target, const NormPlan& plan) {
-                return launch_norm(
-                    target, plan,
-                    {.out = a, .in = a, .residual = is_added ? a : nullptr, .sum = is_added ? b : nullptr});
+                return launch_norm(target, plan,
+                                   {.out = a,
+                                    .in = a,
+                                    .residual = is_added ? a : nullptr,
+                                    .sum = is_added ? b : nullptr,
+                                    .workspace = {memory, plan.workspace_bytes}});
               });
         }
         for (const WeightGradients gradients : {WeightGradients::kNone, WeightGradients::kSummed}) {
@@ -82,7 +85,8 @@ std::vector<Planned> planned() {
         }
         add(absl::StrCat("masked_softmax", shape), plan_masked_softmax(kDevice, {.rows = rows, .columns = columns}),
             [=](LaunchTarget target, const MaskedSoftmaxPlan& plan) {
-              return launch_masked_softmax(target, plan, {.out = a, .in = a});
+              return launch_masked_softmax(target, plan,
+                                           {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
             });
       }
     }
@@ -161,10 +165,14 @@ TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel
     const NormPlan norm = *plan_norm(kDevice, {NormOp::kLayerNorm, DType::kFloat32, 400, 16384});
     const SoftmaxPlan softmax = *plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, 400, 131072});
     const Launches of_norm = launches_of(
-        {"layer_norm", [&](LaunchTarget target) { return launch_norm(target, norm, {.out = memory, .in = memory}); }});
-    const Launches of_softmax = launches_of({"softmax", [&](LaunchTarget target) {
-                                               return launch_softmax(target, softmax, {.out = memory, .in = memory});
-                                             }});
+        {"layer_norm", [&](LaunchTarget target) {
+           return launch_norm(target, norm, {.out = memory, .in = memory, .workspace = {memory, norm.workspace_bytes}});
+         }});
+    const Launches of_softmax = launches_of(
+        {"softmax", [&](LaunchTarget target) {
+           return launch_softmax(target, softmax,
+                                 {.out = memory, .in = memory, .workspace = {memory, softmax.workspace_bytes}});
+         }});
     constexpr Alignment kAligned = Alignment::kAligned;
     const bool is_norm = of_norm.kernels.front() == norm_kernel(NormOp::kLayerNorm, Residual::kNone, DType::kFloat32,
                                                                 NormRegime::kBulkStream, kAligned);

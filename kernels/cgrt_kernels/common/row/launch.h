@@ -1,6 +1,7 @@
 // The two launches of a plan on rows, for arrays that are aligned and for others.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,8 +15,10 @@ namespace cgrt::kernels {
 template <class Params>
 struct RowLaunch {
   Kernel<Params> kernel;
-  LaunchConfig config;
-  RowShares shares;
+  LaunchConfig config = {};
+  RowShares shares = {};
+  RowChunks chunks = {};
+  std::size_t workspace_bytes = 0;  // of rows in chunks
 };
 
 template <class Params>
@@ -25,6 +28,7 @@ struct RowLaunches {
   const RowLaunch<Params>& of(Alignment alignment) const {
     return alignment == Alignment::kAligned ? aligned : unaligned;
   }
+  std::size_t workspace_bytes() const { return std::max(aligned.workspace_bytes, unaligned.workspace_bytes); }
   std::uint64_t topology_id(std::size_t alignment) const {
     return topology_of_kernels({(alignment % 16 == 0 ? aligned : unaligned).config.attributes});
   }

@@ -1,5 +1,8 @@
 #include "cgrt_kernels/common/row/plan.h"
 
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
 
@@ -9,46 +12,8 @@ namespace {
 std::uint32_t room_of(const Machine& machine) { return machine.shared_per_block - kOtherShared; }
 
 // Columns of a block's share: whole packs.
-std::uint32_t share_of(const RowStream& rows, std::uint32_t blocks) {
-  return ceil_divide(ceil_divide(rows.columns, blocks), rows.pack) * rows.pack;
-}
-
-// Bytes of shared memory that a share takes. Each array of columns may be a pack longer.
-std::uint64_t bytes_of(const RowStream& rows, std::uint32_t share, std::uint32_t stages) {
-  const std::uint64_t of_columns = rows.column_bytes == 0 ? 0 : std::uint64_t{share + 64} * rows.column_bytes;
-  return std::uint64_t{share} * rows.staged_bytes * stages + of_columns;
-}
-
-// Four packs for each thread, so that several small blocks share a multiprocessor.
-std::uint32_t threads_of(const RowStream& rows, std::uint32_t share) {
-  constexpr std::uint32_t kPacks = 4;
-  const std::uint32_t threads = ceil_divide(share / rows.pack, kPacks * kWarpThreads) * kWarpThreads;
-  return std::clamp(threads, 2 * kWarpThreads, kMaxThreads);
-}
-
-// What of a share lies in shared memory, when not all does: that comes before what all rows need of its columns.
-RowShares shares_of(const Machine& machine, const RowStream& rows, std::uint32_t blocks, std::uint32_t stages) {
-  const std::uint32_t share = share_of(rows, blocks);
-  RowShares shares{.blocks = blocks, .share = share, .held = share / rows.pack, .stages = stages};
-  if (bytes_of(rows, share, stages) <= room_of(machine)) {
-    shares.holds_columns = rows.column_bytes != 0 ? 1 : 0;
-  } else {
-    shares.held = std::min(shares.held, room_of(machine) / (rows.staged_bytes * rows.pack * stages));
-  }
-  return shares;
-}
-
-std::uint32_t shared_bytes(const RowStream& rows, const RowShares& shares) {
-  const std::uint32_t staged = shares.held * rows.pack * rows.staged_bytes * shares.stages;
-  return staged + (shares.holds_columns != 0 ? (shares.share + 64) * rows.column_bytes : 0);
-}
-
-std::uint32_t cluster_blocks_of(const Machine& machine, const RowStream& rows) {
-  const std::uint32_t max_blocks = machine.has_clusters ? kMaxClusterBlocks : 1;
-  if (rows.rows * max_blocks <= machine.sms) return max_blocks;
-  std::uint32_t blocks = 1;
-  while (blocks < max_blocks && bytes_of(rows, share_of(rows, blocks), 2) > room_of(machine)) blocks *= 2;
-  return blocks;
+std::uint32_t share_of(const LongRows& rows, std::uint32_t blocks) {
+  return ceil_divide(ceil_divide(rows.columns, blocks), rows.pack()) * rows.pack();
 }
 
 }  // namespace
@@ -69,36 +34,65 @@ absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::
   return absl::OkStatus();
 }
 
-std::uint32_t bulk_blocks_of(const RowStream& rows) {
-  return std::bit_ceil(ceil_divide(rows.columns, std::uint64_t{kMaxThreads} * kBulkPacksOfThread * rows.pack));
+std::uint32_t bulk_blocks_of(const LongRows& rows) {
+  return std::bit_ceil(ceil_divide(rows.columns, std::uint64_t{kMaxThreads} * kBulkPacksOfThread * rows.pack()));
 }
 
-absl::StatusOr<std::pair<LaunchConfig, RowShares>> bulk_stream(const Machine& machine, KernelRef kernel,
-                                                               const RowStream& rows, std::uint32_t blocks,
-                                                               std::uint32_t stages) {
-  const std::uint32_t share = share_of(rows, blocks), packs = share / rows.pack;
-  const RowShares shares{
-      .blocks = blocks, .share = share, .held = packs, .stages = std::min(room_of(machine) / (packs * 16), stages)};
-  LaunchConfig config{.grid = blocks,
-                      .block = ceil_divide(packs, kBulkPacksOfThread * kWarpThreads) * kWarpThreads,
-                      .shared_bytes = shares.stages * packs * 16};
-  config.attributes.cluster = blocks;
-  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, rows.rows, config));
-  return std::pair(config, shares);
+std::optional<std::pair<std::uint32_t, std::uint32_t>> unaligned_bulk(const Machine& machine, const LongRows& rows) {
+  if (!machine.has_clusters) return std::nullopt;
+  std::uint32_t min_stages = 2;
+  std::uint32_t blocks = bulk_blocks_of(rows);
+  if (const char* trial = std::getenv("TRIAL_BLOCKS")) blocks *= static_cast<std::uint32_t>(std::atoi(trial));
+  for (; blocks <= kMaxClusterBlocks; blocks *= 2) {
+    const std::uint32_t share = share_of(rows, blocks);
+    const std::uint32_t of_columns = rows.column_bytes * (share + 2 * rows.pack());
+    const std::uint32_t of_stage = rows.arrays * (share * rows.size + 32);
+    if (of_columns + min_stages * of_stage > room_of(machine)) continue;
+    std::uint32_t stages = min_stages;
+    if (const char* trial = std::getenv("TRIAL_STAGES")) stages = static_cast<std::uint32_t>(std::atoi(trial));
+    stages = std::min(stages, (room_of(machine) - of_columns) / of_stage);
+    return std::pair(blocks, std::min(stages, kMaxStages));
+  }
+  return std::nullopt;
 }
 
-absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
-                                                                      const RowStream& rows) {
-  const std::uint32_t blocks = cluster_blocks_of(machine, rows);
-  // More rows in flight where shares are small.
-  constexpr std::uint32_t kEnough = 16 * 1024;
-  const std::uint32_t of_stage = share_of(rows, blocks) * rows.staged_bytes;
-  const RowShares shares = shares_of(machine, rows, blocks, of_stage <= kEnough ? 3 : 2);
-  LaunchConfig config{.grid = blocks, .block = threads_of(rows, shares.share)};
-  config.shared_bytes = shared_bytes(rows, shares);
+absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const LongRows& rows, Alignment alignment,
+                             std::uint32_t blocks, std::uint32_t stages, LaunchConfig& config, RowShares& shares) {
+  const bool is_aligned = alignment == Alignment::kAligned;
+  const std::uint32_t share = share_of(rows, blocks), packs = share / rows.pack();
+  const std::uint32_t stride = packs + (is_aligned ? 0 : 2);  // with what is around
+  shares = {.blocks = blocks,
+            .share = share,
+            .stride = stride,
+            .stages = std::min(room_of(machine) / (rows.arrays * stride * 16), stages)};
+  config = {.grid = blocks,
+            .block = ceil_divide(packs, kBulkPacksOfThread * kWarpThreads) * kWarpThreads,
+            .shared_bytes = shares.stages * rows.arrays * stride * 16};
+  if (!is_aligned) config.shared_bytes += rows.column_bytes * (share + 2 * rows.pack());
   config.attributes.cluster = blocks;
-  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, rows.rows, config));
-  return std::pair(config, shares);
+  return set_persistent_grid(machine, kernel, rows.rows, config);
+}
+
+absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows& rows, LaunchConfig& config,
+                        RowChunks& chunks) {
+  const std::uint32_t columns = kChunkThreads * kChunkPacks * rows.pack();
+  const std::uint64_t of_row = ceil_divide<std::uint64_t>(rows.columns, columns);
+  const std::uint64_t groups = ceil_divide<std::uint64_t>(rows.rows, rows.rows_of_group);
+  const std::uint64_t tickets = groups * of_row * (rows.rows_of_group + 1);
+  if (tickets > kMostCount) {
+    return refuse(rows.name, absl::StrCat(rows.rows, " rows of ", rows.columns, " columns are more than ", kMostCount,
+                                          " chunks of ", columns, " columns."));
+  }
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, tickets, config));
+  // A block that writes should not have to wait: all that is before it has been drawn, and worked on, long ago.
+  const std::uint64_t ahead = 5 * std::uint64_t{config.grid.x} / 2;
+  const std::uint32_t max_ring =
+      (WorkspaceHeader::kCounters - kChunkCounters) / kCountersOfRow / rows.rows_of_group;  // groups
+  const std::uint64_t lag = ceil_divide<std::uint64_t>(ahead, of_row * (rows.rows_of_group + 1)) + 1;
+  chunks = {.chunks = static_cast<std::uint32_t>(of_row), .columns = columns, .rows = rows.rows_of_group};
+  chunks.lag = static_cast<std::uint32_t>(std::min({lag, groups, std::uint64_t{max_ring} / 2 - 1}));
+  chunks.ring = std::min(2 * chunks.lag + 2, max_ring) * rows.rows_of_group;
+  return absl::OkStatus();
 }
 
 }  // namespace cgrt::kernels

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "cgrt/base/status_macros.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/common/row/launch.h"
@@ -56,28 +57,50 @@ std::optional<RowShape<Regime>> share_among_blocks(const Machine& machine, std::
   return shape;
 }
 
-// Rows that are streamed through shared memory.
-struct RowStream {
+// Rows that do not stay in registers.
+struct LongRows {
+  OperationName name;
   std::uint64_t rows, columns;
-  std::uint32_t pack;          // elements in 16 bytes
-  std::uint32_t staged_bytes;  // of a column of a row that is in flight or worked on
-  std::uint32_t column_bytes;  // of a column, that all rows need
+  std::uint32_t size, arrays;   // bytes of an element, arrays that are read
+  std::uint32_t part_bytes;     // what is found out about a chunk of a row
+  std::uint32_t column_bytes;   // of a column, what all rows need of it
+  std::uint32_t rows_of_group;  // that a block writes of a chunk, one after the other: for what they have in common
+  std::uint32_t pack() const { return 16 / size; }
 };
+
+absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const LongRows& rows, Alignment alignment,
+                             std::uint32_t blocks, std::uint32_t stages, LaunchConfig& config, RowShares& shares);
+absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows& rows, LaunchConfig& config,
+                        RowChunks& chunks);
 
 // Sets the grid of a launch of persistent blocks or clusters: as many as run at once, but not more than rows.
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config);
 
-// Persistent blocks, or clusters of the fewest blocks whose shared memory has room for two rows and all that belongs to
-// them; of as many as a cluster can have where that is not enough, or where few rows would leave multiprocessors idle.
-absl::StatusOr<std::pair<LaunchConfig, RowShares>> stream_in_clusters(const Machine& machine, KernelRef kernel,
-                                                                      const RowStream& rows);
-
 // Persistent blocks, or clusters of `blocks`, whose registers have a row, and as many of `stages` in flight as shared
 // memory has room for. `blocks` is at least bulk_blocks_of(rows).
-absl::StatusOr<std::pair<LaunchConfig, RowShares>> bulk_stream(const Machine& machine, KernelRef kernel,
-                                                               const RowStream& rows, std::uint32_t blocks,
-                                                               std::uint32_t stages);
-std::uint32_t bulk_blocks_of(const RowStream& rows);
+template <class Params>
+absl::StatusOr<RowLaunch<Params>> bulk_stream(const Machine& machine, const Kernel<Params>& kernel,
+                                              const LongRows& rows, Alignment alignment, std::uint32_t blocks,
+                                              std::uint32_t stages) {
+  RowLaunch<Params> launch{.kernel = kernel};
+  CGRT_RETURN_IF_ERROR(set_bulk_stream(machine, kernel, rows, alignment, blocks, stages, launch.config, launch.shares));
+  return launch;
+}
+// The fewest blocks whose registers have a row.
+std::uint32_t bulk_blocks_of(const LongRows& rows);
+// Unaligned rows: so many blocks and stages, or none where a cluster has no room.
+std::optional<std::pair<std::uint32_t, std::uint32_t>> unaligned_bulk(const Machine& machine, const LongRows& rows);
+
+// Chunks for persistent blocks of the whole device: rows of any length. `shared_bytes`: what a block needs.
+template <class Params>
+absl::StatusOr<RowLaunch<Params>> in_chunks(const Machine& machine, const Kernel<Params>& kernel, const LongRows& rows,
+                                            std::uint32_t shared_bytes = 0) {
+  RowLaunch<Params> launch{.kernel = kernel,
+                           .config = {.grid = 1, .block = kChunkThreads, .shared_bytes = shared_bytes}};
+  CGRT_RETURN_IF_ERROR(set_chunks(machine, kernel, rows, launch.config, launch.chunks));
+  launch.workspace_bytes = workspace_with(chunk_scratch_bytes(launch.chunks, rows.part_bytes));
+  return launch;
+}
 
 // The launches for aligned arrays, if rows of so many bytes are aligned, and for others: launch_for(machine, alignment)
 // gives each, without clusters where none of those that it asks for fits.

@@ -10,10 +10,23 @@ inline constexpr std::uint32_t kMaxStages = 4;     // rows of a stream in flight
 
 inline constexpr std::uint32_t kBulkPacksOfThread = 8;  // of a row in a bulk stream
 
-// Of rows in a stream: `blocks` share a row, `share` columns each, of which `held` packs of 16 bytes lie in shared
-// memory, for so many rows at once. holds_columns: what all rows need of a share's columns lies there, too.
+// Of rows in a bulk stream: `blocks` share a row, `share` columns each, for which shared memory has `stride` packs of
+// 16 bytes, for so many rows at once.
 struct RowShares {
-  std::uint32_t blocks = 1, share = 0, held = 0, stages = 0, holds_columns = 0;
+  std::uint32_t blocks = 1, share = 0, stride = 0, stages = 0;
 };
+
+// Of rows in chunks (chunks.cuh): `chunks` a row, of `columns` each. Rows are written in groups of `rows`; a group is
+// written `lag` groups after it was read. Facts of `ring` rows, whole groups, are kept at once.
+struct RowChunks {
+  std::uint32_t chunks = 0, columns = 0, rows = 1, lag = 0, ring = 0;
+};
+inline constexpr std::uint32_t kChunkThreads = 256;  // of a block
+inline constexpr int kChunkPacks = 4;                // of a thread, of each array
+// Of a workspace: counters of the launch and of each place in the ring, and bytes of scratch memory.
+inline constexpr std::uint32_t kChunkCounters = 2, kCountersOfRow = 3;
+constexpr std::uint64_t chunk_scratch_bytes(const RowChunks& rows, std::uint64_t bytes_of_part) {
+  return rows.ring * (std::uint64_t{rows.chunks} + 1) * bytes_of_part;
+}
 
 }  // namespace cgrt::kernels

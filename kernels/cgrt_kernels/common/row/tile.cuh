@@ -101,8 +101,9 @@ struct Place {
   }
   __device__ __forceinline__ bool has(int pack) const { return first + kLanes * pack < packs; }
   __device__ __forceinline__ bool has_single() const { return !kIsAligned && single != ~0u; }
-  // The first element of a pack, from the run's begin.
+  // The first element of a pack, or of what comes behind the packs, from the run's begin.
   __device__ __forceinline__ std::uint64_t of(int pack) const {
+    if (!kIsAligned && pack == kPacks) return single;
     return std::uint64_t{first} * kSize + kLanes * kSize * pack + (kIsAligned ? 0 : head);
   }
   // The same with the packs and the single element that begin before `count`.
@@ -156,6 +157,26 @@ struct Tile {
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       packs[p] = place.has(p) ? *reinterpret_cast<const Pack*>(at + place.of(p)) : Pack{};
+    }
+  }
+
+  // The same from shared memory, where all of the 16 bytes may be read that a pack lies in.
+  __device__ __forceinline__ void load_shared(const T* at, const Where& place) {
+    std::uint32_t shift = 0;
+    if constexpr (!kIsAligned) {
+      single = place.has_single() ? at[place.single] : T{};
+      shift = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at + place.head) % 16);
+    }
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      uint4 words = {};
+      if (place.has(p)) {
+        const auto* const low =
+            reinterpret_cast<const uint4*>(reinterpret_cast<const unsigned char*>(at + place.of(p)) - shift);
+        words = *low;
+        if (!kIsAligned && shift != 0) words = shifted(words, low[1], shift);
+      }
+      packs[p] = reinterpret_cast<const Pack&>(words);
     }
   }
 
