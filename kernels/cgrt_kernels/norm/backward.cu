@@ -21,11 +21,7 @@ __device__ __forceinline__ void write_gradient(const Row& x, const Row& dy, type
   x.store(dx, place, [&](auto& values, std::uint64_t offset, int pack) {
     constexpr int kCount = sizeof(values) / sizeof(float);
     float gradients[kCount], weight[kCount];
-    if constexpr (kCount == 1) {
-      unpack(dy.single, gradients);
-    } else {
-      unpack(dy.packs[pack], gradients);
-    }
+    dy.get(pack, gradients);
     weights.get(pack, offset, weight);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
@@ -71,25 +67,26 @@ __global__ void __launch_bounds__(Group::kMaxThreads,
   write_gradient(x, dy, dx, weights, place, facts, [](std::uint64_t, float, float) {});
 }
 
-// A block, or a cluster, takes a row at a time, through registers; the weights are in shared memory.
-template <NormOp kOp, class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_bulk_streamed(NormBackwardParams p) {
+// A block, or a cluster, takes a row at a time, through registers; the weights are in shared memory. Rows that are not
+// aligned.
+template <NormOp kOp, class T, int kElements>
+__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, kElements <= 16 ? 2 : 1)
+    norm_backward_bulk_streamed(NormBackwardParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Rows = BulkStream<T, Group, kAlignment, 2>;
-  using Row = typename Rows::Row;
+  using Row = Scalars<T, kElements>;
+  constexpr Alignment kUnaligned = Alignment::kUnaligned;
   Group group;
-  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.x, p.dy});
+  BulkStream<T, Group, kUnaligned, 2> rows(p.shares, ring, group, p.rows, p.columns, {p.x, p.dy});
   wait_for_predecessors();
   rows.start(group.row());
   Columns<T> weight(p.weight, rows.begin, p.columns);
-  weight.template hold<kAlignment>(rows.behind(), rows.count);
+  weight.template hold<kUnaligned>(rows.behind(), rows.count);
   __syncthreads();
+  const typename Row::Where place(p.dx, rows.count, threadIdx.x);
+  const RowWeights<Row, false, kUnaligned> weights(weight, place);
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
-    T* const dx = static_cast<T*>(p.dx) + row * p.columns + rows.begin;
-    const typename Row::Where place(dx, rows.count, threadIdx.x);
-    const RowWeights<Row, false, kAlignment> weights(weight, place);
     const T* at[2];
     rows.wait(row, at);
     Row x, dy;
@@ -97,9 +94,8 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_bulk_streamed(No
     dy.load_shared(at[1], place);
     const GradientFacts facts = facts_of<kOp>(group, x, dy, weights, place, p.epsilon, p.columns);
     rows.next(row);
-    x.stay_packed();
-    dy.stay_packed();
-    write_gradient(x, dy, dx, weights, place, facts, [](std::uint64_t, float, float) {});
+    write_gradient(x, dy, static_cast<T*>(p.dx) + row * p.columns + rows.begin, weights, place, facts,
+                   [](std::uint64_t, float, float) {});
   }
 #endif
 }
@@ -193,7 +189,13 @@ NormBackwardKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kCluster:
     case NormRegime::kClusterLong: return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, kPacks>();
-    case NormRegime::kBulkStream: return with_host_body<norm_backward_bulk_streamed<kOp, T, kAlignment>, kOp, T>();
+    case NormRegime::kBulkStream:
+      if constexpr (!kIsAligned) return with_host_body<norm_backward_bulk_streamed<kOp, T, kBulkElements>, kOp, T>();
+      break;
+    case NormRegime::kBulkStreamLong:
+      if constexpr (!kIsAligned)
+        return with_host_body<norm_backward_bulk_streamed<kOp, T, long_bulk_elements(3 * sizeof(T))>, kOp, T>();
+      break;
     case NormRegime::kChunks: break;
   }
   return with_host_body<norm_backward_in_chunks<kOp, false, T, kAlignment>, kOp, T>();

@@ -16,22 +16,19 @@ class RowWeights {
  public:
   using T = typename Row::Element;
   __device__ __forceinline__ RowWeights(const Columns<T>& from, const typename Row::Where& place) : from_(from) {
-    if constexpr (!kIsHeld) return;
-    if (from.is_there()) {
-      held_.load(from.begin, place, from.end);
-    } else {
-      held_.fill(1);
+    if constexpr (kIsHeld) {
+      if (from.is_there()) {
+        held_.load(from.begin, place, from.end);
+      } else {
+        held_.fill(1);
+      }
     }
   }
   // Of the pack, or the single element, at `offset` in the run.
   template <int kCount>
   __device__ __forceinline__ void get(int pack, std::uint64_t offset, float (&values)[kCount]) const {
     if constexpr (kIsHeld) {
-      if constexpr (kCount == 1) {
-        unpack(held_.single, values);
-      } else {
-        unpack(held_.packs[pack], values);
-      }
+      held_.get(pack, values);
     } else if (from_.is_there()) {
       load_values<kAlignment>(values, from_.begin, offset, from_.end);
     } else {
@@ -55,13 +52,8 @@ __device__ __forceinline__ void each_gradient(const Row& x, const Row& dy, const
   x.each(place, [&](const auto& values, int pack) {
     constexpr int kCount = sizeof(values) / sizeof(float);
     float gradients[kCount], weight[kCount];
-    if constexpr (kCount == 1) {
-      unpack(dy.single, gradients);
-      weights.get(0, place.single, weight);
-    } else {
-      unpack(dy.packs[pack], gradients);
-      weights.get(pack, place.of(pack), weight);
-    }
+    dy.get(pack, gradients);
+    weights.get(pack, place.of(pack), weight);
     visit(values, gradients, weight);
   });
 }

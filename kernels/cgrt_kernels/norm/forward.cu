@@ -163,13 +163,13 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Rows = BulkStream<T, Group, Alignment::kAligned>;
+  using Row = typename BulkRow<T, kBulkPacksOfThread * kPackSize<T>, Alignment::kAligned>::Type;
   Group group;
-  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.in});
-  const typename Rows::Row::Where place(static_cast<const T*>(nullptr), rows.count, threadIdx.x);
+  BulkStream<T, Group, Alignment::kAligned> rows(p.shares, ring, group, p.rows, p.columns, {p.in});
+  const typename Row::Where place(static_cast<const T*>(nullptr), rows.count, threadIdx.x);
   wait_for_predecessors();
   rows.start(group.row());
-  typename Rows::Row weights, biases;
+  Row weights, biases;
   const auto take_columns = [&](auto& held, const void* array, float otherwise) {
     const Columns<T> columns(array, rows.begin, p.columns);
     if (columns.is_there()) {
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
     const T* at[1];
     rows.wait(row, at);
-    typename Rows::Row x;
+    Row x;
     x.load_shared(at[0], place);
     const RowFacts facts = facts_of<kOp>(group, x, place, p);
     rows.next(row);
@@ -208,42 +208,43 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
 #endif
 }
 
-// The same of rows that are not aligned, and of those with a residual: weight and bias are in shared memory.
-template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) norm_held_bulk_streamed(NormParams p) {
+// The same of rows that are not aligned: weight and bias are in shared memory.
+template <NormOp kOp, bool kHasResidual, class T, int kElements>
+__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, kElements <= 16 ? 2 : 1)
+    norm_unaligned_bulk_streamed(NormParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
+  using Row = Scalars<T, kElements>;
+  constexpr Alignment kUnaligned = Alignment::kUnaligned;
   constexpr int kArrays = kHasResidual ? 2 : 1;
-  using Rows = BulkStream<T, Group, kAlignment, kArrays>;
   Group group;
   const void* const arrays[2] = {p.in, p.residual};
-  Rows rows(p.shares, ring, group, p.rows, p.columns, reinterpret_cast<const void* const(&)[kArrays]>(arrays));
+  BulkStream<T, Group, kUnaligned, kArrays> rows(p.shares, ring, group, p.rows, p.columns,
+                                                 reinterpret_cast<const void* const(&)[kArrays]>(arrays));
   wait_for_predecessors();
   rows.start(group.row());
   Columns<T> weight(p.weight, rows.begin, p.columns), bias(p.bias, rows.begin, p.columns);
-  T* const behind = weight.template hold<kAlignment>(rows.behind(), rows.count);
-  if constexpr (kOp == NormOp::kLayerNorm) bias.template hold<kAlignment>(behind, rows.count);
+  T* const behind = weight.template hold<kUnaligned>(rows.behind(), rows.count);
+  if constexpr (kOp == NormOp::kLayerNorm) bias.template hold<kUnaligned>(behind, rows.count);
   __syncthreads();
+  const typename Row::Where place(p.out, rows.count, threadIdx.x);
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
     const std::uint64_t first = row * p.columns + rows.begin;
-    T* const out = static_cast<T*>(p.out) + first;
-    const typename Rows::Row::Where place(out, rows.count, threadIdx.x);
     const T* at[kArrays];
     rows.wait(row, at);
-    typename Rows::Row x;
+    Row x;
     x.load_shared(at[0], place);
     if constexpr (kHasResidual) {
-      typename Rows::Row added;
+      Row added;
       added.load_shared(at[1], place);
       x.add(added, place);
       if (p.sum != nullptr) x.store_as_is(static_cast<T*>(p.sum) + first, place);
     }
     const RowFacts facts = facts_of<kOp>(group, x, place, p);
     rows.next(row);
-    x.stay_packed();
-    x.store(out, place, [&](auto& values, std::uint64_t offset, int) {
-      normalize<kOp, kAlignment>(values, offset, facts, weight, bias);
+    x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t offset, int) {
+      normalize<kOp, kUnaligned>(values, offset, facts, weight, bias);
     });
   }
 #endif
@@ -350,7 +351,14 @@ NormKernel of_regime(NormRegime regime) {
     case NormRegime::kBulkStream:
       if constexpr (kIsAligned && !kHasResidual) return with_host_body<norm_bulk_streamed<kOp, T>, kOp, T>();
       if constexpr (!kIsAligned) {
-        return with_host_body<norm_held_bulk_streamed<kOp, kHasResidual, T, kAlignment>, kOp, T>();
+        return with_host_body<norm_unaligned_bulk_streamed<kOp, kHasResidual, T, kBulkElements>, kOp, T>();
+      }
+      break;
+    case NormRegime::kBulkStreamLong:
+      if constexpr (!kIsAligned) {
+        return with_host_body<
+            norm_unaligned_bulk_streamed<kOp, kHasResidual, T, long_bulk_elements((kHasResidual ? 2 : 1) * sizeof(T))>,
+            kOp, T>();
       }
       break;
     case NormRegime::kChunks: break;

@@ -25,30 +25,24 @@ __device__ __forceinline__ float gradient_of(float y, float dy, float sum, float
 template <SoftmaxOp kOp, class Row>
 __device__ __forceinline__ float sum_of(const Row& y, const Row& dy, const typename Row::Where& place) {
   float sum = 0;
-  y.each(place, [&](const auto& values, int pack) {
-    if constexpr (sizeof(values) == sizeof(float)) {
-      sum += term_of<kOp>(values[0], to_float(dy.single));
-    } else {
-      float gradients[Row::kSize];
-      unpack(dy.packs[pack], gradients);
+  y.each(place, [&](const auto& values, int index) {
+    constexpr int kCount = sizeof(values) / sizeof(float);
+    float gradients[kCount];
+    dy.get(index, gradients);
 #pragma unroll
-      for (int k = 0; k < Row::kSize; ++k) sum += term_of<kOp>(values[k], gradients[k]);
-    }
+    for (int k = 0; k < kCount; ++k) sum += term_of<kOp>(values[k], gradients[k]);
   });
   return sum;
 }
 template <SoftmaxOp kOp, class Row>
 __device__ __forceinline__ void write_gradient(const Row& y, const Row& dy, typename Row::Element* dx,
                                                const typename Row::Where& place, float sum, float scale) {
-  y.store(dx, place, [&](auto& values, std::uint64_t, int pack) {
-    if constexpr (sizeof(values) == sizeof(float)) {
-      values[0] = gradient_of<kOp>(values[0], to_float(dy.single), sum, scale);
-    } else {
-      float gradients[Row::kSize];
-      unpack(dy.packs[pack], gradients);
+  y.store(dx, place, [&](auto& values, std::uint64_t, int index) {
+    constexpr int kCount = sizeof(values) / sizeof(float);
+    float gradients[kCount];
+    dy.get(index, gradients);
 #pragma unroll
-      for (int k = 0; k < Row::kSize; ++k) values[k] = gradient_of<kOp>(values[k], gradients[k], sum, scale);
-    }
+    for (int k = 0; k < kCount; ++k) values[k] = gradient_of<kOp>(values[k], gradients[k], sum, scale);
   });
 }
 
@@ -78,29 +72,28 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp            
   write_gradient<kOp>(y, dy, dx, place, all, p.scale);
 }
 
-// A block, or a cluster, takes a row at a time, through registers.
-template <SoftmaxOp kOp, class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_bulk_streamed(SoftmaxBackwardParams p) {
+// A block, or a cluster, takes a row at a time, through registers; rows that are not aligned.
+template <SoftmaxOp kOp, class T, int kElements>
+__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, kElements <= 16 ? 2 : 1)
+    softmax_backward_bulk_streamed(SoftmaxBackwardParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Rows = BulkStream<T, Group, kAlignment, 2>;
+  using Row = Scalars<T, kElements>;
   Group group;
-  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.y, p.dy});
+  BulkStream<T, Group, Alignment::kUnaligned, 2> rows(p.shares, ring, group, p.rows, p.columns, {p.y, p.dy});
   wait_for_predecessors();
   rows.start(group.row());
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
     T* const dx = static_cast<T*>(p.dx) + row * p.columns + rows.begin;
-    const typename Rows::Row::Where place(dx, rows.count, threadIdx.x);
+    const typename Row::Where place(dx, rows.count, threadIdx.x);
     const T* at[2];
     rows.wait(row, at);
-    typename Rows::Row y, dy;
+    Row y, dy;
     y.load_shared(at[0], place);
     dy.load_shared(at[1], place);
     const float all = group.reduce(sum_of<kOp>(y, dy, place));
     rows.next(row);
-    y.stay_packed();
-    dy.stay_packed();
     write_gradient<kOp>(y, dy, dx, place, all, p.scale);
   }
 #endif
@@ -168,7 +161,12 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kOp, T>();
     case SoftmaxRegime::kBulkStream:
       if constexpr (kAlignment == Alignment::kUnaligned) {
-        return with_host_body<softmax_backward_bulk_streamed<kOp, T, kAlignment>, kOp, T>();
+        return with_host_body<softmax_backward_bulk_streamed<kOp, T, kBulkElements>, kOp, T>();
+      }
+      break;
+    case SoftmaxRegime::kBulkStreamLong:
+      if constexpr (kAlignment == Alignment::kUnaligned) {
+        return with_host_body<softmax_backward_bulk_streamed<kOp, T, long_bulk_elements(2 * sizeof(T))>, kOp, T>();
       }
       break;
     case SoftmaxRegime::kCluster:

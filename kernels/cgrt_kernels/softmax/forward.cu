@@ -52,7 +52,7 @@ __device__ __forceinline__ MaxSum max_sum_of(Row& x, const typename Row::Where& 
 template <SoftmaxOp kOp, class Group, class Row, class T, class Then>
 __device__ __forceinline__ void softmax_of(const Group& group, Row& x, T* out, const typename Row::Where& place,
                                            Then after_reduction) {
-  constexpr bool kKeepsPowers = kOp == SoftmaxOp::kSoftmax && sizeof(T) == 4;
+  constexpr bool kKeepsPowers = kOp == SoftmaxOp::kSoftmax && !Row::kIsHalves;
   MaxSum mine = none(MaxSum{});
   x.each(place, [&](const auto& values, int) {
 #pragma unroll
@@ -116,22 +116,23 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) so
 }
 
 // A block, or a cluster, takes a row at a time, through registers.
-template <SoftmaxOp kOp, class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) softmax_bulk_streamed(SoftmaxParams p) {
+template <SoftmaxOp kOp, class T, int kElements, Alignment kAlignment>
+__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, kElements <= 16 ? 2 : 1)
+    softmax_bulk_streamed(SoftmaxParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Rows = BulkStream<T, Group, kAlignment>;
+  using Row = typename BulkRow<T, kElements, kAlignment>::Type;
   Group group;
-  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.in});
+  BulkStream<T, Group, kAlignment> rows(p.shares, ring, group, p.rows, p.columns, {p.in});
   wait_for_predecessors();
   rows.start(group.row());
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
     T* const out = static_cast<T*>(p.out) + row * p.columns + rows.begin;
-    const typename Rows::Row::Where place(out, rows.count, threadIdx.x);
+    const typename Row::Where place(out, rows.count, threadIdx.x);
     const T* at[1];
     rows.wait(row, at);
-    typename Rows::Row x;
+    Row x;
     x.load_shared(at[0], place);
     softmax_of<kOp>(group, x, out, place, [&] { rows.next(row); });
   }
@@ -337,7 +338,16 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
         return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 64 / kSize, kAlignment>, kHost>();
       }
       break;
-    case SoftmaxRegime::kBulkStream: return with_host_body<softmax_bulk_streamed<kOp, T, kAlignment>, kHost>();
+    case SoftmaxRegime::kBulkStream:
+      return with_host_body<
+          softmax_bulk_streamed<kOp, T, kIsAligned ? static_cast<int>(kBulkPacksOfThread) * kSize : kBulkElements,
+                                kAlignment>,
+          kHost>();
+    case SoftmaxRegime::kBulkStreamLong:
+      if constexpr (!kIsAligned) {
+        return with_host_body<softmax_bulk_streamed<kOp, T, long_bulk_elements(sizeof(T)), kAlignment>, kHost>();
+      }
+      break;
     case SoftmaxRegime::kChunks: break;
   }
   return with_host_body<softmax_in_chunks<kOp, false, T, kAlignment>, kHost>();
@@ -360,6 +370,7 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kCluster:
     case SoftmaxRegime::kClusterLong:
     case SoftmaxRegime::kBulkStream:
+    case SoftmaxRegime::kBulkStreamLong:
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kChunks: break;
   }

@@ -28,6 +28,7 @@ LongRows long_rows(const Problem& problem) {
           problem.columns,
           static_cast<std::uint32_t>(size_of(problem.type)),
           problem.arrays,
+          problem.arrays * static_cast<std::uint32_t>(size_of(problem.type)),
           2 * sizeof(float),  // the maximum and a sum, or a sum
           0,
           1};
@@ -45,13 +46,13 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
                                               KernelOf kernel_of) {
   const LongRows rows = long_rows(problem);
   if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem)) {
-    return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment, kMaxClusterBlocks,
-                       problem.pack() == 8 ? 2 : kMaxStages);
+    return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment,
+                       aligned_bulk(rows, kMaxClusterBlocks, problem.pack() == 8 ? 2 : kMaxStages));
   }
   const auto bulk = unaligned_bulk(machine, rows);
   if (alignment == Alignment::kUnaligned && !problem.is_masked && bulk && std::getenv("TRIAL_CHUNKS") == nullptr) {
-    return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment, bulk->first,
-                       bulk->second);
+    const SoftmaxRegime regime = bulk->is_long ? SoftmaxRegime::kBulkStreamLong : SoftmaxRegime::kBulkStream;
+    return bulk_stream(machine, kernel_of(regime, alignment), rows, alignment, *bulk);
   }
   return in_chunks(machine, kernel_of(SoftmaxRegime::kChunks, alignment), rows);
 }

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 
+#include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/bulk_copy.cuh"
+#include "cgrt_kernels/common/row/scalars.cuh"
 #include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/common/row/tile.cuh"
 
@@ -16,11 +18,20 @@ namespace cgrt::kernels {
 
 #if __CUDA_ARCH__ >= 900
 
+// What registers keep of a share: kElements of each thread, aligned ones 16 bytes at a time.
+template <class T, int kElements, Alignment kAlignment>
+struct BulkRow {
+  using Type = Scalars<T, kElements>;
+};
+template <class T, int kElements>
+struct BulkRow<T, kElements, Alignment::kAligned> {
+  using Type = Tile<T, kElements / kPackSize<T>, 32, Alignment::kAligned>;
+};
+
 // This block's share of kArrays arrays of rows, one row after the other.
 template <class T, class Group, Alignment kAlignment, int kArrays = 1>
 class BulkStream {
  public:
-  using Row = Tile<T, kBulkPacksOfThread, 32, kAlignment>;
   static constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   std::uint32_t begin, count;  // columns of this block
 

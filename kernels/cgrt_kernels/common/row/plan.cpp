@@ -38,38 +38,47 @@ std::uint32_t bulk_blocks_of(const LongRows& rows) {
   return std::bit_ceil(ceil_divide(rows.columns, std::uint64_t{kMaxThreads} * kBulkPacksOfThread * rows.pack()));
 }
 
-std::optional<std::pair<std::uint32_t, std::uint32_t>> unaligned_bulk(const Machine& machine, const LongRows& rows) {
+std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& rows) {
   if (!machine.has_clusters) return std::nullopt;
-  std::uint32_t min_stages = 2;
-  std::uint32_t blocks = bulk_blocks_of(rows);
-  if (const char* trial = std::getenv("TRIAL_BLOCKS")) blocks *= static_cast<std::uint32_t>(std::atoi(trial));
-  for (; blocks <= kMaxClusterBlocks; blocks *= 2) {
+  const char* const trial = std::getenv("TRIAL_ELEMENTS");
+  for (const bool is_long : {false, true}) {
+    const std::uint32_t elements = is_long ? long_bulk_elements(rows.register_bytes) : kBulkElements;
+    if (trial != nullptr && static_cast<int>(elements) < std::atoi(trial)) continue;
+    std::uint32_t blocks =
+        std::bit_ceil(ceil_divide(rows.columns, std::uint64_t{is_long ? kMaxThreads : kBulkThreads} * elements));
+    if (const char* more = std::getenv("TRIAL_BLOCKS")) blocks *= static_cast<std::uint32_t>(std::atoi(more));
+    if (blocks > kMaxClusterBlocks) continue;
     const std::uint32_t share = share_of(rows, blocks);
     const std::uint32_t of_columns = rows.column_bytes * (share + 2 * rows.pack());
     const std::uint32_t of_stage = rows.arrays * (share * rows.size + 32);
-    if (of_columns + min_stages * of_stage > room_of(machine)) continue;
-    std::uint32_t stages = min_stages;
-    if (const char* trial = std::getenv("TRIAL_STAGES")) stages = static_cast<std::uint32_t>(std::atoi(trial));
-    stages = std::min(stages, (room_of(machine) - of_columns) / of_stage);
-    return std::pair(blocks, std::min(stages, kMaxStages));
+    if (of_columns + of_stage > room_of(machine)) continue;
+    std::uint32_t stages = 2;
+    if (const char* more = std::getenv("TRIAL_STAGES")) stages = static_cast<std::uint32_t>(std::atoi(more));
+    stages = std::min({stages, (room_of(machine) - of_columns) / of_stage, kMaxStages});
+    return BulkShape{blocks, ceil_divide(share, elements * kWarpThreads) * kWarpThreads, stages, is_long};
   }
   return std::nullopt;
 }
 
+// Threads of an aligned bulk stream.
+BulkShape aligned_bulk(const LongRows& rows, std::uint32_t blocks, std::uint32_t stages) {
+  const std::uint32_t packs = share_of(rows, blocks) / rows.pack();
+  return {blocks, ceil_divide(packs, kBulkPacksOfThread * kWarpThreads) * kWarpThreads, stages};
+}
+
 absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const LongRows& rows, Alignment alignment,
-                             std::uint32_t blocks, std::uint32_t stages, LaunchConfig& config, RowShares& shares) {
+                             const BulkShape& shape, LaunchConfig& config, RowShares& shares) {
   const bool is_aligned = alignment == Alignment::kAligned;
-  const std::uint32_t share = share_of(rows, blocks), packs = share / rows.pack();
-  const std::uint32_t stride = packs + (is_aligned ? 0 : 2);  // with what is around
-  shares = {.blocks = blocks,
+  const std::uint32_t share = share_of(rows, shape.blocks);
+  const std::uint32_t stride = share / rows.pack() + (is_aligned ? 0 : 2);  // with what is around
+  const std::uint32_t of_stage = rows.arrays * stride * 16;
+  shares = {.blocks = shape.blocks,
             .share = share,
             .stride = stride,
-            .stages = std::min(room_of(machine) / (rows.arrays * stride * 16), stages)};
-  config = {.grid = blocks,
-            .block = ceil_divide(packs, kBulkPacksOfThread * kWarpThreads) * kWarpThreads,
-            .shared_bytes = shares.stages * rows.arrays * stride * 16};
+            .stages = std::min(room_of(machine) / of_stage, shape.stages)};
+  config = {.grid = shape.blocks, .block = shape.threads, .shared_bytes = shares.stages * of_stage};
   if (!is_aligned) config.shared_bytes += rows.column_bytes * (share + 2 * rows.pack());
-  config.attributes.cluster = blocks;
+  config.attributes.cluster = shape.blocks;
   return set_persistent_grid(machine, kernel, rows.rows, config);
 }
 

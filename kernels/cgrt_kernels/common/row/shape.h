@@ -8,7 +8,12 @@ namespace cgrt::kernels {
 inline constexpr std::uint32_t kMaxThreads = 512;  // of a block
 inline constexpr std::uint32_t kMaxStages = 4;     // rows of a stream in flight
 
-inline constexpr std::uint32_t kBulkPacksOfThread = 8;  // of a row in a bulk stream
+inline constexpr std::uint32_t kBulkPacksOfThread = 8;  // of an aligned row in a bulk stream
+// Of others, elements of a thread, and threads of a block: two blocks of the first kind have room for 72 registers.
+inline constexpr int kBulkElements = 15;
+// Where 8 blocks of these have no room. `bytes`: of a column, in registers all the time.
+constexpr int long_bulk_elements(std::uint32_t bytes) { return bytes >= 6 ? 32 : 38; }
+inline constexpr std::uint32_t kBulkThreads = 448;
 
 // Of rows in a bulk stream: `blocks` share a row, `share` columns each, for which shared memory has `stride` packs of
 // 16 bytes, for so many rows at once.
