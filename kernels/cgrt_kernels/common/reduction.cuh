@@ -45,6 +45,9 @@ struct alignas(16) Moments {
   float count, mean, squares;
 };
 __device__ __forceinline__ Moments none(Moments) { return {0.0f, 0.0f, 0.0f}; }
+__device__ __forceinline__ Moments shuffle(Moments value, int mask) {
+  return {shuffle(value.count, mask), shuffle(value.mean, mask), shuffle(value.squares, mask)};
+}
 __device__ __forceinline__ Moments merge(Moments a, Moments b) {
   const float count = a.count + b.count, share = b.count / fmaxf(count, 1.0f), away = b.mean - a.mean;
   return {count, a.mean + away * share, a.squares + b.squares + away * away * a.count * share};

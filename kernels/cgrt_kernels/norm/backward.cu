@@ -6,7 +6,6 @@
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/norm/backward.cuh"
-#include "cgrt_kernels/norm/column_sums.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"
 
@@ -31,10 +30,6 @@ __device__ __forceinline__ void write_gradient(const Row& x, const Row& dy, type
     }
   });
 }
-
-// What a warp has, from what its lanes have; rms_norm: as it is.
-__device__ __forceinline__ Products of_lanes(Products part) { return part; }
-__device__ __forceinline__ Comoments of_lanes(Comoments part) { return join_warp(part, reduce_lanes(part.count)); }
 
 // Each group of threads takes a row, read once: x and dy are in their registers.
 template <NormOp kOp, class T, class Group, int kPacks, Alignment kAlignment>
@@ -70,7 +65,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads,
 // A block, or a cluster, takes a row at a time, through registers; the weights are in shared memory. Rows that are not
 // aligned.
 template <NormOp kOp, class T, int kElements>
-__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, kElements <= 16 ? 2 : 1)
+__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kLongBulkThreads, 1)
     norm_backward_bulk_streamed(NormBackwardParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
@@ -100,62 +95,56 @@ __global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, 
 #endif
 }
 
-// Rows in chunks, for blocks of the whole device. What all rows need of a chunk's columns is in shared memory for a
-// group of rows: the weights and, with kIsSummed, sums of the columns.
-template <NormOp kOp, bool kIsSummed, class T, Alignment kAlignment>
+// Rows in chunks, for blocks of the whole device. What the rows of a group have in common is in shared memory, each
+// element for the thread alone that needs it: the weights and, with kIsSummed, sums of the columns.
+template <NormOp kOp, bool kIsSummed, class T>
 __global__ void __launch_bounds__(kChunkThreads, 2) norm_backward_in_chunks(NormBackwardParams p) {
-  extern __shared__ uint4 held[];
-  using Row = Tile<T, kChunkPacks, 32, kAlignment>;
-  using Part = GradientPart<kOp>;
-  ClusterPerRow<kChunkThreads / 32> group;
-  const T *const from_x = static_cast<const T*>(p.x), *const from_dy = static_cast<const T*>(p.dy);
-  const std::uint64_t all = std::uint64_t{p.rows} * p.columns;
+  extern __shared__ __align__(128) uint4 landing[];
+  using Rows = ChunkedRows<T, GradientPart<kOp>, 2>;
+  using Row = typename Rows::Row;
   constexpr int kPlanes = kOp == NormOp::kLayerNorm ? 2 : 1;
+  ClusterPerRow<kChunkThreads / 32> group;
+  auto* const sums =
+      reinterpret_cast<float*>(reinterpret_cast<unsigned char*>(landing) + p.chunks.stages * 2 * p.chunks.stride);
+  T* const held = reinterpret_cast<T*>(sums + (kIsSummed ? kPlanes * p.chunks.columns : 0));
   wait_for_predecessors();
   let_dependents_start();
-  for (ChunkedRows<Part> rows(p.chunks, p.rows, p.columns, p.workspace); rows.next(); group.next()) {
-    Columns<T> weight(p.weight, rows.begin, p.columns);
-    ColumnSums sums[kPlanes];
-    if (rows.is_to_write) {
-      T* const behind = weight.template hold<kAlignment>(reinterpret_cast<T*>(held), rows.count);
+  for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing, {p.x, p.dy}); rows.next(); group.next()) {
+    const typename Row::Where place(p.dx, rows.count, threadIdx.x);
+    if (rows.is_new) {
+      if (p.weight != nullptr) place.copy(held, static_cast<const T*>(p.weight) + rows.begin);
       if constexpr (kIsSummed) {
-        const std::uint64_t of_group = std::uint64_t{rows.row / p.chunks.rows} * p.columns + rows.begin;
-        for (int i = 0; i < kPlanes; ++i) {
-          float* const to = p.partials + std::uint64_t{p.groups} * p.columns * static_cast<std::uint32_t>(i);
-          sums[i] = ColumnSums(to + of_group, reinterpret_cast<float*>(behind), i, rows.count);
-        }
+        for (int plane = 0; plane < kPlanes; ++plane) place.fill(sums + plane * p.chunks.columns, 0.0f);
       }
     }
-    for (std::uint32_t row = rows.row; row < rows.end(); ++row) {
-      const std::uint64_t first = std::uint64_t{row} * p.columns + rows.begin;
-      T* const dx = static_cast<T*>(p.dx) + first;
-      const typename Row::Where place(dx, rows.count, threadIdx.x);
-      const RowWeights<Row, false, kAlignment> weights(weight, place);
-      Row x, dy;
-      x.load(from_x + first, place, from_x + all);
-      dy.load(from_dy + first, place, from_dy + all);
-      if (!rows.is_to_write) {
-        const auto of_block = [&](Part part, float count) {
-          const Part gathered = gather(group, part, count);
-          group.next();
-          return gathered;
-        };
-        const auto count = static_cast<float>(rows.count);
-        rows.put(of_block(part_of<kOp, 32, false>(x, dy, weights, place, count), count), none(Part{}),
-                 [&](Part of_thread) { return of_block(of_lanes(of_thread), static_cast<float>(p.columns)); });
-        continue;
-      }
-      const GradientFacts facts = gradient_facts(rows.facts_of(row), static_cast<float>(p.columns), p.epsilon);
-      write_gradient(x, dy, dx, weights, place, facts, [&](std::uint64_t column, float gradient, float normalized) {
-        if constexpr (kIsSummed) {
-          sums[0].add(column, gradient * normalized);
-          if constexpr (kPlanes == 2) sums[1].add(column, gradient);
-        }
-      });
+    const RowWeights<Row, false, Alignment::kUnaligned> weights(
+        Columns<T>(p.weight != nullptr ? held : nullptr, 0, rows.count), place);
+    Row x, dy;
+    x.load_shared(rows.at[0], place);
+    dy.load_shared(rows.at[1], place);
+    if (!rows.is_to_write) {
+      const auto count = static_cast<float>(rows.count);
+      const GradientPart<kOp> part = gather(group, part_of<kOp, 32, false>(x, dy, weights, place, count), count);
+      rows.release();
+      rows.put(part);
+      continue;
     }
-    if (kIsSummed && rows.is_to_write) {
-      __syncthreads();
-      for (const ColumnSums& of_plane : sums) of_plane.leave();
+    const GradientFacts facts = gradient_facts(rows.facts(), static_cast<float>(p.columns), p.epsilon);
+    rows.release();
+    T* const dx = static_cast<T*>(p.dx) + std::uint64_t{rows.row} * p.columns + rows.begin;
+    write_gradient(x, dy, dx, weights, place, facts, [&](std::uint64_t column, float gradient, float normalized) {
+      if constexpr (kIsSummed) {
+        sums[column] += gradient * normalized;
+        if constexpr (kPlanes == 2) sums[p.chunks.columns + column] += gradient;
+      }
+    });
+    if constexpr (kIsSummed) {
+      if (!rows.is_last) continue;
+      const std::uint64_t of_group = std::uint64_t{rows.row / p.chunks.rows} * p.columns + rows.begin;
+      for (std::uint32_t plane = 0; plane < kPlanes; ++plane) {
+        place.copy(p.partials + plane * std::uint64_t{p.groups} * p.columns + of_group,
+                   sums + plane * p.chunks.columns);
+      }
     }
   }
 }
@@ -198,7 +187,7 @@ NormBackwardKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kChunks: break;
   }
-  return with_host_body<norm_backward_in_chunks<kOp, false, T, kAlignment>, kOp, T>();
+  return with_host_body<norm_backward_in_chunks<kOp, false, T>, kOp, T>();
 }
 
 }  // namespace
@@ -213,8 +202,8 @@ NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime
 NormBackwardKernel norm_summed_chunks(NormOp op, DType type, Alignment alignment) {
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
     constexpr auto kLayerNorm = NormOp::kLayerNorm, kRmsNorm = NormOp::kRmsNorm;
-    return op == kLayerNorm ? with_host_body<norm_backward_in_chunks<kLayerNorm, true, T, kAlignment>, kLayerNorm, T>()
-                            : with_host_body<norm_backward_in_chunks<kRmsNorm, true, T, kAlignment>, kRmsNorm, T>();
+    return op == kLayerNorm ? with_host_body<norm_backward_in_chunks<kLayerNorm, true, T>, kLayerNorm, T>()
+                            : with_host_body<norm_backward_in_chunks<kRmsNorm, true, T>, kRmsNorm, T>();
   });
 }
 

@@ -22,6 +22,10 @@ struct alignas(8) Comoments {
   float count, mean, squares, sum, product;
 };
 __device__ __forceinline__ Comoments none(Comoments) { return {0.0f, 0.0f, 0.0f, 0.0f, 0.0f}; }
+__device__ __forceinline__ Comoments shuffle(Comoments value, int mask) {
+  return {shuffle(value.count, mask), shuffle(value.mean, mask), shuffle(value.squares, mask), shuffle(value.sum, mask),
+          shuffle(value.product, mask)};
+}
 __device__ __forceinline__ Comoments merge(Comoments a, Comoments b) {
   const Moments all = merge(Moments{a.count, a.mean, a.squares}, Moments{b.count, b.mean, b.squares});
   return {all.count, all.mean, all.squares, a.sum + b.sum,

@@ -47,9 +47,6 @@ template <class Group>
 __device__ __forceinline__ Moments gather(const Group& group, Moments part, float count) {
   return group.join(part, count);
 }
-// What a warp has, from what its lanes have; rms_norm: as it is.
-__device__ __forceinline__ float of_lanes(float part) { return part; }
-__device__ __forceinline__ Moments of_lanes(Moments part) { return join_warp(part, reduce_lanes(part.count)); }
 __device__ __forceinline__ RowFacts facts_from(float squares, const NormParams& p) {
   return {0.0f, rsqrtf(squares / static_cast<float>(p.columns) + p.epsilon)};
 }
@@ -210,7 +207,7 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
 
 // The same of rows that are not aligned: weight and bias are in shared memory.
 template <NormOp kOp, bool kHasResidual, class T, int kElements>
-__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, kElements <= 16 ? 2 : 1)
+__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kLongBulkThreads, kElements <= 16 ? 2 : 1)
     norm_unaligned_bulk_streamed(NormParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
@@ -250,52 +247,53 @@ __global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, 
 #endif
 }
 
-// Rows in chunks, for blocks of the whole device. Weight and bias of a chunk are in shared memory for a group of rows.
-template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kChunkThreads, kHasResidual || kAlignment == Alignment::kUnaligned ? 2 : 3)
-    norm_in_chunks(NormParams p) {
-  extern __shared__ uint4 held[];
-  using Row = Tile<T, kChunkPacks, 32, kAlignment>;
-  using Part = RowPart<kOp>;
+// Rows in chunks, for blocks of the whole device. Weight and bias of a chunk are in shared memory for a group of rows,
+// each element for the thread alone that needs it.
+template <NormOp kOp, bool kHasResidual, class T>
+__global__ void __launch_bounds__(kChunkThreads, 2) norm_in_chunks(NormParams p) {
+  extern __shared__ __align__(128) uint4 landing[];
+  constexpr int kArrays = kHasResidual ? 2 : 1;
+  using Rows = ChunkedRows<T, RowPart<kOp>, kArrays>;
+  using Row = typename Rows::Row;
   ClusterPerRow<kChunkThreads / 32> group;
-  const T *const in = static_cast<const T*>(p.in), *const residual = static_cast<const T*>(p.residual);
-  const std::uint64_t all = std::uint64_t{p.rows} * p.columns;
+  const void* const arrays[2] = {p.in, p.residual};
+  T* const weights =
+      reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(landing) + p.chunks.stages * kArrays * p.chunks.stride);
+  T* const biases = weights + p.chunks.columns;
   wait_for_predecessors();
   let_dependents_start();
-  for (ChunkedRows<Part> rows(p.chunks, p.rows, p.columns, p.workspace); rows.next(); group.next()) {
-    Columns<T> weight(p.weight, rows.begin, p.columns), bias(p.bias, rows.begin, p.columns);
-    if (rows.is_to_write) {
-      T* const behind = weight.template hold<kAlignment>(reinterpret_cast<T*>(held), rows.count);
-      if constexpr (kOp == NormOp::kLayerNorm) bias.template hold<kAlignment>(behind, rows.count);
+  for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing,
+                 reinterpret_cast<const void* const(&)[kArrays]>(arrays));
+       rows.next(); group.next()) {
+    const typename Row::Where place(p.out, rows.count, threadIdx.x);
+    const std::uint64_t first = std::uint64_t{rows.row} * p.columns + rows.begin;
+    Row x;
+    x.load_shared(rows.at[0], place);
+    if constexpr (kHasResidual) {
+      Row added;
+      added.load_shared(rows.at[1], place);
+      x.add(added, place);
     }
-    for (std::uint32_t row = rows.row; row < rows.end(); ++row) {
-      const std::uint64_t first = std::uint64_t{row} * p.columns + rows.begin;
-      T* const out = static_cast<T*>(p.out) + first;
-      const typename Row::Where place(out, rows.count, threadIdx.x);
-      Row x;
-      x.load(in + first, place, in + all);
-      if constexpr (kHasResidual) {
-        Row added;
-        added.load(residual + first, place, residual + all);
-        x.add(added, place);
-      }
-      if (!rows.is_to_write) {
-        const auto of_block = [&](Part part, float count) {
-          const Part gathered = gather(group, part, count);
-          group.next();
-          return gathered;
-        };
-        const auto count = static_cast<float>(rows.count);
-        rows.put(of_block(part_of<kOp, 32, false>(x, place, count), count), none(Part{}),
-                 [&](Part of_thread) { return of_block(of_lanes(of_thread), static_cast<float>(p.columns)); });
-        continue;
-      }
-      const RowFacts facts = facts_from(rows.facts_of(row), p);
-      if (kHasResidual && p.sum != nullptr) x.store_as_is(static_cast<T*>(p.sum) + first, place);
-      x.store(out, place, [&](auto& values, std::uint64_t offset, int) {
-        normalize<kOp, kAlignment>(values, offset, facts, weight, bias);
-      });
+    if (!rows.is_to_write) {
+      const auto count = static_cast<float>(rows.count);
+      const RowPart<kOp> part = gather(group, part_of<kOp, 32, false>(x, place, count), count);
+      rows.release();
+      rows.put(part);
+      continue;
     }
+    const bool has_weight = p.weight != nullptr, has_bias = kOp == NormOp::kLayerNorm && p.bias != nullptr;
+    if (rows.is_new) {
+      if (has_weight) place.copy(weights, static_cast<const T*>(p.weight) + rows.begin);
+      if (has_bias) place.copy(biases, static_cast<const T*>(p.bias) + rows.begin);
+    }
+    const RowFacts facts = facts_from(rows.facts(), p);
+    rows.release();
+    if (kHasResidual && p.sum != nullptr) x.store_as_is(static_cast<T*>(p.sum) + first, place);
+    const Columns<T> weight(has_weight ? weights : nullptr, 0, rows.count),
+        bias(has_bias ? biases : nullptr, 0, rows.count);
+    x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t offset, int) {
+      normalize<kOp, Alignment::kUnaligned>(values, offset, facts, weight, bias);
+    });
   }
 }
 
@@ -363,7 +361,7 @@ NormKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kChunks: break;
   }
-  return with_host_body<norm_in_chunks<kOp, kHasResidual, T, kAlignment>, kOp, T>();
+  return with_host_body<norm_in_chunks<kOp, kHasResidual, T>, kOp, T>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>

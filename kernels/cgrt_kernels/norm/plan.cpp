@@ -97,8 +97,8 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
     const NormRegime regime = bulk->is_long ? NormRegime::kBulkStreamLong : NormRegime::kBulkStream;
     return bulk_stream(machine, kernel_of(regime, alignment), rows, alignment, *bulk);
   }
-  const std::uint32_t held = rows.column_bytes * (kChunkThreads * kChunkPacks + 2) * rows.pack();
-  return in_chunks(machine, kernel_of(NormRegime::kChunks, alignment), rows, held);
+  return in_chunks(machine, kernel_of(NormRegime::kChunks, alignment), rows,
+                   chunk_elements(rows.size, static_cast<int>(rows.arrays)));
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.

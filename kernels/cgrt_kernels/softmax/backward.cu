@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp            
 
 // A block, or a cluster, takes a row at a time, through registers; rows that are not aligned.
 template <SoftmaxOp kOp, class T, int kElements>
-__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, kElements <= 16 ? 2 : 1)
+__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kLongBulkThreads, kElements <= 16 ? 2 : 1)
     softmax_backward_bulk_streamed(SoftmaxBackwardParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
@@ -100,31 +100,29 @@ __global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, 
 }
 
 // Rows in chunks, for blocks of the whole device.
-template <SoftmaxOp kOp, class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kChunkThreads, kAlignment == Alignment::kAligned ? 4 : 3)
+template <SoftmaxOp kOp, class T>
+__global__ void __launch_bounds__(kChunkThreads, sizeof(T) == 4 ? 3 : 2)
     softmax_backward_in_chunks(SoftmaxBackwardParams p) {
-  using Row = Tile<T, kChunkPacks, 32, kAlignment>;
+  extern __shared__ __align__(128) uint4 landing[];
+  using Rows = ChunkedRows<T, float, 2>;
+  using Row = typename Rows::Row;
   ClusterPerRow<kChunkThreads / 32> group;
-  const T *const from_y = static_cast<const T*>(p.y), *const from_dy = static_cast<const T*>(p.dy);
-  const std::uint64_t end = std::uint64_t{p.rows} * p.columns;
   wait_for_predecessors();
   let_dependents_start();
-  for (ChunkedRows<float> rows(p.chunks, p.rows, p.columns, p.workspace); rows.next(); group.next()) {
-    const std::uint64_t first = std::uint64_t{rows.row} * p.columns + rows.begin;
-    T* const dx = static_cast<T*>(p.dx) + first;
-    const typename Row::Where place(dx, rows.count, threadIdx.x);
+  for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing, {p.y, p.dy}); rows.next(); group.next()) {
+    const typename Row::Where place(p.dx, rows.count, threadIdx.x);
     Row y, dy;
-    y.load(from_y + first, place, from_y + end);
-    dy.load(from_dy + first, place, from_dy + end);
+    y.load_shared(rows.at[0], place);
+    dy.load_shared(rows.at[1], place);
     if (rows.is_to_write) {
-      write_gradient<kOp>(y, dy, dx, place, rows.facts_of(rows.row), p.scale);
+      const float all = rows.facts();
+      rows.release();
+      T* const dx = static_cast<T*>(p.dx) + std::uint64_t{rows.row} * p.columns + rows.begin;
+      write_gradient<kOp>(y, dy, dx, place, all, p.scale);
     } else {
-      const auto gather = [&](float of_thread) {
-        const float of_block = group.reduce(of_thread);
-        group.next();
-        return of_block;
-      };
-      rows.put(gather(sum_of<kOp>(y, dy, place)), 0.0f, gather);
+      const float all = group.reduce(sum_of<kOp>(y, dy, place));
+      rows.release();
+      rows.put(all);
     }
   }
 }
@@ -166,7 +164,7 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
       break;
     case SoftmaxRegime::kBulkStreamLong:
       if constexpr (kAlignment == Alignment::kUnaligned) {
-        return with_host_body<softmax_backward_bulk_streamed<kOp, T, long_bulk_elements(2 * sizeof(T))>, kOp, T>();
+        return with_host_body<softmax_backward_bulk_streamed<kOp, T, long_bulk_elements(3 * sizeof(T))>, kOp, T>();
       }
       break;
     case SoftmaxRegime::kCluster:
@@ -174,7 +172,7 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
     case SoftmaxRegime::kChunks: break;
   }
-  return with_host_body<softmax_backward_in_chunks<kOp, T, kAlignment>, kOp, T>();
+  return with_host_body<softmax_backward_in_chunks<kOp, T>, kOp, T>();
 }
 
 }  // namespace

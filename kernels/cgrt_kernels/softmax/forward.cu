@@ -25,24 +25,16 @@ __device__ __forceinline__ float factor_of(MaxSum row) {
   return kOp == SoftmaxOp::kSoftmax ? 1 / row.sum : -logf(row.sum);
 }
 
-// Of what a thread has of a row. see(values, offset) comes before.
-template <class Row, class See>
-__device__ __forceinline__ MaxSum max_sum_of(Row& x, const typename Row::Where& place, See see) {
+// Of what a thread has of a row.
+template <class Row>
+__device__ __forceinline__ MaxSum max_sum_of(const Row& x, const typename Row::Where& place) {
   MaxSum mine = none(MaxSum{});
-  x.each(place, [&](auto& values, int index) {
-    see(values, place.of(index));
+  x.each(place, [&](const auto& values, int) {
 #pragma unroll
     for (const float value : values) mine.max = fmaxf(mine.max, value);
   });
-  x.stay_packed();
   const float base = finite_or_zero(mine.max);
-  x.each(place, [&](auto& values, int index) {
-    see(values, place.of(index));
-    float of_pack = 0;
-#pragma unroll
-    for (const float value : values) of_pack += exp_of(value - base);
-    mine.sum += of_pack;
-  });
+  mine.sum = x.sum(place, [=](float value) { return exp_of(value - base); });
   return mine;
 }
 
@@ -117,8 +109,10 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) so
 
 // A block, or a cluster, takes a row at a time, through registers.
 template <SoftmaxOp kOp, class T, int kElements, Alignment kAlignment>
-__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, kElements <= 16 ? 2 : 1)
-    softmax_bulk_streamed(SoftmaxParams p) {
+__global__ void __launch_bounds__(kAlignment == Alignment::kAligned ? kMaxThreads
+                                  : kElements <= 16                 ? kBulkThreads
+                                                                    : kLongBulkThreads,
+                                  kElements <= 16 ? 2 : 1) softmax_bulk_streamed(SoftmaxParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
@@ -139,44 +133,40 @@ __global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kMaxThreads, 
 #endif
 }
 
-// Rows in chunks, for blocks of the whole device. see(values, column) scales and masks them.
-template <SoftmaxOp kOp, bool kIsMasked, class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kChunkThreads, kIsMasked ? 3 : 4) softmax_in_chunks(SoftmaxParams p) {
-  using Row = Tile<T, kChunkPacks, 32, kAlignment>;
+// Rows in chunks, for blocks of the whole device.
+template <SoftmaxOp kOp, bool kIsMasked, class T>
+__global__ void __launch_bounds__(kChunkThreads, kIsMasked ? 2 : 3) softmax_in_chunks(SoftmaxParams p) {
+  extern __shared__ __align__(128) uint4 landing[];
+  using Rows = ChunkedRows<T, MaxSum, 1>;
+  using Row = typename Rows::Row;
   ClusterPerRow<kChunkThreads / 32> group;
-  const T *const in = static_cast<const T*>(p.in), *const end = in + std::uint64_t{p.rows} * p.columns;
   wait_for_predecessors();
   let_dependents_start();
-  for (ChunkedRows<MaxSum> rows(p.chunks, p.rows, p.columns, p.workspace); rows.next(); group.next()) {
-    const std::uint64_t first = std::uint64_t{rows.row} * p.columns + rows.begin;
-    T* const out = static_cast<T*>(p.out) + first;
-    const typename Row::Where place(out, rows.count, threadIdx.x);
+  for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing, {p.in}); rows.next(); group.next()) {
+    const typename Row::Where place(p.out, rows.count, threadIdx.x);
     Row x;
-    x.load(in + first, place, end);
-    const MaskedRow<T> masked(p, rows.row);
-    const auto see = [&](auto& values, std::uint64_t offset) {
-      if constexpr (kIsMasked) masked.template apply<kAlignment>(values, rows.begin + offset, p.scale);
-    };
+    x.load_shared(rows.at[0], place);
+    std::uint32_t seen = rows.count;
+    if constexpr (kIsMasked) {
+      const MaskedRow<T> masked(p, rows.row);
+      seen = masked.seen > rows.begin ? min(masked.seen - rows.begin, rows.count) : 0;
+      x.update(place, [&](auto& values, int index) {
+        masked.template apply<Alignment::kUnaligned>(values, rows.begin + place.of(index), p.scale);
+      });
+    }
     if (!rows.is_to_write) {
-      const MaxSum mine = max_sum_of(x, place, see);
-      const auto gather = [&](MaxSum of_thread) {
-        const MaxSum of_block = group.reduce(of_thread);
-        group.next();
-        return of_block;
-      };
-      rows.put(gather(mine), none(MaxSum{}), gather);
+      const MaxSum all = group.reduce(max_sum_of(x, place));
+      rows.release();
+      rows.put(all);
       continue;
     }
-    const MaxSum all = rows.facts_of(rows.row);
+    const MaxSum all = rows.facts();
+    rows.release();
     // A masked row may see nothing, or a NaN that the rest of it must not become.
     const float factor = kIsMasked ? (all.sum == 0 ? 0 : 1 / all.sum) : factor_of<kOp>(all);
+    T* const out = static_cast<T*>(p.out) + std::uint64_t{rows.row} * p.columns + rows.begin;
     x.store(out, place, [&](auto& values, std::uint64_t offset, int) {
-      see(values, offset);
-#pragma unroll
-      for (int i = 0; i < static_cast<int>(sizeof(values) / sizeof(float)); ++i) {
-        const bool is_seen = !kIsMasked || rows.begin + offset + i < masked.seen;
-        values[i] = is_seen ? result_of<kOp>(values[i], all, factor) : 0.0f;
-      }
+      values[0] = !kIsMasked || offset < seen ? result_of<kOp>(values[0], all, factor) : 0.0f;
     });
   }
 }
@@ -350,7 +340,7 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
       break;
     case SoftmaxRegime::kChunks: break;
   }
-  return with_host_body<softmax_in_chunks<kOp, false, T, kAlignment>, kHost>();
+  return with_host_body<softmax_in_chunks<kOp, false, T>, kHost>();
 }
 
 template <class T, Alignment kAlignment>
@@ -374,7 +364,7 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kChunks: break;
   }
-  return with_host_body<softmax_in_chunks<kOp, true, T, kAlignment>, kHost>();
+  return with_host_body<softmax_in_chunks<kOp, true, T>, kHost>();
 }
 
 }  // namespace

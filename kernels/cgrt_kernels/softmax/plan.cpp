@@ -28,7 +28,7 @@ LongRows long_rows(const Problem& problem) {
           problem.columns,
           static_cast<std::uint32_t>(size_of(problem.type)),
           problem.arrays,
-          problem.arrays * static_cast<std::uint32_t>(size_of(problem.type)),
+          (problem.arrays == 2 ? 3 : 1) * static_cast<std::uint32_t>(size_of(problem.type)),
           2 * sizeof(float),  // the maximum and a sum, or a sum
           0,
           1};
@@ -54,7 +54,8 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
     const SoftmaxRegime regime = bulk->is_long ? SoftmaxRegime::kBulkStreamLong : SoftmaxRegime::kBulkStream;
     return bulk_stream(machine, kernel_of(regime, alignment), rows, alignment, *bulk);
   }
-  return in_chunks(machine, kernel_of(SoftmaxRegime::kChunks, alignment), rows);
+  return in_chunks(machine, kernel_of(SoftmaxRegime::kChunks, alignment), rows,
+                   chunk_elements(rows.size, static_cast<int>(rows.arrays)));
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.

@@ -1,9 +1,5 @@
 // Rows whose shares fit the registers of a block: bulk copies bring the shares of the next rows into shared memory
 // meanwhile, so that memory is busy while threads wait for each other.
-//
-// Rows need not be aligned: what is copied are the whole 16 bytes around a share, which then lies in shared memory as
-// it lies in global memory, as far behind a multiple of 16 bytes. Of the 16 bytes that reach out of the array, threads
-// copy single elements.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +9,7 @@
 #include "cgrt_kernels/common/row/scalars.cuh"
 #include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/common/row/tile.cuh"
+#include "cgrt_kernels/common/row/window.cuh"
 
 namespace cgrt::kernels {
 
@@ -64,14 +61,14 @@ class BulkStream {
     bool is_cut = false;
 #pragma unroll
     for (int a = 0; a < kArrays; ++a) {
-      const Window window(*this, a, row);
-      at[a] = reinterpret_cast<const T*>(landing(stage_, a)) + window.before;
-      is_cut |= window.is_cut;
+      const Window<T> window = window_of(a, row);
+      at[a] = window.in(landing(stage_, a));
+      is_cut |= window.is_cut();
     }
     if constexpr (!kIsAligned) {
       if (!is_cut) return;
 #pragma unroll
-      for (int a = 0; a < kArrays; ++a) copy_edges(a, row, const_cast<T*>(at[a]));
+      for (int a = 0; a < kArrays; ++a) window_of(a, row).copy_rest(landing(stage_, a));
       make_barriers_visible();  // stores before later bulk copies to the same place
       __syncthreads();
     }
@@ -85,30 +82,10 @@ class BulkStream {
   }
 
  private:
-  // The whole 16 bytes around the share of a row, but for those that reach out of the array.
-  struct Window {
-    std::uintptr_t low, high;
-    std::uint32_t before, offset;  // elements of the first 16 bytes that are before the share; bytes that are cut there
-    bool is_cut;
-    __device__ __forceinline__ Window(const BulkStream& stream, int array, std::uint64_t row) {
-      const T* const all = stream.arrays_[array];
-      const auto from = reinterpret_cast<std::uintptr_t>(all + row * stream.columns_ + stream.begin);
-      const std::uintptr_t to = from + stream.count * sizeof(T);
-      if constexpr (kIsAligned) {
-        low = from, high = to, before = offset = 0, is_cut = false;
-      } else {
-        const auto first = reinterpret_cast<std::uintptr_t>(all);
-        const std::uintptr_t last = first + std::uint64_t{stream.rows_} * stream.columns_ * sizeof(T);
-        low = from / 16 * 16, high = (to + 15) / 16 * 16;
-        before = static_cast<std::uint32_t>(from - low) / sizeof(T);
-        is_cut = low < first || high > last;
-        offset = low < first ? 16 : 0;
-        if (low < first) low += 16;
-        if (high > last) high -= 16;
-      }
-    }
-  };
-
+  __device__ __forceinline__ Window<T> window_of(int array, std::uint64_t row) const {
+    const T* const all = arrays_[array];
+    return {all + row * columns_ + begin, count, all, all + std::uint64_t{rows_} * columns_};
+  }
   __device__ __forceinline__ unsigned char* landing(std::uint32_t stage, int array) const {
     return reinterpret_cast<unsigned char*>(landing_ + (stage * kArrays + array) * stride_);
   }
@@ -116,29 +93,10 @@ class BulkStream {
     if (threadIdx.x != 0 || row >= rows_) return;
     std::uint32_t bytes = 0;
 #pragma unroll
-    for (int a = 0; a < kArrays; ++a) {
-      const Window window(*this, a, row);
-      bytes += static_cast<std::uint32_t>(window.high - window.low);
-    }
+    for (int a = 0; a < kArrays; ++a) bytes += window_of(a, row).bytes();
     barriers()[stage].expect(bytes);
 #pragma unroll
-    for (int a = 0; a < kArrays; ++a) {
-      const Window window(*this, a, row);
-      const auto of_array = static_cast<std::uint32_t>(window.high - window.low);
-      if (of_array == 0) continue;
-      barriers()[stage].copy(landing(stage, a) + window.offset, reinterpret_cast<const void*>(window.low), of_array);
-    }
-  }
-  // The elements of the 16 bytes at the array's ends that a window leaves out.
-  __device__ __forceinline__ void copy_edges(int array, std::uint64_t row, T* to) const {
-    const T* const from = arrays_[array] + row * columns_ + begin;
-    const auto beyond = [](const T* at) {
-      return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) % 16);
-    };
-    const std::uint32_t at_begin = (16 - beyond(from)) % 16 / sizeof(T), at_end = beyond(from + count) / sizeof(T);
-    const std::uint32_t i = threadIdx.x;
-    if (i < min(at_begin, count)) to[i] = from[i];
-    if (i < min(at_end, count)) to[count - 1 - i] = from[count - 1 - i];
+    for (int a = 0; a < kArrays; ++a) window_of(a, row).copy(barriers()[stage], landing(stage, a));
   }
   __device__ static BulkBarrier* barriers() {
     __shared__ BulkBarrier of_stages[kMaxStages];

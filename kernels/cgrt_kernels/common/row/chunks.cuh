@@ -4,118 +4,217 @@
 //
 //   tickets    read group 0 .. lag - 1, then in turn: read of group g + lag, write of group g; at last write the rest
 //
-// A block waits only for work with earlier tickets, which blocks that run have drawn. So it does not matter how many
-// blocks run at once. What rows have found lies in a ring in scratch memory: who reads for a row that would take the
-// place of an earlier one waits until the writers of that one have taken its facts. They have earlier tickets, too.
+// A ticket is a chunk of a group of rows, one after the other: what they have in common is fetched once. A block has
+// the next chunks in flight. It waits only for work with earlier tickets, which blocks that run have drawn; so it does
+// not matter how many blocks run at once. What rows have found lies in a ring in scratch memory: who reads for a row
+// that would take the place of an earlier one waits until the writers of that one have taken its facts. They have
+// earlier tickets, too.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
 #include "cgrt_kernels/common/reduction.cuh"
+#include "cgrt_kernels/common/row/scalars.cuh"
 #include "cgrt_kernels/common/row/shape.h"
+#include "cgrt_kernels/common/row/window.cuh"
 #include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
-// A row's facts are merged from Parts, of a chunk each.
-template <class Part>
+template <class T, int kArrays>
+inline constexpr int kChunkElements = chunk_elements(sizeof(T), kArrays);
+
+// A row's facts are merged from Parts, of a chunk of kArrays arrays each.
+template <class T, class Part, int kArrays>
 class ChunkedRows {
  public:
-  // What the block has to do: read a chunk of `row`, or write it of the rows from `row` on; see end().
-  bool is_to_write;
-  std::uint32_t row, chunk, begin, count;  // `count` columns from `begin` on
+  using Row = Scalars<T, kChunkElements<T, kArrays>>;
 
-  // `workspace`: see chunk_scratch_bytes.
-  __device__ ChunkedRows(const RowChunks& shape, std::uint32_t rows, std::uint32_t columns, void* workspace)
+  // What the block has to do: read `count` columns of a row from `begin` on, or write them. is_new, is_last: the row is
+  // the first, the last one of its group.
+  bool is_to_write, is_new, is_last;
+  std::uint32_t row, begin, count;
+  const T* at[kArrays];  // where the columns are, in shared memory (before sm_90: in the arrays)
+
+  // `workspace`: see chunk_scratch_bytes. `landing`: shared memory for shape.stages. One thread asks for the first
+  // work.
+  __device__ ChunkedRows(const RowChunks& shape, std::uint32_t rows, std::uint32_t columns, void* workspace,
+                         uint4* landing, const void* const (&arrays)[kArrays])
       : shape_(shape),
         rows_(rows),
         columns_(columns),
         counters_(static_cast<WorkspaceHeader*>(workspace)->counters),
-        parts_(reinterpret_cast<Part*>(static_cast<unsigned char*>(workspace) + kWorkspaceHeaderBytes)) {
-    if (threadIdx.x == 0) ticket_ = atomicAdd(counters_ + kTicket, 1);
+        parts_(reinterpret_cast<Part*>(static_cast<unsigned char*>(workspace) + kWorkspaceHeaderBytes)),
+        landing_(reinterpret_cast<unsigned char*>(landing)) {
+#pragma unroll
+    for (int a = 0; a < kArrays; ++a) arrays_[a] = static_cast<const T*>(arrays[a]);
+    if (threadIdx.x == 0) {
+      next_ticket_ = atomicAdd(counters_ + kTicket, 1);
+#if __CUDA_ARCH__ >= 900
+      for (std::uint32_t s = 0; s < shape_.stages; ++s) barriers()[s].initialize();
+      make_barriers_visible();
+#endif
+    }
+#if __CUDA_ARCH__ >= 900
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (std::uint32_t s = 0; s < shape_.stages; ++s) fetch(s);
+    }
+#endif
   }
 
-  // The next work, for all threads; they meet in it. False when there is no more.
+  // The next work, for all threads. False when there is no more.
   __device__ bool next() {
-    __shared__ uint3 items[2];  // of this time and of the last, at which slow threads may still look
-    uint3& item = items[turn_ ^= 1];
-    if (threadIdx.x == 0) {
-      item = item_of(ticket_);
-      if (item.z != kNone) ticket_ = atomicAdd(counters_ + kTicket, 1);  // of the next time
-    }
+#if __CUDA_ARCH__ >= 900
+    barriers()[stage_].wait(phase_);
+    const Item item = items()[stage_];
+#else
+    __syncthreads();  // all have the last one
+    if (threadIdx.x == 0) items()[0] = next_item();
     __syncthreads();
-    row = item.x, chunk = item.y, is_to_write = item.z == kWrite;
-    if (item.z == kNone) {
+    const Item item = items()[0];
+#endif
+    if (item.kind == kNone) {
       leave();
       return false;
     }
-    begin = chunk * shape_.columns;
-    count = min(shape_.columns, columns_ - begin);
+    row = item.row, chunk_ = item.chunk, is_to_write = item.kind == kWrite, is_new = item.is_new;
+    is_last = row + 1 == rows_ || (row + 1) % shape_.rows == 0;
+    begin = chunk_ * shape_.columns, count = min(shape_.columns, columns_ - begin);
+#if __CUDA_ARCH__ >= 900
+    bool is_cut = false;
+#pragma unroll
+    for (int a = 0; a < kArrays; ++a) {
+      const Window<T> window = window_of(item, a);
+      at[a] = window.in(landing(stage_, a));
+      is_cut |= window.is_cut();
+    }
+    if (!is_cut) return true;
+#pragma unroll
+    for (int a = 0; a < kArrays; ++a) window_of(item, a).copy_rest(landing(stage_, a));
+    make_barriers_visible();  // stores before later bulk copies to the same place
+    __syncthreads();
+#else
+#pragma unroll
+    for (int a = 0; a < kArrays; ++a) at[a] = arrays_[a] + std::uint64_t{row} * columns_ + begin;
+#endif
     return true;
   }
-  // Behind the last row of this work: of a group's rows, those that are there.
-  __device__ std::uint32_t end() const { return min(row + (is_to_write ? shape_.rows : 1), rows_); }
+  // All threads have what they need of this work in registers, and have met: others may come to its place.
+  __device__ void release() {
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) fetch(stage_);
+    if (++stage_ == shape_.stages) stage_ = 0, phase_ ^= 1;
+#endif
+  }
 
-  // What the block has read. gather(part) merges what its threads have for all of them.
-  template <class Gather>
-  __device__ void put(Part part, Part nothing, Gather gather) {
-    __shared__ bool is_last;
+  // What all threads know of the chunk that was read.
+  __device__ void put(const Part& part) {
+    if (threadIdx.x >= 32) return;
     const std::uint32_t place = row % shape_.ring, turn = row / shape_.ring;
     Part* const parts = parts_of(place);
+    std::uint32_t before = 0;
     if (threadIdx.x == 0) {
       while (turn != 0 && load_acquired(taken(place)) < turn * shape_.chunks) {
       }
-      parts[chunk] = part;
-      is_last = add_released(read(place)) + 1 == (turn + 1) * shape_.chunks;
+      parts[chunk_] = part;
+      before = add_released(read(place));
     }
-    __syncthreads();
-    if (!is_last) return;
-    Part mine = nothing;
-    for (std::uint32_t i = threadIdx.x; i < shape_.chunks; i += kChunkThreads) mine = merge(mine, load_part(parts + i));
-    mine = gather(mine);
+    if (__shfl_sync(~0u, before, 0) + 1 != (turn + 1) * shape_.chunks) return;
+    Part mine = none(Part{});
+#pragma unroll 4
+    for (std::uint32_t i = threadIdx.x; i < shape_.chunks; i += 32) mine = merge(mine, load_part(parts + i));
+    mine = reduce_lanes(mine);
     if (threadIdx.x != 0) return;
     parts[shape_.chunks] = mine;
     add_released(found(place));
   }
-  // The facts of a row of this group, for all threads; once of each. They meet in it.
-  __device__ Part facts_of(std::uint32_t which) const {
-    __shared__ Part facts[2];
+  // The facts of the row that is to be written, for all threads; once. They meet in it.
+  __device__ Part facts() {
+    __shared__ Part of_turns[2];
+    Part& mine = of_turns[turn_ ^= 1];
     if (threadIdx.x == 0) {
-      const std::uint32_t place = which % shape_.ring, turn = which / shape_.ring;
+      const std::uint32_t place = row % shape_.ring, turn = row / shape_.ring;
       while (load_acquired(found(place)) <= turn) {
       }
-      facts[which % 2] = load_part(parts_of(place) + shape_.chunks);
+      mine = load_part(parts_of(place) + shape_.chunks);
       add_released(taken(place));
     }
     __syncthreads();
-    return facts[which % 2];
+    return mine;
   }
 
  private:
   static constexpr std::uint32_t kRead = 0, kWrite = 1, kNone = 2;
+  struct Item {
+    std::uint32_t row, chunk, kind, is_new;
+  };
 
-  __device__ uint3 item_of(std::uint32_t ticket) const {
-    const std::uint32_t groups = (rows_ + shape_.rows - 1) / shape_.rows, lag = min(shape_.lag, groups);
-    const std::uint32_t to_read = shape_.rows * shape_.chunks, both = to_read + shape_.chunks;  // of a group
-    const auto read_of = [&](std::uint32_t group, std::uint32_t number) {
-      const std::uint32_t in_group = number / shape_.chunks, which = group * shape_.rows + in_group;
-      return uint3{which, number - in_group * shape_.chunks, kRead};
-    };
-    const auto write_of = [&](std::uint32_t group, std::uint32_t number) {
-      return uint3{group * shape_.rows, number, kWrite};
-    };
-    if (ticket < lag * to_read) return read_of(ticket / to_read, ticket % to_read);
-    ticket -= lag * to_read;
-    if (ticket < (groups - lag) * both) {
-      const std::uint32_t group = ticket / both, number = ticket - group * both, of_chunk = shape_.rows + 1;
-      const std::uint32_t at = number / of_chunk, in_chunk = number - at * of_chunk;
-      if (in_chunk == shape_.rows) return write_of(group, at);
-      return read_of(group + lag, at * shape_.rows + in_chunk);
+  // Of thread 0. The next ticket is drawn long before it is needed.
+  __device__ Item next_item() {
+    if (rows_left_ == 0) {
+      item_ = item_of(next_ticket_);
+      if (item_.kind == kNone) return item_;
+      next_ticket_ = atomicAdd(counters_ + kTicket, 1);
+      rows_left_ = min(shape_.rows, rows_ - item_.row);
+    } else {
+      ++item_.row, item_.is_new = 0;
     }
-    ticket -= (groups - lag) * both;
-    if (ticket < lag * shape_.chunks) return write_of(groups - lag + ticket / shape_.chunks, ticket % shape_.chunks);
-    return {0, 0, kNone};
+    --rows_left_;
+    return item_;
+  }
+  __device__ Item item_of(std::uint32_t ticket) const {
+    const std::uint32_t groups = (rows_ + shape_.rows - 1) / shape_.rows, lag = min(shape_.lag, groups);
+    const auto of = [&](std::uint32_t group, std::uint32_t chunk, std::uint32_t kind) {
+      return Item{group * shape_.rows, chunk, kind, 1};
+    };
+    std::uint32_t group = ticket / shape_.chunks;
+    if (group < lag) return of(group, ticket - group * shape_.chunks, kRead);
+    ticket -= lag * shape_.chunks;
+    group = ticket / shape_.chunks / 2;
+    if (group < groups - lag) {
+      ticket -= group * shape_.chunks * 2;
+      return ticket % 2 == 0 ? of(group + lag, ticket / 2, kRead) : of(group, ticket / 2, kWrite);
+    }
+    ticket -= (groups - lag) * shape_.chunks * 2;
+    group = ticket / shape_.chunks;
+    if (group < lag) return of(groups - lag + group, ticket - group * shape_.chunks, kWrite);
+    return {0, 0, kNone, 0};
+  }
+
+#if __CUDA_ARCH__ >= 900
+  __device__ Window<T> window_of(const Item& item, int array) const {
+    const T* const all = arrays_[array];
+    const std::uint32_t first = item.chunk * shape_.columns;
+    return {all + std::uint64_t{item.row} * columns_ + first, min(shape_.columns, columns_ - first), all,
+            all + std::uint64_t{rows_} * columns_};
+  }
+  __device__ unsigned char* landing(std::uint32_t stage, int array) const {
+    return landing_ + (stage * kArrays + array) * shape_.stride;
+  }
+  // The work that is next for this place, and its columns.
+  __device__ void fetch(std::uint32_t stage) {
+    const Item item = next_item();
+    items()[stage] = item;
+    std::uint32_t bytes = 0;
+    if (item.kind != kNone) {
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) bytes += window_of(item, a).bytes();
+    }
+    barriers()[stage].expect(bytes);
+    if (item.kind == kNone) return;
+#pragma unroll
+    for (int a = 0; a < kArrays; ++a) window_of(item, a).copy(barriers()[stage], landing(stage, a));
+  }
+  __device__ static BulkBarrier* barriers() {
+    __shared__ BulkBarrier of_stages[kMaxStages];
+    return of_stages;
+  }
+#endif
+  __device__ static Item* items() {
+    __shared__ Item of_stages[kMaxStages];
+    return of_stages;
   }
 
   // The last block leaves the counters as it has found them.
@@ -127,8 +226,9 @@ class ChunkedRows {
     }
     __syncthreads();
     if (!is_last) return;
-    for (std::uint32_t i = threadIdx.x; i < kChunkCounters + kCountersOfRow * shape_.ring; i += kChunkThreads)
+    for (std::uint32_t i = threadIdx.x; i < kChunkCounters + kCountersOfRow * shape_.ring; i += kChunkThreads) {
       counters_[i] = 0;
+    }
   }
 
   // Counters, zero between launches.
@@ -141,8 +241,8 @@ class ChunkedRows {
   __device__ std::uint32_t* taken(std::uint32_t place) const { return of_row(place) + 2; }  // by so many chunks
   __device__ Part* parts_of(std::uint32_t place) const { return parts_ + std::uint64_t{place} * (shape_.chunks + 1); }
 
-  // What was stored before another thread's add_released is seen after load_acquired has seen that, and by threads that
-  // have met this one then.
+  // What was stored before another thread's add_released is seen after load_acquired, or add_released, has seen that,
+  // and by threads that have met this one then.
   __device__ static std::uint32_t add_released(std::uint32_t* counter) {
     std::uint32_t before;
     asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
@@ -168,7 +268,10 @@ class ChunkedRows {
   const std::uint32_t rows_, columns_;
   std::uint32_t* const counters_;
   Part* const parts_;
-  std::uint32_t ticket_ = 0, turn_ = 0;
+  unsigned char* const landing_;
+  const T* arrays_[kArrays];
+  Item item_{};
+  std::uint32_t next_ticket_ = 0, rows_left_ = 0, chunk_ = 0, stage_ = 0, phase_ = 0, turn_ = 0;
 };
 
 }  // namespace cgrt::kernels

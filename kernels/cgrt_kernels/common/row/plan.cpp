@@ -45,7 +45,7 @@ std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& 
     const std::uint32_t elements = is_long ? long_bulk_elements(rows.register_bytes) : kBulkElements;
     if (trial != nullptr && static_cast<int>(elements) < std::atoi(trial)) continue;
     std::uint32_t blocks =
-        std::bit_ceil(ceil_divide(rows.columns, std::uint64_t{is_long ? kMaxThreads : kBulkThreads} * elements));
+        std::bit_ceil(ceil_divide(rows.columns, std::uint64_t{is_long ? kLongBulkThreads : kBulkThreads} * elements));
     if (const char* more = std::getenv("TRIAL_BLOCKS")) blocks *= static_cast<std::uint32_t>(std::atoi(more));
     if (blocks > kMaxClusterBlocks) continue;
     const std::uint32_t share = share_of(rows, blocks);
@@ -82,25 +82,33 @@ absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const Lon
   return set_persistent_grid(machine, kernel, rows.rows, config);
 }
 
-absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows& rows, LaunchConfig& config,
-                        RowChunks& chunks) {
-  const std::uint32_t columns = kChunkThreads * kChunkPacks * rows.pack();
+absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows& rows, int elements,
+                        LaunchConfig& config, RowChunks& chunks) {
+  const auto columns = static_cast<std::uint32_t>(kChunkThreads * elements);
   const std::uint64_t of_row = ceil_divide<std::uint64_t>(rows.columns, columns);
   const std::uint64_t groups = ceil_divide<std::uint64_t>(rows.rows, rows.rows_of_group);
-  const std::uint64_t tickets = groups * of_row * (rows.rows_of_group + 1);
+  const std::uint64_t tickets = 2 * groups * of_row;
   if (tickets > kMostCount) {
     return refuse(rows.name, absl::StrCat(rows.rows, " rows of ", rows.columns, " columns are more than ", kMostCount,
                                           " chunks of ", columns, " columns."));
   }
+  chunks = {.chunks = static_cast<std::uint32_t>(of_row),
+            .columns = columns,
+            .rows = rows.rows_of_group,
+            .stages = rows.arrays * rows.size == 8 ? 2u : 3u,
+            .stride = columns * rows.size + 32};  // with what is around
+  config = {.grid = 1,
+            .block = kChunkThreads,
+            .shared_bytes = chunks.stages * rows.arrays * chunks.stride + columns * rows.column_bytes};
   CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, tickets, config));
   // A block that writes should not have to wait: all that is before it has been drawn, and worked on, long ago.
-  const std::uint64_t ahead = 5 * std::uint64_t{config.grid.x} / 2;
+  std::uint64_t ahead = config.grid.x * std::uint64_t{2 + ceil_divide(chunks.stages, chunks.rows)};
+  if (const char* trial = std::getenv("TRIAL_LAG")) ahead = ahead * static_cast<std::uint64_t>(std::atoi(trial)) / 100;
   const std::uint32_t max_ring =
-      (WorkspaceHeader::kCounters - kChunkCounters) / kCountersOfRow / rows.rows_of_group;  // groups
-  const std::uint64_t lag = ceil_divide<std::uint64_t>(ahead, of_row * (rows.rows_of_group + 1)) + 1;
-  chunks = {.chunks = static_cast<std::uint32_t>(of_row), .columns = columns, .rows = rows.rows_of_group};
+      (WorkspaceHeader::kCounters - kChunkCounters) / kCountersOfRow / chunks.rows;  // groups
+  const std::uint64_t lag = ceil_divide<std::uint64_t>(ahead, 2 * of_row) + 1;
   chunks.lag = static_cast<std::uint32_t>(std::min({lag, groups, std::uint64_t{max_ring} / 2 - 1}));
-  chunks.ring = std::min(2 * chunks.lag + 2, max_ring) * rows.rows_of_group;
+  chunks.ring = std::min(2 * chunks.lag + 2, max_ring) * chunks.rows;
   return absl::OkStatus();
 }
 

@@ -69,8 +69,8 @@ struct LongRows {
   std::uint32_t pack() const { return 16 / size; }
 };
 
-absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows& rows, LaunchConfig& config,
-                        RowChunks& chunks);
+absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows& rows, int elements,
+                        LaunchConfig& config, RowChunks& chunks);
 
 // Sets the grid of a launch of persistent blocks or clusters: as many as run at once, but not more than rows.
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config);
@@ -96,13 +96,12 @@ absl::StatusOr<RowLaunch<Params>> bulk_stream(const Machine& machine, const Kern
   return launch;
 }
 
-// Chunks for persistent blocks of the whole device: rows of any length. `shared_bytes`: what a block needs.
+// Chunks for persistent blocks of the whole device: rows of any length. `elements`: of a thread.
 template <class Params>
 absl::StatusOr<RowLaunch<Params>> in_chunks(const Machine& machine, const Kernel<Params>& kernel, const LongRows& rows,
-                                            std::uint32_t shared_bytes = 0) {
-  RowLaunch<Params> launch{.kernel = kernel,
-                           .config = {.grid = 1, .block = kChunkThreads, .shared_bytes = shared_bytes}};
-  CGRT_RETURN_IF_ERROR(set_chunks(machine, kernel, rows, launch.config, launch.chunks));
+                                            int elements) {
+  RowLaunch<Params> launch{.kernel = kernel};
+  CGRT_RETURN_IF_ERROR(set_chunks(machine, kernel, rows, elements, launch.config, launch.chunks));
   launch.workspace_bytes = workspace_with(chunk_scratch_bytes(launch.chunks, rows.part_bytes));
   return launch;
 }

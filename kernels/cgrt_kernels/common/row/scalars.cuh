@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
@@ -19,6 +20,21 @@ struct ScalarPlace {
       : first(thread / 32 * 32 * kElements + thread % 32), count(count_) {}
   __device__ __forceinline__ bool has(int i) const { return first + 32 * i < count; }
   __device__ __forceinline__ std::uint32_t of(int i) const { return first + 32 * i; }
+  // This thread's elements.
+  template <class T>
+  __device__ __forceinline__ void copy(T* to, const T* from) const {
+#pragma unroll
+    for (int i = 0; i < kElements; ++i) {
+      if (has(i)) to[of(i)] = from[of(i)];
+    }
+  }
+  template <class T>
+  __device__ __forceinline__ void fill(T* to, T value) const {
+#pragma unroll
+    for (int i = 0; i < kElements; ++i) {
+      if (has(i)) to[of(i)] = value;
+    }
+  }
   // Elements that the threads of this warp have.
   __device__ __forceinline__ std::uint32_t of_warp() const {
     const std::uint32_t begin = first - threadIdx.x % 32;
@@ -62,7 +78,11 @@ struct Scalars {
     for (int i = 0; i < kElements; ++i) {
       if (!place.has(i)) continue;
       float value[1] = {values[i]};
-      visit(value);
+      if constexpr (std::is_invocable_v<Visit, float(&)[1], int>) {
+        visit(value, i);
+      } else {
+        visit(value);
+      }
       values[i] = value[0];
     }
   }

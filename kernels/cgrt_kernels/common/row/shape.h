@@ -12,7 +12,8 @@ inline constexpr std::uint32_t kBulkPacksOfThread = 8;  // of an aligned row in 
 // Of others, elements of a thread, and threads of a block: two blocks of the first kind have room for 72 registers.
 inline constexpr int kBulkElements = 15;
 // Where 8 blocks of these have no room. `bytes`: of a column, in registers all the time.
-constexpr int long_bulk_elements(std::uint32_t bytes) { return bytes >= 6 ? 32 : 38; }
+inline constexpr std::uint32_t kLongBulkThreads = 480;
+constexpr int long_bulk_elements(std::uint32_t bytes) { return bytes >= 6 ? 32 : 40; }
 inline constexpr std::uint32_t kBulkThreads = 448;
 
 // Of rows in a bulk stream: `blocks` share a row, `share` columns each, for which shared memory has `stride` packs of
@@ -21,13 +22,17 @@ struct RowShares {
   std::uint32_t blocks = 1, share = 0, stride = 0, stages = 0;
 };
 
-// Of rows in chunks (chunks.cuh): `chunks` a row, of `columns` each. Rows are written in groups of `rows`; a group is
-// written `lag` groups after it was read. Facts of `ring` rows, whole groups, are kept at once.
+// Of rows in chunks (chunks.cuh): `chunks` a row, of `columns` each. `rows` are a group, which is written `lag` groups
+// after it was read. Facts of `ring` rows, whole groups, are kept at once. Of each array shared memory has `stride`
+// bytes for each of `stages` chunks in flight.
 struct RowChunks {
-  std::uint32_t chunks = 0, columns = 0, rows = 1, lag = 0, ring = 0;
+  std::uint32_t chunks = 0, columns = 0, rows = 1, lag = 0, ring = 0, stages = 0, stride = 0;
 };
 inline constexpr std::uint32_t kChunkThreads = 256;  // of a block
-inline constexpr int kChunkPacks = 4;                // of a thread, of each array
+// Of a thread, of each array.
+constexpr int chunk_elements(std::uint32_t bytes_of_element, int arrays) {
+  return bytes_of_element == 4 || arrays == 2 ? 16 : 24;
+}
 // Of a workspace: counters of the launch and of each place in the ring, and bytes of scratch memory.
 inline constexpr std::uint32_t kChunkCounters = 2, kCountersOfRow = 3;
 constexpr std::uint64_t chunk_scratch_bytes(const RowChunks& rows, std::uint64_t bytes_of_part) {
