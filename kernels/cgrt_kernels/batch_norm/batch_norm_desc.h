@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/divisor.h"
 #include "cgrt_kernels/common/dtype.h"
 
 namespace cgrt::kernels {
@@ -64,9 +65,11 @@ struct BatchNormTask {
   std::uint32_t rows = 0, columns = 0, plane = 1;
   std::uint32_t tile_packs = 0, tiles = 0;        // of a row: a block has a tile of columns; kHeld: of channels
   std::uint32_t splits = 0;                       // and one of so many parts of its rows
-  std::uint32_t split_rows = 0;                   // kResident: of a part
+  std::uint32_t split_rows = 0;                   // kResident, kApply: of a part
+  Divisor tiles_divisor;                          // kApply: tiles
   std::uint32_t step_rows = 0, step_columns = 0;  // kHeld: from an element of a thread to the next
   std::uint32_t slots = 0;
+  std::uint32_t trial = 0;  // TRIAL: 1 plain stores, 2 elements before the predecessor's end; from 16: steps kept in L2
 };
 
 using BatchNormKernel = Kernel<BatchNormTask>;

@@ -292,11 +292,12 @@ struct LaneCoefficients {
       } else {
         loaded[lane] = loaded[lane > 0 ? lane - 1 : 0];
       }
+      if constexpr (kEach) loaded[lane] = convert(loaded[lane]);
       held = channel;
     });
 #pragma unroll
     for (int lane = 0; lane < kLanes; ++lane) {
-      const Coefficients one = convert(loaded[lane]);
+      const Coefficients one = kEach ? loaded[lane] : convert(loaded[lane]);
       mean[lane] = one.x, scale[lane] = one.y, offset[lane] = one.z;
       if constexpr (kBackward) gradient_scale[lane] = one.w;
     }

@@ -66,6 +66,11 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
   } else {
     if (share.rows != 0) unpack(x[at], sums.shift);
   }
+  // On its way early, when the first rows are in the cache.
+  float references[kLanes];
+  for_each_lane<kLanes>(share.column, task.plane, [&](int lane, std::uint32_t channel) {
+    references[lane] = kBackward ? 0 : first_element<T>(task, channel);
+  });
   std::uint32_t left = share.rows;
   const auto add_all_but = [&](std::uint32_t last, auto load) {
     for (; left >= last + kOnWay; left -= kOnWay) {
@@ -80,7 +85,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
       for (int i = 0; i < kOnWay; ++i) sums.add(values[i], gradients[kBackward ? i : 0]);
     }
   };
-  add_all_but(3 * kOnWay, load_last<Pack>);
+  add_all_but((task.trial >> 4) * kOnWay, load_last<Pack>);  // TRIAL: 3
   add_all_but(0, [](const Pack* from) { return *from; });
   for (; left > 0; --left) {
     const Pack value = x[at];
@@ -89,7 +94,10 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
   }
   let_dependents_start();
 
-  sums.make_relative(share.column, task.plane, [&](std::uint32_t channel) { return first_element<T>(task, channel); });
+  if constexpr (!kBackward) {
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) sums.shift[lane] -= references[lane];
+  }
   put_parts(sums, share.rows, share.column, task.plane, parts);
   __syncthreads();
   const std::uint32_t first = share.tile_begin / task.plane, tile_columns = task.tile_packs * kLanes;
@@ -137,48 +145,64 @@ __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormTas
       finish_channel(task, channel, parameters, first, merged.part(), true);
 }
 
-// Blocks begin with the columns and rows that were read last.
+// A block has split_rows rows of a tile, and its threads a column of packs: few blocks that stay would wait for those
+// on the slowest multiprocessor. The first blocks have the rows that were read last.
 template <class T, int kLanes, BatchNormOp kOp>
-__global__ void __launch_bounds__(kBatchNormThreads, 4) channel_apply(BatchNormTask task) {
+__global__ void __launch_bounds__(kBatchNormThreads, kLanes == 1 ? 8 : 4) channel_apply(BatchNormTask task) {
   using Pack = LanesOf<T, kLanes>;
-  constexpr bool kBackward = kOp == BatchNormOp::kBackward;
+  constexpr bool kBackward = kOp == BatchNormOp::kBackward, kInfer = kOp == BatchNormOp::kInfer;
   constexpr int kOnWay = kUnroll<kLanes, kBackward>;
-  const Share<kLanes> share(task, gridDim.x - 1 - blockIdx.x);
+  const std::uint32_t packs = task.columns / kLanes, height = blockDim.y, block = gridDim.x - 1 - blockIdx.x;
+  const std::uint32_t split = task.tiles_divisor.quotient(block), tile = block - split * task.tiles;
+  const std::uint32_t pack = tile * task.tile_packs + threadIdx.x, first = split * task.split_rows;
+  const std::uint32_t end = min(first + task.split_rows, task.rows);
+  std::uint32_t row = first + threadIdx.y;
+  const Pack* const x = static_cast<const Pack*>(task.in);
+  const Pack* const gradient = static_cast<const Pack*>(task.gradient);
+  Pack* const out = static_cast<Pack*>(task.out);
+  const std::uint64_t step = std::uint64_t{height} * packs;
+  std::uint64_t at = std::uint64_t{row} * packs + pack;
   let_dependents_start();
-  wait_for_predecessors();
-  if (share.rows == 0) return;
+  const bool is_early = !kInfer && (task.trial & 2) != 0;
+  if (!is_early) wait_for_predecessors();
+  if (pack >= packs) row = end;
 
+  Pack values[kOnWay], gradients[kBackward ? kOnWay : 1];
+  const auto load_rows = [&] {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kOnWay; ++i) {
+      if (row + i * height >= end) continue;
+      values[i] = x[at + i * step];
+      if constexpr (kBackward) gradients[i] = gradient[at + i * step];
+    }
+  };
+  load_rows();
+  if (is_early) wait_for_predecessors();
+  if (row >= end) return;
   const auto load = [&](std::uint32_t channel) {
-    if (kOp != BatchNormOp::kInfer) return static_cast<const Coefficients*>(task.coefficients)[channel];
+    if constexpr (!kInfer) return static_cast<const Coefficients*>(task.coefficients)[channel];
     return Coefficients{task.mean[channel], task.spread[channel], task.bias != nullptr ? task.bias[channel] : 0,
                         task.weight != nullptr ? task.weight[channel] : 1};
   };
-  const LaneCoefficients<kLanes, kBackward, kOp == BatchNormOp::kInfer> apply(
-      share.column, task.plane, load, [&](const Coefficients& loaded) {
-        if (kOp != BatchNormOp::kInfer) return loaded;
+  const LaneCoefficients<kLanes, kBackward, kInfer> apply(
+      pack * kLanes, task.plane, load, [&](const Coefficients& loaded) {
+        if constexpr (!kInfer) return loaded;
         return Coefficients{loaded.x, loaded.w * rsqrtf(loaded.y + task.epsilon), loaded.z, 0};
       });
-  std::uint64_t at = share.first + (share.rows - 1) * share.step;
-  const Pack* x = static_cast<const Pack*>(task.in) + at;
-  const Pack* gradient = static_cast<const Pack*>(task.gradient) + at;
-  Pack* out = static_cast<Pack*>(task.out) + at;
-  std::uint32_t left = share.rows;
-  for (; left >= kOnWay; left -= kOnWay) {
-    Pack values[kOnWay], gradients[kBackward ? kOnWay : 1];
+  while (true) {
 #pragma unroll
-    for (int i = 0; i < kOnWay; ++i) {
-      values[i] = *x, x -= share.step;
-      if constexpr (kBackward) gradients[i] = *gradient, gradient -= share.step;
+    for (std::uint32_t i = 0; i < kOnWay; ++i) {
+      if (row + i * height >= end) continue;
+      const Pack result = apply.apply(values[i], gradients[kBackward ? i : 0]);
+      if ((task.trial & 1) != 0) {
+        out[at + i * step] = result;
+      } else {
+        store_last(out + at + i * step, result);
+      }
     }
-#pragma unroll
-    for (int i = 0; i < kOnWay; ++i) {
-      store_last(out, apply.apply(values[i], gradients[kBackward ? i : 0])), out -= share.step;
-    }
-  }
-  for (; left > 0; --left) {
-    const Pack value = *x, other = kBackward ? *gradient : value;
-    store_last(out, apply.apply(value, other));
-    x -= share.step, gradient -= share.step, out -= share.step;
+    row += kOnWay * height, at += kOnWay * step;
+    if (row >= end) return;
+    load_rows();
   }
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>  // TRIAL
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,8 @@ constexpr std::size_t kSlotBytes = 16;    // and a channel's coefficients
 // Packs of a tile's row (shorter ones need more slots, longer ones more threads), the rows that a thread
 // should have at least, and the most turns of the whole device.
 constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kLeastRows = 16, kMostTurns = 4;
+// Rows of a thread of kApply, in packs and in elements.
+constexpr std::uint32_t kMostPacks = 8, kMostElements = 32;
 // Bytes of a row that a resident tile should have at least: memory is read in sectors of 32 and fetched
 // by twos.
 constexpr std::uint32_t kLeastRowBytes = 64;
@@ -100,14 +103,45 @@ absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) 
   return false;
 }
 
-// Tiles of columns, and of rows: so many that the last turn of the blocks is nearly as full as the others. `kernel` is
-// the first.
-absl::Status plan_tiles(const Machine& machine, KernelRef kernel, std::uint32_t shared_bytes, BatchNormPlan& plan) {
+std::uint32_t trial(const char* name, std::uint32_t otherwise) {  // TRIAL
+  const char* const value = std::getenv(name);
+  return value != nullptr ? static_cast<std::uint32_t>(std::atoi(value)) : otherwise;
+}
+
+// Tiles of columns.
+void plan_tiles(BatchNormPlan& plan) {
   BatchNormTask& task = plan.task;
-  const std::uint32_t lanes = lanes_of(plan), packs = task.columns / lanes;
-  const std::uint32_t widest = task.plane == 1 ? kTileOfChannels : kTileOfPlanes;
+  const std::uint32_t packs = task.columns / lanes_of(plan);
+  const std::uint32_t widest = task.plane != 1                       ? kTileOfPlanes
+                               : plan.desc.op == BatchNormOp::kInfer ? trial("CGRT_TRIAL_BN_TILE", kTileOfChannels)
+                                                                     : kTileOfChannels;
   task.tiles = ceil_divide(packs, widest);
   task.tile_packs = ceil_divide(packs, task.tiles);
+}
+
+// The blocks that apply: many, whose threads have no more rows than let all multiprocessors take part.
+absl::StatusOr<BatchNormPlan::Step> apply_step(const Machine& machine, BatchNormPlan& plan) {
+  BatchNormTask& task = plan.task;
+  const BatchNormKernel kernel = batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kApply, plan.access);
+  CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, 0));
+  const std::uint32_t height = std::min(kBatchNormThreads / task.tile_packs, task.rows);
+  const std::uint64_t turn = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
+  const std::uint64_t each = std::clamp<std::uint64_t>(
+      std::uint64_t{task.rows} * task.tiles / (height * turn), 1,
+      plan.access == BatchNormAccess::kPacked ? trial("CGRT_TRIAL_BN_ROWS", kMostPacks) : kMostElements);
+  const std::uint64_t splits = std::min(ceil_divide<std::uint64_t>(task.rows, height * each), kMostCount / task.tiles);
+  task.split_rows = ceil_divide(task.rows, splits);
+  task.tiles_divisor = Divisor(task.tiles);
+  task.trial = trial("CGRT_TRIAL_BN_BITS", 0) | trial("CGRT_TRIAL_BN_KEEP", 3) << 4;
+  return BatchNormPlan::Step{
+      kernel, {.grid = task.tiles * ceil_divide(task.rows, task.split_rows), .block = Dim3(task.tile_packs, height)}};
+}
+
+// Parts of the rows of each tile: so many that the last turn of the blocks is nearly as full as the others.
+absl::Status plan_splits(const Machine& machine, std::uint32_t shared_bytes, BatchNormPlan& plan) {
+  BatchNormTask& task = plan.task;
+  const BatchNormKernel kernel =
+      batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kStatistics, plan.access);
   const std::uint32_t height = kBatchNormThreads / task.tile_packs;
   CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, shared_bytes));
   const std::uint64_t turn = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
@@ -124,33 +158,31 @@ absl::Status plan_tiles(const Machine& machine, KernelRef kernel, std::uint32_t 
     return refuse(to_string(plan.desc.op), absl::StrCat(task.columns, " columns are too many for one grid."));
   }
   // A channel may begin within a tile and end within another.
-  const std::uint32_t tile_columns = task.tile_packs * lanes;
+  const std::uint32_t tile_columns = task.tile_packs * lanes_of(plan);
   task.slots = (ceil_divide(task.plane - 1, tile_columns) + 1) * task.splits;
   return absl::OkStatus();
 }
 
 absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
-  const BatchNormTask& task = plan.task;
-  const auto kernel = [&](BatchNormStep step) {
-    return batch_norm_kernel(plan.desc.op, plan.desc.type, step, plan.access);
-  };
-  const auto blocks = [&] { return LaunchConfig{.grid = task.tiles * task.splits, .block = kBatchNormThreads}; };
-  if (plan.desc.op == BatchNormOp::kInfer) {
-    CGRT_RETURN_IF_ERROR(plan_tiles(machine, kernel(BatchNormStep::kApply), 0, plan));
-    plan.steps.push_back({kernel(BatchNormStep::kApply), blocks()});
-    return absl::OkStatus();
+  BatchNormTask& task = plan.task;
+  plan_tiles(plan);
+  CGRT_ASSIGN_OR_RETURN(const BatchNormPlan::Step apply, apply_step(machine, plan));
+  if (plan.desc.op != BatchNormOp::kInfer) {
+    const auto kernel = [&](BatchNormStep step) {
+      return batch_norm_kernel(plan.desc.op, plan.desc.type, step, plan.access);
+    };
+    const std::uint32_t shared_bytes = bytes_of_partials(task.plane, lanes_of(plan), kBatchNormThreads);
+    CGRT_RETURN_IF_ERROR(plan_splits(machine, shared_bytes, plan));
+    plan.steps.push_back(
+        {kernel(BatchNormStep::kStatistics),
+         {.grid = task.tiles * task.splits, .block = kBatchNormThreads, .shared_bytes = shared_bytes}});
+    const std::uint32_t finishing = std::clamp(std::bit_ceil(task.slots / 4), 32u, kBatchNormThreads);
+    plan.steps.push_back(
+        {kernel(BatchNormStep::kFinish), {.grid = static_cast<std::uint32_t>(plan.desc.channels), .block = finishing}});
+    plan.coefficients_begin = plan.desc.channels * task.slots * kSlotBytes;
+    plan.workspace_bytes = workspace_with(plan.coefficients_begin + plan.desc.channels * kSlotBytes);
   }
-  const std::uint32_t shared_bytes = bytes_of_partials(task.plane, lanes_of(plan), kBatchNormThreads);
-  CGRT_RETURN_IF_ERROR(plan_tiles(machine, kernel(BatchNormStep::kStatistics), shared_bytes, plan));
-  LaunchConfig statistics = blocks();
-  statistics.shared_bytes = shared_bytes;
-  const std::uint32_t finishing = std::clamp(std::bit_ceil(task.slots / 4), 32u, kBatchNormThreads);
-  const LaunchConfig finish{.grid = static_cast<std::uint32_t>(plan.desc.channels), .block = finishing};
-  plan.steps.push_back({kernel(BatchNormStep::kStatistics), statistics});
-  plan.steps.push_back({kernel(BatchNormStep::kFinish), finish});
-  plan.steps.push_back({kernel(BatchNormStep::kApply), blocks()});
-  plan.coefficients_begin = plan.desc.channels * task.slots * kSlotBytes;
-  plan.workspace_bytes = workspace_with(plan.coefficients_begin + plan.desc.channels * kSlotBytes);
+  plan.steps.push_back(apply);
   return absl::OkStatus();
 }
 

@@ -81,6 +81,15 @@ __device__ __forceinline__ void store_pack(T* to, const Pack<T, kSize>& pack) {
   *reinterpret_cast<Bits*>(to) = bits;
 }
 
+// The same where the compiler does not see the alignment, and would split an assignment.
+template <class T, int kSize>
+__device__ __forceinline__ void store_whole_pack(T* to, const Pack<T, kSize>& pack) {
+  using Bits = typename BitsOf<sizeof(pack)>::Type;
+  Bits bits;
+  std::memcpy(&bits, &pack, sizeof(pack));
+  __stwb(reinterpret_cast<Bits*>(to), bits);
+}
+
 template <class T>
 struct PairOf {};
 template <>
@@ -157,53 +166,25 @@ __device__ __forceinline__ void shift_words(std::uint32_t (&words)[2 * kWords], 
   for (int i = 0; i < kWords; ++i) words[i] = __funnelshift_r(words[i], words[i + 1], 8 * (bytes & 3));
 }
 
-// A pack that begins anywhere in an array, as the two aligned packs that it lies in (or twice the one that it is):
-// loaded at once, and put together when they are there.
-template <int kSize, class T>
-struct ShiftedPack {
-  using Bits = typename BitsOf<sizeof(Pack<T, kSize>)>::Type;
-  static constexpr std::uint32_t kBytes = sizeof(Bits);
-  static constexpr int kWords = kBytes / 4;
-  Bits bits[2];
-  std::uint32_t beyond;  // bytes
-
-  static __device__ __forceinline__ std::uint32_t beyond_of(const T* from) {
-    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) % kBytes);
-  }
-  // Whether both are all of an array of `count` elements, of which the pack begins at number `at`.
-  static __device__ __forceinline__ bool is_inside(const T* array, std::uint64_t count, std::uint64_t at) {
-    const std::uint32_t before = beyond_of(array + at) / sizeof(T);
-    if constexpr (kWords == 0) return before == 0;
-    return before == 0 || (at >= before && count - at >= 2 * kSize - before);
-  }
-
-  __device__ __forceinline__ void load(const T* from) {
-    beyond = beyond_of(from);
-    const auto* const aligned = reinterpret_cast<const Bits*>(reinterpret_cast<const unsigned char*>(from) - beyond);
-    bits[0] = aligned[0], bits[1] = aligned[beyond != 0 ? 1 : 0];
-  }
-  __device__ __forceinline__ Pack<T, kSize> pack() const {
-    Pack<T, kSize> result;
-    if constexpr (kWords == 0) {
-      std::memcpy(&result, bits, sizeof(result));
-    } else {
-      std::uint32_t words[2 * kWords];
-      std::memcpy(words, bits, sizeof(words));
-      shift_words<kWords>(words, beyond);
-      std::memcpy(&result, words, sizeof(result));
-    }
-    return result;
-  }
-};
-template <int kSize, class T>
-__device__ __forceinline__ bool is_inside(const T* array, std::uint64_t count, std::uint64_t at) {
-  return ShiftedPack<kSize, T>::is_inside(array, count, at);
-}
+// A pack that begins anywhere in an array, from the two aligned packs that it lies in (or twice the one that it is).
 template <int kSize, class T>
 __device__ __forceinline__ Pack<T, kSize> load_shifted(const T* from) {
-  ShiftedPack<kSize, T> shifted;
-  shifted.load(from);
-  return shifted.pack();
+  using Bits = typename BitsOf<sizeof(Pack<T, kSize>)>::Type;
+  constexpr int kWords = sizeof(Bits) / 4;
+  Pack<T, kSize> pack;
+  if constexpr (kWords == 0) {
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) pack.of[i] = from[i];
+  } else {
+    const std::uint32_t beyond = reinterpret_cast<std::uintptr_t>(from) % sizeof(Bits);  // bytes
+    const auto* const aligned = reinterpret_cast<const Bits*>(reinterpret_cast<const unsigned char*>(from) - beyond);
+    const Bits bits[2] = {aligned[0], aligned[beyond != 0 ? 1 : 0]};
+    std::uint32_t words[2 * kWords];
+    std::memcpy(words, bits, sizeof(words));
+    shift_words<kWords>(words, beyond);
+    std::memcpy(&pack, words, sizeof(pack));
+  }
+  return pack;
 }
 
 // The first `count` elements of a pack; zeros behind them.
@@ -224,8 +205,8 @@ __device__ __forceinline__ void store_some(T* to, const Pack<T, kSize>& pack, st
 }
 
 template <class T>
-__device__ __forceinline__ std::uint64_t element_address(const T* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer) / sizeof(T);
+__device__ __forceinline__ std::uint32_t element_address(const T* pointer) {  // its lower bits
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pointer) / sizeof(T));
 }
 template <int kSize, class T>
 __device__ __forceinline__ std::uint64_t misalignment(const T* pointer) {
@@ -253,24 +234,18 @@ __device__ __forceinline__ void map_elements(const F& f, std::uint64_t count, Ou
     return;
   }
 
-  // Packs that are aligned in the output, whatever the inputs are. What is before the first and behind the last of
-  // them, the thread behind the last has.
-  const std::uint64_t before = (0 - element_address(out)) % kPack, head = before < count ? before : count;
-  const std::uint64_t pack = i / kPack, packs = (count - head) / kPack, at = head + i;
+  // Packs that are aligned in the output. Where an input's are not, the two that one lies in are inside of it, since a
+  // pack is left out at either end. What is before and behind, the threads of the last block have, element by element.
+  const std::uint32_t head = (0 - element_address(out)) % kPack;
+  const std::uint32_t margin = (((element_address(in) + head) | ...) % kPack) != 0 ? kPack : 0, begin = head + margin;
+  const std::uint64_t packs = count < begin + margin ? 0 : (count - begin - margin) / kPack, at = begin + i;
   let_dependents_start();
   wait_for_predecessors();
-  if (pack < packs) {
-    if ((is_inside<kPack>(in, count, at) && ...)) {
-      store_pack(out + at, apply<Out, kPack>(f, load_shifted<kPack>(in + at)...));
-    } else {
-      store_pack(out + at, apply<Out, kPack>(f, load_some<kPack>(in + at, kPack)...));
-    }
-  } else if (pack == packs) {
-    const Pack<Out, kPack> first = apply<Out, kPack>(f, load_some<kPack>(in, head)...);
-    const Pack<Out, kPack> last = apply<Out, kPack>(f, load_some<kPack>(in + at, count - at)...);
-    store_some(out, first, head);
-    store_some(out + at, last, count - at);
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x < count - packs * kPack) {
+    const std::uint64_t edge = threadIdx.x < begin ? threadIdx.x : packs * kPack + threadIdx.x;
+    out[edge] = rounded_to<Out>(f(in[edge]...));
   }
+  if (i < packs * kPack) store_whole_pack(out + at, apply<Out, kPack>(f, load_shifted<kPack>(in + at)...));
 }
 
 template <class F, class Out, class... In>

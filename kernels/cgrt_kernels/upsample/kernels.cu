@@ -39,6 +39,48 @@ __global__ void __launch_bounds__(kUpsampleBlock) gather_twice(void* out, const 
   static_cast<uint2*>(out)[item] = half_pack(T{}, sums);
 }
 
+// 3 x 3 copies of each 2 x 2 pixels, two of the first and one of the second in either direction: an item is three packs
+// of each of three rows, which become two of each of two.
+template <class T>
+__global__ void __launch_bounds__(kUpsampleBlock, 5) gather_thirds(void* out, const void* in, UpsampleShape shape) {
+  using Pack = typename PackOf<T>::Type;
+  constexpr int kSize = kPackSize<T>;
+  const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
+  if (item >= shape.items) return;
+  const std::uint32_t thirds = shape.packs.value(), line = shape.packs.quotient(item), x = item - line * thirds;
+  const Pack* const from = static_cast<const Pack*>(in) + 3 * (3 * line * thirds + x);
+  Pack* const to = static_cast<Pack*>(out) + 2 * (2 * line * thirds + x);
+  let_dependents_start();
+  wait_for_predecessors();
+  Pack held[3][3];
+#pragma unroll
+  for (std::uint32_t row = 0; row < 3; ++row) {
+#pragma unroll
+    for (std::uint32_t k = 0; k < 3; ++k) held[row][k] = from[row * (3 * thirds) + k];
+  }
+#pragma unroll
+  for (std::uint32_t row = 0; row < 2; ++row) {
+    float sums[3 * kSize];
+#pragma unroll
+    for (int k = 0; k < 3; ++k) {
+      float a[kSize], b[kSize];
+      unpack(held[2 * row][k], a), unpack(held[1][k], b);
+#pragma unroll
+      for (int j = 0; j < kSize; ++j) sums[k * kSize + j] = row == 0 ? a[j] + b[j] : a[j];
+    }
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      float pixels[kSize];
+#pragma unroll
+      for (int j = 0; j < kSize; j += 2) {
+        const float* const three = sums + (k * kSize + j) / 2 * 3;
+        pixels[j] = three[0] + three[1], pixels[j + 1] = three[2];
+      }
+      pack_into(to[row * (2 * thirds) + k], pixels);
+    }
+  }
+}
+
 template <class Element, int kCount>
 struct alignas(kCount * sizeof(Element)) Group {
   Element values[kCount];
@@ -322,6 +364,7 @@ UpsampleKernel forward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes) {
 template <class T>
 UpsampleKernel backward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes, std::uint32_t copies) {
   if (regime == UpsampleRegime::kTwice) return backward<gather_twice<T>, T>();
+  if (regime == UpsampleRegime::kThirds) return backward<gather_thirds<T>, T>();
   if (regime == UpsampleRegime::kLines) {
     return copies <= 2 ? backward<gather_lines<T, 2>, T>() : backward<gather_lines<T, 3>, T>();
   }

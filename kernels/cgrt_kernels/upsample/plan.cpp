@@ -39,6 +39,14 @@ std::uint32_t count_copies(UpsampleAxis& axis) {
   return most;
 }
 
+// Whether two positions have three copies: two of the first, one of the second.
+bool has_thirds(const UpsampleAxis& axis) {
+  if (std::uint64_t{2} * axis.out_size != std::uint64_t{3} * axis.size || axis.size % 2 != 0) return false;
+  std::uint32_t position = 0;
+  while (position < axis.out_size && axis.source(position) == 2 * position / 3) ++position;
+  return position == axis.out_size;
+}
+
 // Of the output, for a thread of the forward kernels.
 std::uint32_t positions_together(const UpsampleAxis& axis) {
   if (axis.factor != 0) return std::min(axis.factor, 4u);
@@ -67,6 +75,7 @@ struct Planner {
   UpsamplePlan::Choice forward(std::uint32_t alignment) const;
   UpsamplePlan::Choice backward(std::uint32_t alignment) const;
   UpsamplePlan::Choice twice(std::uint32_t packs) const;                 // `packs` in a row of the larger image
+  UpsamplePlan::Choice thirds(std::uint32_t packs) const;                // alike
   std::optional<UpsamplePlan::Choice> lines(std::uint32_t packs) const;  // alike
   UpsamplePlan::Choice make(UpsampleRegime regime, std::uint32_t pack_bytes, const UpsampleShape& chosen,
                             std::uint32_t blocks) const;
@@ -105,6 +114,13 @@ UpsamplePlan::Choice Planner::twice(std::uint32_t packs) const {
   return make(UpsampleRegime::kTwice, 16, chosen, blocks_of(chosen.items));
 }
 
+UpsamplePlan::Choice Planner::thirds(std::uint32_t packs) const {
+  UpsampleShape chosen = shape;
+  chosen.packs = Divisor(packs / 3);
+  chosen.items = shape.images * (shape.rows.size / 2) * (packs / 3);
+  return make(UpsampleRegime::kThirds, 16, chosen, blocks_of(chosen.items));
+}
+
 // None for columns with more copies than a tile holds, and for a smaller "larger" image, whose rows may
 // have no copies to read.
 std::optional<UpsamplePlan::Choice> Planner::lines(std::uint32_t packs) const {
@@ -128,6 +144,7 @@ UpsamplePlan::Choice Planner::backward(std::uint32_t alignment) const {
   const std::uint32_t row = shape.columns.out_size * size;  // bytes
   if (desc.layout == ImageLayout::kNchw && alignment == 16 && row % 16 == 0) {
     if (shape.rows.factor == 2 && shape.columns.factor == 2) return twice(row / 16);
+    if (row % 48 == 0 && has_thirds(shape.rows) && has_thirds(shape.columns)) return thirds(row / 16);
     if (const std::optional<UpsamplePlan::Choice> tiles = lines(row / 16)) return *tiles;
   }
   const bool is_packed = alignment == 16 && shape.channels * size % 16 == 0;

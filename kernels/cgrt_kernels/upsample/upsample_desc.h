@@ -91,6 +91,7 @@ using UpsampleKernel = Kernel<void*, const void*, UpsampleShape>;  // out, in, s
 enum class UpsampleRegime : std::uint8_t {
   kColumns,   // forward, channels first: a pack of columns
   kTwice,     // backward, channels first: exactly 2 x 2 copies, in packs of 16 bytes
+  kThirds,    // alike: 3 x 3 copies of 2 x 2 pixels
   kLines,     // backward, channels first: tiles, in packs of 16 bytes
   kChannels,  // channels last: a pack of channels; backward also a pixel, channels first
 };
