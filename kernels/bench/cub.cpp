@@ -6,6 +6,7 @@
 
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/common/library.h"
+#include "cgrt_kernels/histogram/histogram.h"
 #include "kernels/bench/bench.h"
 #include "kernels/bench/raw_cub.h"
 

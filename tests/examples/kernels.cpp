@@ -7,6 +7,7 @@
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
@@ -71,6 +72,14 @@ CGRT_EXAMPLE(upsample) {
   CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/upsample/upsample.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(histogram) {
+  CGRT_ASSIGN_OR_RETURN(std::int32_t* const counts, memory.make_output<std::int32_t>(256));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/histogram/histogram.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -1,12 +1,8 @@
 // CUB's operations as cgrt's: each against its meaning, on every target.
 #include "cgrt_kernels/cub/cub.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <random>
-#include <type_traits>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -131,117 +127,6 @@ absl::Status check_select_of(const SelectDesc& desc) {
   return compare(expected, trial.found(args.out), "out");
 }
 
-// Whole numbers, also outside of the range and at its ends; bins are one or two wide.
-absl::Status check_histogram_of(const HistogramDesc& desc) {
-  const Bytes in =
-      desc.type == DType::kInt32
-          ? generate<std::int32_t>(desc.count, [](auto& engine) { return static_cast<int>(engine() % 600) - 50; })
-          : generate<float>(desc.count, [](auto& engine) { return static_cast<float>(engine() % 600) - 50; });
-  CGRT_ASSIGN_OR_RETURN(const HistogramPlan plan, plan_histogram(kDevice, desc));
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, workspace_of(plan.workspace_bytes));
-  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
-  HistogramArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
-  CGRT_ASSIGN_OR_RETURN(void* const counts, trial.output(static_cast<std::size_t>(desc.bins) * 4));
-  args.counts = static_cast<std::int32_t*>(counts);
-  CGRT_ASSIGN_OR_RETURN(args.in, trial.input(in));
-  CGRT_RETURN_IF_ERROR(run_twice(trial, launch_histogram, plan, args));
-  std::vector<std::int32_t> expected(static_cast<std::size_t>(desc.bins));
-  histogram_reference(desc, {.counts = expected.data(), .in = in.data()});
-  return compare(to_bytes(expected), trial.found(counts), "counts");
-}
-
-// Numbers at the ends of the range and of each bin, and as close to them as the type has some.
-template <class T>
-std::vector<T> at_edges(const HistogramDesc& desc) {
-  const double lower = static_cast<double>(static_cast<T>(desc.lower)), width = (desc.upper - lower) / desc.bins;
-  std::vector<T> values;
-  const auto add = [&](double value) {
-    if constexpr (std::is_same_v<T, float>) {
-      const auto at = static_cast<float>(value);
-      values.insert(values.end(), {at, std::nextafter(at, -INFINITY), std::nextafter(at, INFINITY)});
-    } else {
-      for (const double beside : {-1.0, 0.0, 1.0}) {
-        const double at = std::floor(value) + beside;
-        if (at >= -0x1p31 && at < 0x1p31) values.push_back(static_cast<T>(at));
-      }
-    }
-  };
-  const int bins = std::min(desc.bins, 1000);
-  for (int i = 0; i <= bins; ++i) add(lower + i * width);
-  for (int i = 0; i <= bins; ++i) add(desc.upper - i * width);
-  if constexpr (std::is_same_v<T, float>) values.insert(values.end(), {NAN, INFINITY, -INFINITY, 0.0f, -0.0f});
-  if constexpr (!std::is_same_v<T, float>) values.insert(values.end(), {INT32_MIN, INT32_MAX, 0});
-  return values;
-}
-
-// None of the range is lost, each is where its edges say in long double, and none else is counted. `blurred`: how much
-// of a bin's width its edges may be off.
-template <class T>
-absl::Status check_edges_of(HistogramDesc desc, long double blurred) {
-  const std::vector<T> values = at_edges<T>(desc);
-  desc.count = values.size();
-  CGRT_ASSIGN_OR_RETURN(const HistogramPlan plan, plan_histogram(kDevice, desc));
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, workspace_of(plan.workspace_bytes));
-  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
-  HistogramArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
-  CGRT_ASSIGN_OR_RETURN(void* const counts, trial.output(static_cast<std::size_t>(desc.bins) * 4));
-  args.counts = static_cast<std::int32_t*>(counts);
-  CGRT_ASSIGN_OR_RETURN(args.in, trial.input(to_bytes(values)));
-  CGRT_RETURN_IF_ERROR(run_twice(trial, launch_histogram, plan, args));
-  const Bytes found = trial.found(counts);
-
-  const auto bins = static_cast<std::size_t>(desc.bins);
-  const auto lower = static_cast<long double>(static_cast<T>(desc.lower));
-  const auto upper = std::is_same_v<T, float> ? static_cast<long double>(static_cast<float>(desc.upper))
-                                              : static_cast<long double>(std::trunc(desc.upper));
-  std::vector<std::int32_t> least(bins),
-      most(bins);  // where a number is so close to an edge that it may be in two bins
-  std::int64_t inside = 0, all = 0;
-  for (const T value : values) {
-    const auto x = static_cast<long double>(value);
-    if (!(x >= lower && x < upper)) continue;
-    ++inside;
-    const long double exact = (x - lower) * desc.bins / (upper - lower), last = desc.bins - 1;
-    const auto first_bin = static_cast<std::size_t>(std::clamp(std::floor(exact - blurred), 0.0L, last));
-    const auto last_bin = static_cast<std::size_t>(std::clamp(std::floor(exact + blurred), 0.0L, last));
-    if (first_bin == last_bin) ++least[first_bin];
-    for (std::size_t bin = first_bin; bin <= last_bin; ++bin) ++most[bin];
-  }
-  for (std::size_t bin = 0; bin < bins; ++bin) {
-    std::int32_t counted;
-    std::memcpy(&counted, &found[bin * 4], 4);
-    all += counted;
-    if (counted >= least[bin] && counted <= most[bin]) continue;
-    return absl::InternalError(
-        absl::StrCat("bin ", bin, " has ", counted, ", expected ", least[bin], " to ", most[bin]));
-  }
-  if (all != inside) return absl::InternalError(absl::StrCat(all, " are counted of ", inside));
-  std::vector<std::int32_t> expected(bins);
-  histogram_reference(desc, {.counts = expected.data(), .in = values.data()});
-  return compare(to_bytes(expected), found, "counts");
-}
-
-void check_edges(Report& report) {
-  for (const int bins : {1, 2, 3, 7, 10, 49, 255, 256, 257, 1000, 100000, 1 << 24}) {
-    if (report.is_simulated() && bins > 1 << 20) continue;
-    for (const auto& [lower, upper] : {std::pair{-1.0, 1.0},
-                                       {0.0, 1.0},
-                                       {0.1, 0.7},
-                                       {-3e38, 3e38},
-                                       {1e-40, 1e-38},
-                                       {1e6, 1e6 + 1},
-                                       {-1000.0, 2401.0}}) {
-      report.check(absl::StrCat("edges of ", bins, " bins from ", lower, " to ", upper),
-                   check_edges_of<float>({DType::kFloat32, 0, bins, lower, upper}, 1e-6L));
-    }
-    for (const auto& [lower, upper] :
-         {std::pair{0.0, 16777216.0}, {-20000000.0, 30000000.5}, {-0x1p31, 0x1p31}, {-2e9, 2e9}, {-0x1p31, 0.0}}) {
-      report.check(absl::StrCat("edges of ", bins, " bins of integers from ", lower, " to ", upper),
-                   check_edges_of<std::int32_t>({DType::kInt32, 0, bins, lower, upper}, 0));
-    }
-  }
-}
-
 absl::Status refused(const absl::Status& status, const char* text) {
   if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("wanted \"", text, "\", found: ", status.ToString()));
@@ -255,20 +140,6 @@ absl::Status check_refusals() {
                                "bits 8 to 4 of a uint32"));
   CGRT_RETURN_IF_ERROR(refused(plan_radix_sort(kDevice, {.count = 9, .end_bit = 33}).status(), "which has 32"));
   CGRT_RETURN_IF_ERROR(refused(plan_select(kDevice, {.count = 0}).status(), "select: there are 0 elements"));
-  CGRT_RETURN_IF_ERROR(
-      refused(plan_histogram(kDevice, {.count = 9, .bins = 0, .upper = 1}).status(), "there are 0 bins"));
-  CGRT_RETURN_IF_ERROR(
-      refused(plan_histogram(kDevice, {.count = 9, .bins = 4, .lower = 1, .upper = 1}).status(), "is empty"));
-  const auto of = [](DType type, std::int32_t bins, double lower, double upper) {
-    return plan_histogram(kDevice, {type, 9, bins, lower, upper}).status();
-  };
-  CGRT_RETURN_IF_ERROR(refused(of(DType::kInt32, 4, 0.1, 0.9), "is empty: both are 0 as int32"));
-  CGRT_RETURN_IF_ERROR(refused(of(DType::kFloat32, 4, 1, 1 + 1e-12), "is empty: both are 1 as float32"));
-  CGRT_RETURN_IF_ERROR(refused(of(DType::kInt32, 11, 0, 10), "has 10 integers for 11 bins"));
-  CGRT_RETURN_IF_ERROR(refused(of(DType::kInt32, 11, 0, 3e9), "not one of int32"));
-  CGRT_RETURN_IF_ERROR(
-      refused(plan_histogram(kDevice, {.type = DType::kInt64, .count = 9, .bins = 4, .upper = 1}).status(),
-              "no kernel for int64"));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, 1 << 12));
   CGRT_ASSIGN_OR_RETURN(const RadixSortPlan plan, plan_radix_sort(kDevice, {.has_values = true, .count = 9}));
@@ -306,14 +177,7 @@ void check_cub(Report& report) {
     for (const DType type : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
       report.check(absl::StrCat("select ", to_string(type), " ", count), check_select_of({type, count}));
     }
-    for (const DType type : {DType::kInt32, DType::kFloat32}) {
-      report.check(absl::StrCat("histogram ", to_string(type), " ", count),
-                   check_histogram_of({type, count, 256, 0, 512}));
-      report.check(absl::StrCat("histogram ", to_string(type), " of one wide ", count),
-                   check_histogram_of({type, count, 64, 0, 64}));
-    }
   }
-  check_edges(report);
   report.check("cub refuses", check_refusals());
 }
 

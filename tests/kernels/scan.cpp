@@ -224,12 +224,14 @@ absl::Status check_refusals() {
 struct Matrix {
   std::uint64_t rows, columns;
 };
-// A thread has 8, 16 or 32 elements, so a warp 256, 512 or 1024, a block 16 times that, a tile 2048 to 8192.
-constexpr Matrix kMatrices[] = {{1, 1},     {3, 2},     {7, 31},     {9, 257},   {5, 511},    {6, 512},
-                                {5, 513},   {33, 1000}, {4, 1024},   {3, 1025},  {3, 4095},   {2, 4096},
-                                {2, 4097},  {3, 8191},  {2, 8192},   {2, 8193},  {3, 16384},  {2, 16385},
-                                {1, 65536}, {2, 70001}, {3, 128256}, {1, 99991}, {1, 262144}, {1, 262145}};
-constexpr Matrix kLargeMatrices[] = {{1, 1 << 20}, {1, (1 << 21) + 3}, {300, 8200}, {133, 20000}};
+// A thread has 8, 16 or 32 elements, so a warp 256, 512 or 1024, a block 16 times that, a tile 2048 to 8192. Below a
+// quarter of a warp's elements some lanes share a row.
+constexpr Matrix kMatrices[] = {{1, 1},      {3, 2},     {7, 31},     {70, 5},    {131, 16},  {67, 33},   {37, 64},
+                                {35, 127},   {66, 128},  {19, 129},   {18, 256},  {9, 257},   {5, 511},   {6, 512},
+                                {5, 513},    {33, 1000}, {4, 1024},   {3, 1025},  {3, 4095},  {2, 4096},  {2, 4097},
+                                {3, 8191},   {2, 8192},  {2, 8193},   {3, 16384}, {2, 16385}, {1, 65536}, {2, 70001},
+                                {3, 128256}, {1, 99991}, {1, 262144}, {1, 262145}};
+constexpr Matrix kLargeMatrices[] = {{1, 1 << 20}, {1, (1 << 21) + 3}, {300, 8200}, {133, 20000}, {300, 70000}};
 // Rows of so many bytes are more tiles of 64 KB than the device has multiprocessors: blocks take one after the
 // other.
 constexpr std::uint64_t kLongBytes = 12 << 20;

@@ -10,6 +10,7 @@
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/map.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
@@ -153,6 +154,13 @@ void add_others(Plans& plans, Memory memory) {
           });
     }
   }
+  for (const std::int32_t bins : {4, 65536}) {
+    plans.add(absl::StrCat("histogram of ", bins, " bins"),
+              plan_histogram(kDevice, {.count = 1 << 20, .bins = bins, .lower = 0, .upper = 65536}), kId,
+              [=](LaunchTarget target, const HistogramPlan& plan) {
+                return launch_histogram(target, plan, {.counts = memory.at<std::int32_t>(1), .in = a});
+              });
+  }
   auto* const floats = memory.at<float>(0);
   for (const std::uint64_t plane : {1, 49, 3136, 112 * 112}) {
     for (const std::uint64_t channels : {1, 64}) {
@@ -192,14 +200,6 @@ void add_libraries(Plans& plans, Memory memory) {
                                 .flags = memory.at<std::uint8_t>(1),
                                 .selected = memory.at<std::int64_t>(2),
                                 .workspace = {a, plan.workspace_bytes}});
-        },
-        Nodes::kOfLibrary);
-    plans.add(
-        absl::StrCat("histogram of ", count),
-        plan_histogram(kDevice, {.count = count, .bins = 4, .lower = 0, .upper = 4}), kId,
-        [=](LaunchTarget target, const HistogramPlan& plan) {
-          return launch_histogram(
-              target, plan, {.counts = memory.at<std::int32_t>(1), .in = a, .workspace = {a, plan.workspace_bytes}});
         },
         Nodes::kOfLibrary);
   }

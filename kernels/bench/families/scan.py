@@ -1,9 +1,9 @@
-"""Prefix sums of arrays and of rows; CUB's operations as cgrt::cub has them, beside CUB itself."""
+"""Prefix sums of arrays and of rows, histograms; CUB's operations as cgrt::cub has them, beside CUB itself."""
 import torch
 from case import SIZES, WRAPPER, Case, random_tensor
 
-MEASURES = ["kernels/cgrt_kernels/scan", "kernels/cgrt_kernels/cub", "kernels/bench/scan.cpp", "kernels/bench/cub.cpp",
-            "kernels/bench/raw_cub.cu"]
+MEASURES = ["kernels/cgrt_kernels/scan", "kernels/cgrt_kernels/cub", "kernels/cgrt_kernels/histogram",
+            "kernels/bench/scan.cpp", "kernels/bench/cub.cpp", "kernels/bench/raw_cub.cu"]
 
 
 def scan(kernel, type, sizes, **more):
@@ -42,8 +42,8 @@ def cases():
         yield Case("select", "float32", {"count": 1 << power}, 7 << power, target=WRAPPER, baseline="raw_cub_select")
     for power in (20, 24, 28):
         for bins in (256, 65536):
-            yield Case("histogram", "float32", {"count": 1 << power, "bins": bins}, 4 << power, target=WRAPPER,
-                       bandwidth="read", baseline="raw_cub_histogram")
+            yield Case("histogram", "float32", {"count": 1 << power, "bins": bins}, 4 << power, bandwidth="read",
+                       baseline="raw_cub_histogram")
 
 
 def baseline(case):

@@ -1,4 +1,4 @@
-// CUB's scan, radix sort, select and histogram: plan once, launch into any target (CMake: cgrt::cub).
+// CUB's scan, radix sort and select: plan once, launch into any target (CMake: cgrt::cub).
 //
 //   CGRT_ASSIGN_OR_RETURN(RadixSortPlan plan, plan_radix_sort(DeviceRef(0), {.count = n, .end_bit = 20}));
 //   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(DeviceRef(0), plan.workspace_bytes));
@@ -36,18 +36,15 @@ struct CubPlan {
 using CubScanPlan = CubPlan<CubScanDesc>;
 using RadixSortPlan = CubPlan<RadixSortDesc>;
 using SelectPlan = CubPlan<SelectDesc>;
-using HistogramPlan = CubPlan<HistogramDesc>;
 
 // kInvalidArgument, with the value and its limit, for what CUB cannot do.
 absl::StatusOr<CubScanPlan> plan_cub_scan(ContextRef context, const CubScanDesc& desc);
 absl::StatusOr<RadixSortPlan> plan_radix_sort(ContextRef context, const RadixSortDesc& desc);
 absl::StatusOr<SelectPlan> plan_select(ContextRef context, const SelectDesc& desc);
-absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const HistogramDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer, and a workspace that is too small.
 absl::Status launch_cub_scan(LaunchTarget target, const CubScanPlan& plan, const CubScanArgs& args);
 absl::Status launch_radix_sort(LaunchTarget target, const RadixSortPlan& plan, const RadixSortArgs& args);
 absl::Status launch_select(LaunchTarget target, const SelectPlan& plan, const SelectArgs& args);
-absl::Status launch_histogram(LaunchTarget target, const HistogramPlan& plan, const HistogramArgs& args);
 
 }  // namespace cgrt::kernels

@@ -69,29 +69,12 @@ struct SelectArgs {
   Workspace workspace = {};
 };
 
-// Bin i counts the elements from lower + i * width to below lower + (i + 1) * width, where width is
-// (upper - lower) / bins: bin.h says to the last bit which they are. Those outside of [lower, upper) and NaN count
-// nowhere. A bin of int32 is at least 1 wide.
-struct HistogramDesc {
-  DType type = DType::kInt32;  // or float32
-  std::uint64_t count = 0;
-  std::int32_t bins = 0;
-  double lower = 0, upper = 0;  // float32: rounded to it; int32: without their fractions, up to 2^31
-};
-struct HistogramArgs {
-  std::int32_t* counts = nullptr;  // of bins
-  const void* in = nullptr;
-  Workspace workspace = {};
-};
-
 // The calls of CUB (*.cu), with `bytes` of scratch memory. A null one asks how many, and needs no other pointer.
 cudaError_t call_cub(const CubScanDesc& desc, const CubScanArgs& args, void* scratch, std::size_t& bytes,
                      cudaStream_t stream);
 cudaError_t call_cub(const RadixSortDesc& desc, const RadixSortArgs& args, void* scratch, std::size_t& bytes,
                      cudaStream_t stream);
 cudaError_t call_cub(const SelectDesc& desc, const SelectArgs& args, void* scratch, std::size_t& bytes,
-                     cudaStream_t stream);
-cudaError_t call_cub(const HistogramDesc& desc, const HistogramArgs& args, void* scratch, std::size_t& bytes,
                      cudaStream_t stream);
 
 }  // namespace cgrt::kernels

@@ -1,8 +1,4 @@
-#include <bit>
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -49,28 +45,6 @@ absl::Status launch_cub(LaunchTarget target, const CubPlan<Desc>& plan, const Ar
   });
 }
 
-// An int32 may be up to 2^31, which no element is.
-absl::Status check_range(const HistogramDesc& desc) {
-  const bool is_integer = desc.type == DType::kInt32;
-  const double most = is_integer ? 0x1p31 : static_cast<double>(std::numeric_limits<float>::max());
-  const std::string range = absl::StrCat("the range from ", desc.lower, " to ", desc.upper);
-  if (!(desc.lower < desc.upper) || !(std::abs(desc.lower) <= most) || !(std::abs(desc.upper) <= most)) {
-    return refuse("histogram", absl::StrCat(range, " is empty or not one of ", to_string(desc.type), "."));
-  }
-  const auto as_element = [&](double bound) {
-    return is_integer ? std::trunc(bound) : static_cast<double>(static_cast<float>(bound));
-  };
-  const double lower = as_element(desc.lower), upper = as_element(desc.upper);
-  if (lower == upper) {
-    return refuse("histogram", absl::StrCat(range, " is empty: both are ", lower, " as ", to_string(desc.type), "."));
-  }
-  if (is_integer && upper - lower < desc.bins) {
-    return refuse("histogram", absl::StrCat(range, " has ", upper - lower, " integers for ", desc.bins,
-                                            " bins; a bin of int32 must have one at least."));
-  }
-  return absl::OkStatus();
-}
-
 template <class T>
 constexpr std::uint64_t number(T value) {
   return static_cast<std::uint64_t>(value);
@@ -85,11 +59,6 @@ std::uint64_t topology_of(const RadixSortDesc& desc) {
 std::uint64_t topology_of(const SelectDesc& desc) {
   return topology_of_library("cub::DeviceSelect", {number(desc.type), desc.count});
 }
-std::uint64_t topology_of(const HistogramDesc& desc) {
-  return topology_of_library("cub::DeviceHistogram",
-                             {number(desc.type), desc.count, number(desc.bins),
-                              std::bit_cast<std::uint64_t>(desc.lower), std::bit_cast<std::uint64_t>(desc.upper)});
-}
 
 }  // namespace
 
@@ -100,7 +69,6 @@ std::uint64_t CubPlan<Desc>::topology_id() const {
 template struct CubPlan<CubScanDesc>;
 template struct CubPlan<RadixSortDesc>;
 template struct CubPlan<SelectDesc>;
-template struct CubPlan<HistogramDesc>;
 
 absl::StatusOr<CubScanPlan> plan_cub_scan(ContextRef context, const CubScanDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_count(to_string(desc.kind), desc.count));
@@ -158,30 +126,6 @@ absl::Status launch_select(LaunchTarget target, const SelectPlan& plan, const Se
   CGRT_RETURN_IF_ERROR(check_pointer(name, "selected", args.selected, 8));
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   return launch_cub(target, plan, args, "cub::DeviceSelect", select_reference);
-}
-
-absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const HistogramDesc& desc) {
-  CGRT_RETURN_IF_ERROR(check_count("histogram", desc.count));
-  if (desc.type != DType::kInt32 && desc.type != DType::kFloat32) {
-    return refuse("histogram",
-                  absl::StrCat("there is no kernel for ", to_string(desc.type), ", only for int32 and float32."));
-  }
-  constexpr std::int32_t kMostBins = 1 << 24;
-  if (desc.bins < 1 || desc.bins > kMostBins) {
-    return refuse("histogram",
-                  absl::StrCat("there are ", desc.bins, " bins; there must be from 1 to ", kMostBins, "."));
-  }
-  CGRT_RETURN_IF_ERROR(check_range(desc));
-  return make_plan(context, desc, HistogramArgs{}, "cub::DeviceHistogram");
-}
-
-absl::Status launch_histogram(LaunchTarget target, const HistogramPlan& plan, const HistogramArgs& args) {
-  const char* const name = "histogram";
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "counts", args.counts, 4));
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "in", args.in, 4));
-  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
-  return launch_cub(target, plan, args, "cub::DeviceHistogram",
-                    [](const HistogramDesc& desc, const HistogramArgs& a) { histogram_reference(desc, a); });
 }
 
 }  // namespace cgrt::kernels

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <vector>
 
-#include "cgrt_kernels/cub/bin.h"
 #include "cgrt_kernels/cub/cub_desc.h"
 #include "cgrt_kernels/scan/reference.h"
 
@@ -64,19 +63,6 @@ inline void select_reference(const SelectDesc& desc, const SelectArgs& args) {
                 static_cast<const unsigned char*>(args.in) + i * size, size);
   }
   *args.selected = selected;
-}
-
-template <class T>
-void histogram_reference(const HistogramDesc& desc, const HistogramArgs& args) {
-  const BinOf<T> bin_of(desc);
-  std::fill_n(args.counts, desc.bins, 0);
-  for (std::uint64_t i = 0; i < desc.count; ++i) {
-    const std::int32_t bin = bin_of(static_cast<const T*>(args.in)[i]);
-    if (bin != kNoBin) ++args.counts[bin];
-  }
-}
-inline void histogram_reference(const HistogramDesc& desc, const HistogramArgs& args) {
-  desc.type == DType::kInt32 ? histogram_reference<std::int32_t>(desc, args) : histogram_reference<float>(desc, args);
 }
 
 template <class T, class Sum>

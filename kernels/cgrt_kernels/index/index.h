@@ -62,6 +62,7 @@ struct IndexPlan {
   Choice by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; not for IndexRoute::kSorted
   std::optional<Sorted> sorted;
   std::optional<FloatSums> sums;
+  EdgeKind edges = EdgeKind::kProgrammatic;  // between kernels; full where their code was compiled for 8.0
 
   std::uint64_t topology_id() const;  // see common/topology.h
 };

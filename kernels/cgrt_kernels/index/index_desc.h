@@ -62,9 +62,10 @@ enum class IndexRoute : std::uint8_t {
 // What the kernels of all routes but kSorted are told.
 struct IndexShape {
   std::uint32_t rows = 0, count = 0;
-  std::uint32_t items = 0;  // packs, or elements, of the rows that the indices name
-  Divisor packs;            // of a row
-  bool is_long = false;     // int64 indices
+  std::uint32_t items = 0;   // packs, or elements, of the rows that the indices name
+  Divisor packs;             // of a row
+  bool is_long = false;      // int64 indices
+  bool is_streamed = false;  // kSelect: what is written is more than the L2 cache keeps
 };
 
 // out, in, index, alpha, shape

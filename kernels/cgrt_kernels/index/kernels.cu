@@ -60,7 +60,13 @@ __global__ void __launch_bounds__(kIndexBlock)
 #pragma unroll
   for (std::uint32_t i = 0; i < kSelectItems; ++i) {
     const std::uint32_t item = first + i * kIndexBlock;
-    if (item < shape.items) static_cast<Pack*>(out)[item] = pack[i];
+    Pack* const to = static_cast<Pack*>(out) + item;
+    if (item >= shape.items) return;
+    if (shape.is_streamed) {
+      __stcs(to, pack[i]);
+    } else {
+      *to = pack[i];
+    }
   }
 }
 

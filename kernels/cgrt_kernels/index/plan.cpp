@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -21,6 +22,8 @@ constexpr std::uint64_t kShortestChunk = 32, kLongestChunk = 128, kChunkWarpsOfS
 // Floats for the sums of 16-bit types: where they are few, or not so many more than indices that sorting these takes
 // less time than to set and read them all.
 constexpr std::uint64_t kFewSums = std::uint64_t{1} << 20, kMostSumsOfIndex = 8;
+// More bytes of a result than the next kernel finds in the L2 cache.
+constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 32, kMostSums = std::uint64_t{1} << 38;
 
 bool has_few_sums(const IndexDesc& desc) {
@@ -52,11 +55,13 @@ IndexPlan::Choice choose(const IndexDesc& desc, IndexRoute route, std::uint32_t 
   while (desc.columns * size % pack != 0) pack /= 2;
   if ((route != IndexRoute::kSelect && pack != 16) || route == IndexRoute::kScatter) pack = size;
   const std::uint32_t packs = columns / (pack / size);
-  const IndexShape shape{.rows = static_cast<std::uint32_t>(desc.rows),
-                         .count = count,
-                         .items = packs * count,
-                         .packs = Divisor(packs),
-                         .is_long = desc.index_type == DType::kInt64};
+  IndexShape shape{.rows = static_cast<std::uint32_t>(desc.rows),
+                   .count = count,
+                   .items = packs * count,
+                   .packs = Divisor(packs),
+                   .is_long = desc.index_type == DType::kInt64};
+  shape.is_streamed = desc.count * desc.columns * size > kKeptBytes;
+  if (const char* trial = std::getenv("CGRT_STREAMED"); trial != nullptr) shape.is_streamed = *trial == '1';  // TRIAL
   const std::uint32_t together = kIndexBlock * (route == IndexRoute::kSelect ? kSelectItems : kIndexItems);
   LaunchConfig config{.grid = ceil_divide(shape.items, together), .block = kIndexBlock};
   if (route == IndexRoute::kFew) config.grid = Dim3(ceil_divide(packs, together), count);
@@ -128,7 +133,13 @@ IndexPlan::Sorted make_sorted(const IndexDesc& desc, std::uint32_t sms, std::uin
   return sorted;
 }
 
-absl::Status launch_sorted(LaunchTarget target, const IndexPlan::Sorted& plan, const IndexArgs& args, bool is_aligned) {
+// For the kernels behind the first one.
+LaunchTarget behind(LaunchTarget target, const IndexPlan& plan) {
+  return plan.edges == EdgeKind::kProgrammatic ? target.programmatic() : target;
+}
+
+absl::Status launch_sorted(LaunchTarget target, const IndexPlan& of, const IndexArgs& args, bool is_aligned) {
+  const IndexPlan::Sorted& plan = *of.sorted;
   unsigned char* const scratch = scratch_of(args.workspace);
   uint2* const pairs[] = {reinterpret_cast<uint2*>(scratch + plan.pairs[0]),
                           reinterpret_cast<uint2*>(scratch + plan.pairs[1])};
@@ -142,6 +153,7 @@ absl::Status launch_sorted(LaunchTarget target, const IndexPlan::Sorted& plan, c
   for (std::uint32_t pass = 0; pass < plan.passes; ++pass) {
     uint2* const to = pairs[pass % 2];
     CGRT_RETURN_IF_ERROR(launch(target, of_tiles, count_digits_kernel(), counts, from, counters, shape));
+    target = behind(target, of);
     CGRT_RETURN_IF_ERROR(launch(target, of_digits, scan_digits_kernel(), counts, totals, shape.tiles));
     CGRT_RETURN_IF_ERROR(launch(target, of_tiles, move_pairs_kernel(), to, from, counts, totals, counters, shape));
     from = to;
@@ -173,6 +185,7 @@ absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const Index
   const bool is_packed = address_bits(args.out) % 16 == 0;
   auto* const sums = reinterpret_cast<float*>(scratch_of(args.workspace));
   CGRT_RETURN_IF_ERROR(launch(target, of.clear, clear_sums_kernel(), sums, of.count));
+  target = behind(target, plan);
   CGRT_RETURN_IF_ERROR(launch(target, choice.config, choice.kernel, sums, args.in, args.index, 1.0f, choice.shape));
   return launch(target, is_packed ? of.add_packed : of.add_any, add_sums_kernel(plan.desc.type, is_packed), args.out,
                 sums, args.alpha, of.count);
@@ -205,7 +218,7 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
     return absl::InvalidArgumentError(
         absl::StrCat(to_string(desc.op), ": indices are int32 or int64, not ", to_string(desc.index_type), "."));
   }
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, count_digits_kernel()));
   const IndexRoute route = route_of(desc);
   const IndexRoute unsorted = route != IndexRoute::kSorted ? route : IndexRoute::kAtomic;
   IndexPlan plan{
@@ -215,6 +228,7 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
       {choose(desc, unsorted, 16), choose(desc, unsorted, 8), choose(desc, unsorted, 4), choose(desc, unsorted, 2)},
       std::nullopt,
       std::nullopt};
+  if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
   if (route == IndexRoute::kSorted) {
     std::uint64_t scratch_bytes = 0;
     plan.sorted = make_sorted(desc, machine.sms, scratch_bytes);
@@ -228,7 +242,7 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
 
 std::uint64_t IndexPlan::topology_id() const {
   const std::size_t kernels = sorted.has_value() ? 3 * sorted->passes + 2 : sums.has_value() ? 3 : 1;
-  return topology_of_kernels(std::vector<LaunchAttributes>(kernels));
+  return topology_of_kernels(std::vector<LaunchAttributes>(kernels), edges);
 }
 
 absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args) {
@@ -240,7 +254,7 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
   // Atomics on floats in the workspace do not mind where the result is.
   const std::uintptr_t bits = plan.sums.has_value() ? address_bits(args.in) : address_bits(args.out, args.in);
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
-  if (plan.sorted.has_value()) return launch_sorted(target, *plan.sorted, args, bits % 16 == 0);
+  if (plan.sorted.has_value()) return launch_sorted(target, plan, args, bits % 16 == 0);
   const IndexPlan::Choice& choice = plan.by_alignment[bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3];
   if (plan.sums.has_value()) return launch_sums(target, plan, choice, args);
   return launch(target, choice.config, choice.kernel, args.out, args.in, args.index, args.alpha, choice.shape);

@@ -18,20 +18,39 @@ __host__ __device__ __forceinline__ std::uint32_t source_count(const SortShape& 
   return shape.source == SortSource::kPairs ? counters->pairs : shape.count;
 }
 
-// False when there is none at this position.
-__host__ __device__ __forceinline__ bool read_pair(const void* from, std::uint32_t at, const SortShape& shape,
-                                                   uint2& pair) {
-  if (shape.source == SortSource::kPairs) {
-    pair = static_cast<const uint2*>(from)[at];
-    return true;
-  }
-  const std::int64_t row = shape.source == SortSource::kInt64 ? static_cast<const std::int64_t*>(from)[at]
-                                                              : static_cast<const std::int32_t*>(from)[at];
-  if (row < 0 || row >= shape.rows) return false;
+// Of the index at this position.
+__host__ __device__ __forceinline__ uint2 pair_of(std::uint32_t row, std::uint32_t at, const SortShape& shape) {
   const std::uint32_t columns = shape.columns.value();
-  pair.x = static_cast<std::uint32_t>(row) * columns + (columns == 1 ? 0 : shape.columns.remainder(at));
-  pair.y = at;
-  return true;
+  return {row * columns + (columns == 1 ? 0 : shape.columns.remainder(at)), at};
+}
+
+// Pairs at `first` and each kStep behind it, a bit for each that is there. All are on their way before one is looked
+// at.
+template <std::uint32_t kStep>
+__device__ __forceinline__ std::uint32_t read_pairs(const void* from, std::uint32_t first, std::uint32_t count,
+                                                    const SortShape& shape, uint2 (&pairs)[kRounds]) {
+  const bool is_short = shape.source == SortSource::kInt32;
+#pragma unroll
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    const std::uint32_t at = first + round * kStep;
+    if (at >= count) continue;
+    if (is_short) {
+      pairs[round].x = static_cast<const std::uint32_t*>(from)[at];
+    } else {
+      pairs[round] = static_cast<const uint2*>(from)[at];
+    }
+  }
+  std::uint32_t present = 0;
+#pragma unroll
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    const std::uint32_t at = first + round * kStep;
+    const bool is_row =
+        shape.source == SortSource::kPairs || (pairs[round].x < shape.rows && (is_short || pairs[round].y == 0));
+    if (at >= count || !is_row) continue;
+    present |= 1u << round;
+    if (shape.source != SortSource::kPairs) pairs[round] = pair_of(pairs[round].x, at, shape);
+  }
+  return present;
 }
 
 __host__ __device__ __forceinline__ std::uint32_t digit_of(std::uint32_t key, const SortShape& shape) {
@@ -46,11 +65,11 @@ __global__ void __launch_bounds__(kIndexBlock)
   let_dependents_start();
   wait_for_predecessors();
   const std::uint32_t count = source_count(shape, counters);
-#pragma unroll 4
+  uint2 pair[kRounds];
+  const std::uint32_t present = read_pairs<kIndexBlock>(from, blockIdx.x * kTile + threadIdx.x, count, shape, pair);
+#pragma unroll
   for (std::uint32_t round = 0; round < kRounds; ++round) {
-    const std::uint32_t at = blockIdx.x * kTile + round * kIndexBlock + threadIdx.x;
-    uint2 pair;
-    if (at < count && read_pair(from, at, shape, pair)) atomicAdd(&mine[digit_of(pair.x, shape)], 1u);
+    if ((present >> round & 1) != 0) atomicAdd(&mine[digit_of(pair[round].x, shape)], 1u);
   }
   __syncthreads();
   if (threadIdx.x >> shape.bits == 0) counts[threadIdx.x * shape.tiles + blockIdx.x] = mine[threadIdx.x];
@@ -117,12 +136,7 @@ __global__ void __launch_bounds__(kIndexBlock)
   const std::uint32_t first = blockIdx.x * kTile + warp * (32 * kRounds) + lane;
   uint2 pair[kRounds];
   std::uint32_t rank[kRounds];
-  std::uint32_t present = 0;  // a bit for each round
-#pragma unroll
-  for (std::uint32_t round = 0; round < kRounds; ++round) {
-    const std::uint32_t at = first + round * 32;
-    if (at < count && read_pair(from, at, shape, pair[round])) present |= 1u << round;
-  }
+  const std::uint32_t present = read_pairs<32>(from, first, count, shape, pair);
 #pragma unroll
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     const bool is_present = (present >> round & 1) != 0;
@@ -167,6 +181,19 @@ __global__ void __launch_bounds__(kIndexBlock)
     const uint2 moved = tile[i];
     to[places[digit_of(moved.x, shape)] + i] = moved;
   }
+}
+
+// False when there is none at this position.
+bool read_pair(const void* from, std::uint32_t at, const SortShape& shape, uint2& pair) {
+  if (shape.source == SortSource::kPairs) {
+    pair = static_cast<const uint2*>(from)[at];
+    return true;
+  }
+  const std::int64_t row = shape.source == SortSource::kInt64 ? static_cast<const std::int64_t*>(from)[at]
+                                                              : static_cast<const std::int32_t*>(from)[at];
+  if (row < 0 || row >= shape.rows) return false;
+  pair = pair_of(static_cast<std::uint32_t>(row), at, shape);
+  return true;
 }
 
 template <class Visit>

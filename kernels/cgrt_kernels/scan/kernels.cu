@@ -3,6 +3,7 @@
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/scan/look_back.cuh"
 #include "cgrt_kernels/scan/reference.h"
+#include "cgrt_kernels/scan/rows.cuh"
 #include "cgrt_kernels/scan/scan_desc.h"
 #include "cgrt_kernels/scan/stream.cuh"
 #include "cgrt_kernels/scan/tile.cuh"
@@ -12,13 +13,6 @@ namespace {
 
 constexpr int kPacks = kScanThreadBytes / 16;  // of a thread
 
-// What was computed from `pack` is computed again behind this, not kept in registers meanwhile: floats of
-// 16-bit elements take twice as many.
-template <class Pack>
-__device__ __forceinline__ void forget_origin(Pack& pack) {
-  auto& words = reinterpret_cast<uint4&>(pack);
-  asm volatile("" : "+r"(words.x), "+r"(words.y), "+r"(words.z), "+r"(words.w));
-}
 template <ScanRegime kRegime>
 constexpr int kMostThreads = kRegime == ScanRegime::kTiles ? kScanTileThreads : kScanMostThreads;
 // As many as registers allow: while some blocks wait for sums, others read and write.
@@ -41,16 +35,9 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
   wait_for_predecessors();
 
   std::uint32_t row = blockIdx.x, index = 0, tag = 0;
-  if constexpr (kRegime == ScanRegime::kWarp) {
-    row = blockIdx.x * warps + warp;
-    if (row >= rows) return;
-  }
+  __shared__ std::uint64_t drawn;
   if constexpr (kRegime == ScanRegime::kTiles) {
-    __shared__ std::uint64_t drawn;
-    if (threadIdx.x == 0) {
-      drawn = draw_ticket(header);
-      end_if_last(header, drawn, gridDim.x - 1, tagged);
-    }
+    if (threadIdx.x == 0) drawn = draw_ticket(header);
     __syncthreads();
     tag = tag_of(drawn);
     index = static_cast<std::uint32_t>(drawn) / rows;
@@ -58,9 +45,9 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
   }
 
   const T* const x = static_cast<const T*>(in);
-  const std::uint32_t width = (kRegime == ScanRegime::kWarp ? 1 : warps) * (32 * kPacks * kPack);
+  const std::uint32_t width = warps * (32 * kPacks * kPack);
   const Tile tile = make_tile(x, columns, row, index, width);
-  const std::uint32_t begin = ((kRegime == ScanRegime::kWarp ? 0 : warp) * kPacks * 32 + lane) * kPack;
+  const std::uint32_t begin = (warp * kPacks * 32 + lane) * kPack;
   const T* const from = x + tile.at;
   T* const to = static_cast<T*>(out) + tile.at;
   const bool has_edges = tile.low != 0 || tile.high % kPack != 0;
@@ -85,24 +72,24 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
   for (int k = 0; k < kPacks; ++k) before_packs[k] = sum_of<T>(packs[k]);
   const Sum total = scan_warp(before_packs);
 
-  Sum before_warp{};
-  if constexpr (kRegime != ScanRegime::kWarp) {
-    __shared__ Sum totals[kScanMostWarps];
-    if (lane == 0) totals[warp] = total;
-    __syncthreads();
-    const SumsOfBlock<Sum> sums = scan_block(totals);
-    before_warp = sums.before_warp;
-    if constexpr (kRegime == ScanRegime::kTiles) {
-      __shared__ Sum before_tile[kLookBackParts];
-      if (warp < kLookBackParts) {
-        const PublishedSums<Sum> published(header->tagged, rows, row, tiles);
-        if (threadIdx.x == 0) publish(published.of_tile(index), sums.all, tag);
-        const Sum before = look_back(static_cast<LookBack>(warp), published, index, tag);
-        if (lane == 0) before_tile[warp] = before;
+  __shared__ Sum totals[kScanMostWarps];
+  if (lane == 0) totals[warp] = total;
+  __syncthreads();
+  const SumsOfBlock<Sum> sums = scan_block(totals);
+  Sum before_warp = sums.before_warp;
+  if constexpr (kRegime == ScanRegime::kTiles) {
+    __shared__ Sum before_tile[kLookBackParts];
+    if (warp < kLookBackParts) {
+      const PublishedSums<Sum> published(header->tagged, rows, row, tiles);
+      if (threadIdx.x == 0) {
+        publish(published.of_tile(index), sums.all, tag);
+        end_if_last(header, drawn, gridDim.x - 1, tagged);  // behind all that others wait for
       }
-      __syncthreads();
-      before_warp = (before_tile[0] + before_tile[1]) + before_warp;
+      const Sum before = look_back(static_cast<LookBack>(warp), published, index, tag);
+      if (lane == 0) before_tile[warp] = before;
     }
+    __syncthreads();
+    before_warp = (before_tile[0] + before_tile[1]) + before_warp;
   }
   let_dependents_start();
 
@@ -170,9 +157,12 @@ void clear_on_host(HostGrid, std::uint64_t* words, std::uint64_t count) {
 template <class T>
 ScanKernel of_regime(ScanRegime regime) {
   constexpr KernelResources kResources{.registers = 64, .static_shared_bytes = 256, .max_threads = kScanMostThreads};
+  constexpr KernelResources kOfRows{.registers = 64, .max_threads = kScanRowsThreads};
   constexpr KernelResources kOfStream{.registers = 128, .static_shared_bytes = 640, .max_threads = kScanMostThreads};
   switch (regime) {
-    case ScanRegime::kWarp: return make_kernel<scan_tiles<T, ScanRegime::kWarp>, scan_on_host<T>, kResources>();
+    case ScanRegime::kOnePack: return make_kernel<scan_rows<T, 1>, scan_on_host<T>, kOfRows>();
+    case ScanRegime::kTwoPacks: return make_kernel<scan_rows<T, 2>, scan_on_host<T>, kOfRows>();
+    case ScanRegime::kFourPacks: return make_kernel<scan_rows<T, 4>, scan_on_host<T>, kOfRows>();
     case ScanRegime::kBlock: return make_kernel<scan_tiles<T, ScanRegime::kBlock>, scan_on_host<T>, kResources>();
     case ScanRegime::kTiles: return make_kernel<scan_tiles<T, ScanRegime::kTiles>, scan_on_host<T>, kResources>();
     case ScanRegime::kStream: break;

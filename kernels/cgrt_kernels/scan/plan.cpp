@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -12,7 +14,6 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kWarpsOfBlock = 4;       // where each has a row of its own
 constexpr std::uint32_t kFewThreads = 128;       // of a block, where tiles are few
 constexpr std::uint64_t kLeastTilesOfBlock = 4;  // of many rows, where blocks stay
 constexpr std::uint32_t kOtherShared = 2048;     // bytes of static and reserved shared memory, at most
@@ -22,22 +23,32 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
   const std::uint64_t per_thread = kScanThreadBytes / size_of(desc.type);
   const auto rows = static_cast<std::uint32_t>(desc.rows);
   if (columns <= kWarp * per_thread) {
-    return ScanShape{scan_kernel(desc.type, ScanRegime::kWarp),
-                     {.grid = ceil_divide(rows, kWarpsOfBlock), .block = kWarpsOfBlock * kWarp},
-                     1};
+    const std::uint64_t packs = ceil_divide<std::uint64_t>(columns, 16 / size_of(desc.type));
+    const ScanRegime regime = packs <= kWarp       ? ScanRegime::kOnePack
+                              : packs <= 2 * kWarp ? ScanRegime::kTwoPacks
+                                                   : ScanRegime::kFourPacks;
+    const auto lane_bits = std::min(static_cast<std::uint32_t>(std::bit_width(packs - 1)), std::uint32_t{5});
+    const std::uint32_t packs_of_lane = regime == ScanRegime::kOnePack ? 1 : regime == ScanRegime::kTwoPacks ? 2 : 4;
+    const std::uint32_t rows_of_block = kScanRowsThreads * (kScanThreadBytes / 16 / packs_of_lane) >> lane_bits;
+    return ScanShape{scan_kernel(desc.type, regime),
+                     {.grid = ceil_divide(rows, rows_of_block), .block = kScanRowsThreads},
+                     1,
+                     lane_bits};
   }
   if (columns <= kScanMostThreads * per_thread) {
     const std::uint32_t warps = ceil_divide(columns, kWarp * per_thread);
-    return ScanShape{scan_kernel(desc.type, ScanRegime::kBlock), {.grid = rows, .block = warps * kWarp}, 1};
+    return ScanShape{scan_kernel(desc.type, ScanRegime::kBlock), {.grid = rows, .block = warps * kWarp}, 1, 0};
   }
 
   const auto tiles_of = [&](std::uint32_t threads, std::uint32_t thread_bytes) {
     return ceil_divide<std::uint64_t>(columns, threads * (thread_bytes / size_of(desc.type)));
   };
   constexpr std::uint32_t kStreamBytes = kScanStreamThreadBytes * kScanStreamStages;  // of shared memory, a thread
-  // One block for each multiprocessor has the fewest tiles in a row; where there are many rows, nobody waits, and two
-  // smaller ones store while the other sums.
-  const std::uint32_t per_sm = desc.rows >= machine.sms ? 2 : 1;
+  // One block for each multiprocessor has the fewest tiles in a row; where there are so many rows that no two blocks
+  // work on one, nobody waits, and two smaller ones store while the other sums.
+  std::uint32_t per_sm = desc.rows >= 2 * machine.sms ? 2 : 1;
+  const char* const trial = std::getenv("CGRT_SCAN");  // TRIAL: 1, 2 blocks that stay, or tiles
+  if (trial != nullptr) per_sm = *trial == '2' ? 2 : 1;
   const std::uint32_t shared = std::min(machine.shared_per_block, machine.shared_per_sm / per_sm) - kOtherShared;
   const std::uint32_t stream_threads = std::min(kScanMostThreads / per_sm, shared / kStreamBytes / kWarp * kWarp);
   ScanRegime regime = ScanRegime::kStream;
@@ -46,7 +57,8 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
   std::uint64_t tiles = tiles_of(stream_threads, kScanStreamThreadBytes);
   // Blocks that stay take longer to begin with.
   const std::uint64_t blocks = std::uint64_t{machine.sms} * per_sm;
-  const bool is_short = per_sm == 1 ? tiles <= blocks : desc.rows * tiles <= kLeastTilesOfBlock * blocks;
+  bool is_short = per_sm == 1 ? tiles <= blocks : desc.rows * tiles <= kLeastTilesOfBlock * blocks;
+  if (trial != nullptr) is_short = *trial == 't';
   if (is_short) {
     const bool are_few = desc.rows * tiles_of(kScanTileThreads, kScanThreadBytes) < machine.sms;
     regime = ScanRegime::kTiles;
@@ -65,7 +77,7 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
   } else {
     CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   }
-  return ScanShape{kernel, config, static_cast<std::uint32_t>(tiles)};
+  return ScanShape{kernel, config, static_cast<std::uint32_t>(tiles), 0};
 }
 
 std::uint64_t words_of(const ScanDesc& desc, const ScanShape& shape) {
@@ -83,7 +95,7 @@ absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc) {
                   absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; rows must be from 1 to ", kMostCount,
                                ", columns from 1 to ", kMostColumns, "."));
   }
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, scan_kernel(desc.type, ScanRegime::kWarp)));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, scan_kernel(desc.type, ScanRegime::kOnePack)));
   const std::uint64_t pack = 16 / size_of(desc.type);
   CGRT_ASSIGN_OR_RETURN(const ScanShape aligned, shape_of(machine, desc, desc.columns));
   CGRT_ASSIGN_OR_RETURN(const ScanShape any, shape_of(machine, desc, desc.columns + pack - 1));
@@ -118,7 +130,8 @@ absl::Status launch_scan(LaunchTarget target, const ScanPlan& plan, const ScanAr
     if (plan.edges == EdgeKind::kProgrammatic) target = target.programmatic();
   }
   return launch(target, shape.config, shape.kernel, args.out, args.in, desc.columns,
-                static_cast<std::uint32_t>(desc.rows), shape.tiles, desc.kind == ScanKind::kExclusive, header, tagged);
+                static_cast<std::uint32_t>(desc.rows), shape.tiles > 1 ? shape.tiles : shape.lane_bits,
+                desc.kind == ScanKind::kExclusive, header, tagged);
 }
 
 }  // namespace cgrt::kernels

@@ -30,7 +30,8 @@ namespace cgrt::kernels {
 struct ScanShape {
   ScanKernel kernel;
   LaunchConfig config;
-  std::uint32_t tiles;  // of a row
+  std::uint32_t tiles;      // of a row
+  std::uint32_t lane_bits;  // of a row that has less than a block
 };
 
 struct ScanPlan {

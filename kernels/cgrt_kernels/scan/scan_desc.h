@@ -35,13 +35,16 @@ struct ScanArgs {
 
 // Who scans a row.
 enum class ScanRegime : std::uint8_t {
-  kWarp,    // a warp
-  kBlock,   // a block
-  kTiles,   // blocks that take a tile each and look back at the tiles before
-  kStream,  // a block for each multiprocessor, which takes tile after tile and looks back
+  kOnePack,    // some lanes of a warp, or all, with a pack of 16 bytes each
+  kTwoPacks,   // a warp, each lane with two packs
+  kFourPacks,  // with four
+  kBlock,      // a block
+  kTiles,      // blocks that take a tile each and look back at the tiles before
+  kStream,     // a block or two for each multiprocessor, which take tile after tile and look back
 };
 
-// out, in, columns, rows, tiles of a row, whether exclusive; where blocks share rows, the workspace's header and how
+// out, in, columns, rows, tiles of a row (of kOnePack to kFourPacks: the binary logarithm of its lanes), whether
+// exclusive; where blocks share rows, the workspace's header and how
 // many of its tagged words are published sums, or scratch memory like its beginning, but as long as it takes, and
 // kAllTagged
 using ScanKernel =
@@ -54,6 +57,8 @@ inline constexpr std::uint32_t kClearBlock = 256;
 
 // The shape of the kernels, for plans: each thread holds 64 bytes of elements at once.
 inline constexpr std::uint32_t kScanThreadBytes = 64;
+inline constexpr std::uint32_t kScanRowsThreads = 128;  // of a block whose warps have rows of their own
+inline constexpr std::uint32_t kScanRowsBlocks = 7;     // of these, at least, on a multiprocessor
 inline constexpr std::uint32_t kScanMostThreads = 512;  // of a block that has rows of its own, or is persistent
 inline constexpr std::uint32_t kScanTileThreads = 256;  // of a block that takes a tile, at most
 // Persistent blocks: bytes of a tile that a thread has, and tiles for which there is shared memory.

@@ -104,6 +104,14 @@ __device__ __forceinline__ Sum sum_of(const typename ElementOf<T>::Pack& pack) {
   return values[kPackSize<T> - 1];
 }
 
+// What was computed from `pack` is computed again behind this, not kept in registers meanwhile: floats of
+// 16-bit elements take twice as many.
+template <class Pack>
+__device__ __forceinline__ void forget_origin(Pack& pack) {
+  auto& words = reinterpret_cast<uint4&>(pack);
+  asm volatile("" : "+r"(words.x), "+r"(words.y), "+r"(words.z), "+r"(words.w));
+}
+
 // The results of a pack, where all elements before it sum up to `before`.
 template <class T>
 __device__ __forceinline__ typename ElementOf<T>::Pack scan_pack(const typename ElementOf<T>::Pack& pack,
@@ -124,24 +132,25 @@ __device__ __forceinline__ typename ElementOf<T>::Pack scan_pack(const typename 
   return result;
 }
 
-// A warp's packs in their order: pack 0 of each lane, pack 1 of each, ... Each pack's sum becomes that of all
-// packs before it; returns the sum of all.
+// The packs of a warp, or of some lanes side by side, a power of two, in their order: pack 0 of each lane, pack 1 of
+// each, ... Each pack's sum becomes that of all packs before it; returns the sum of all.
 template <class Sum, int kCount>
-__device__ __forceinline__ Sum scan_warp(Sum (&sums)[kCount]) {
-  const std::uint32_t lane = threadIdx.x % 32;
+__device__ __forceinline__ Sum scan_warp(Sum (&sums)[kCount], std::uint32_t lanes = 32) {
+  const std::uint32_t lane = threadIdx.x & (lanes - 1);
+  const auto width = static_cast<int>(lanes);
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
-      const Sum before = __shfl_up_sync(kAllLanes, sums[k], distance);
+      const Sum before = __shfl_up_sync(kAllLanes, sums[k], distance, width);
       if (lane >= distance) sums[k] += before;
     }
   }
   Sum total{};
 #pragma unroll
   for (int k = 0; k < kCount; ++k) {
-    const Sum of_all_lanes = __shfl_sync(kAllLanes, sums[k], 31);
-    const Sum before = __shfl_up_sync(kAllLanes, sums[k], 1);
+    const Sum of_all_lanes = __shfl_sync(kAllLanes, sums[k], width - 1, width);
+    const Sum before = __shfl_up_sync(kAllLanes, sums[k], 1, width);
     sums[k] = lane == 0 ? total : total + before;
     total += of_all_lanes;
   }
