@@ -13,6 +13,14 @@ __device__ __forceinline__ void copy_asynchronously(void* to_shared, const void*
                : "memory");
 }
 
+// 4 bytes. Both addresses are multiples of 4.
+__device__ __forceinline__ void copy_word_asynchronously(void* to_shared, const void* from_global) {
+  asm volatile(
+      "cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared))),
+      "l"(__cvta_generic_to_global(from_global))
+      : "memory");
+}
+
 // Ends a group of copies, which may be empty.
 __device__ __forceinline__ void end_copy_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 

@@ -28,7 +28,7 @@ struct NormBackwardParams {
   void* dx;
   const void *dy, *x, *weight;
   float* partials;
-  float epsilon;
+  float epsilon, one_of_columns;
   std::uint32_t rows, columns, groups;
   RowShares shares;
   RowChunks chunks;
@@ -59,16 +59,20 @@ enum class NormRegime : std::uint8_t {
   kChunks,          // in chunks, for the whole device: any length
 };
 
-// Where gradients of the weights are summed: persistent blocks or clusters, which keep the sums in registers.
+// Where gradients of the weights are summed: who takes a row. Each thread has kSumPacks packs of it, whose sums are in
+// its registers.
 enum class NormSumRegime : std::uint8_t {
-  kShort,   // 8 elements a thread; rows of up to kMaxShort
-  kMiddle,  // 16
-  kLong,    // 32; rms_norm of 16-bit types only
+  kLanes4,   // so many lanes of a warp; kLanes4 only for aligned rows
+  kLanes16,  //
+  kWarps,    // warps of a block or of a cluster of blocks
 };
-inline constexpr std::uint32_t kMaxShort = 256;  // columns
-inline constexpr int kSumStages = 3;             // rows of dy and of x in shared memory, or in flight to it
-inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 32;  // of a block of sum_partials
+inline constexpr int kSumPacks = 4;
+inline constexpr int kSumStages = 3;  // rows of dy and of x in shared memory, or in flight to it
+inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 32;  // of a block of sum_partials, at most
 
+// Bytes of shared memory of a warp for a row: unaligned ones have single elements.
+template <Alignment kAlignment>
+inline constexpr std::uint32_t kSumStageBytes = 2 * 32 * (kSumPacks * 16 + (kAlignment == Alignment::kAligned ? 0 : 4));
 NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regime, Alignment alignment);

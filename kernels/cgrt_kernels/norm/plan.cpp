@@ -1,4 +1,7 @@
+#include <bit>
 #include <cstdint>
+#include <cstdlib>
+#include <numeric>
 
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/common/row/plan.h"
@@ -37,6 +40,8 @@ bool is_summed(const NormBackwardDesc& desc) { return desc.weight_gradients == W
 Problem problem_of(const NormBackwardDesc& desc) {
   return {{to_string(desc.op), " backward"}, desc.op, desc.type, desc.rows, desc.columns, false, true, is_summed(desc)};
 }
+
+std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
 
 // Rows that a block writes one after the other keep what they have in common, as far as the device has enough to do and
 // the L2 cache keeps what was read.
@@ -160,29 +165,57 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Probl
   return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
 }
 
-// With sums of columns: persistent blocks or clusters, as many as run at once.
+// With sums of columns: persistent blocks or clusters, as many as run at once. A block has as many rows at once as its
+// threads can take, if there are so many for it.
 absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
                                                             Alignment alignment) {
   const Problem problem = problem_of(desc);
-  // More elements a thread where clusters get smaller.
-  const bool is_long = desc.op == NormOp::kRmsNorm && problem.pack() == 8 && desc.columns > 16 * kMaxThreads;
-  const auto kernel_of = [&](NormRegime, Alignment) { return norm_summed_chunks(desc.op, desc.type, alignment); };
-  const std::uint32_t elements = desc.columns <= kMaxShort ? 8 : is_long ? 32 : 16;
-  // Bytes of shared memory of a thread.
-  const std::uint32_t bytes = kSumStages * 2 * (elements * problem.size() + (alignment == Alignment::kAligned ? 0 : 1));
-  const std::uint32_t fitting = (machine.shared_per_block - kOtherShared) / bytes / kWarpThreads * kWarpThreads;
-  const auto shape = share_among_blocks(machine, desc.rows, desc.columns, NormRegime::kCluster, elements,
-                                        std::min(elements == 8 ? kMaxShort / 8 : kMaxThreads, fitting));
-  if (!shape) return long_launch<NormBackwardParams>(machine, problem, alignment, kernel_of);
-  const NormSumRegime regime = elements == 8    ? NormSumRegime::kShort
-                               : elements == 16 ? NormSumRegime::kMiddle
-                                                : NormSumRegime::kLong;
-  RowLaunch<NormBackwardParams> launch{.kernel = norm_summed_kernel(desc.op, desc.type, regime, alignment),
-                                       .config = shape->config};
+  constexpr std::uint32_t kStaticShared = 16 * 1024;  // at most: what the warps of a row tell each other
+  const std::uint32_t warp_bytes =
+      kSumStages *
+      (alignment == Alignment::kAligned ? kSumStageBytes<Alignment::kAligned> : kSumStageBytes<Alignment::kUnaligned>);
+  std::uint32_t max_warps =
+      std::min((machine.shared_per_block - kStaticShared) / warp_bytes, kMaxThreads / kWarpThreads);
+  if (const char* trial = std::getenv("CGRT_SUM_WARPS"))
+    max_warps = std::min<std::uint32_t>(max_warps, atoi(trial));  // TRIAL
+  // Of a block's share of a row. The few elements before and after aligned packs are nobody's own.
+  std::uint32_t blocks = 1, share = narrow(desc.columns), warps = 0;
+  const auto warps_of = [&] { return ceil_divide(std::max(share / problem.pack(), 1u), kSumPacks * kWarpThreads); };
+  while ((warps = warps_of()) > max_warps) {
+    blocks *= 2;
+    if (blocks > (machine.has_clusters ? kMaxClusterBlocks : 1) || desc.rows * blocks > kMostCount) {
+      return long_launch<NormBackwardParams>(machine, problem, alignment, [&](NormRegime, Alignment) {
+        return norm_summed_chunks(desc.op, desc.type, alignment);
+      });
+    }
+    share = ceil_divide(ceil_divide(desc.columns, blocks), problem.pack()) * problem.pack();
+  }
+  const std::uint32_t packs = share / problem.pack();
+  const NormSumRegime regime = alignment == Alignment::kAligned && packs <= 4 * kSumPacks ? NormSumRegime::kLanes4
+                               : packs <= 16 * kSumPacks                                  ? NormSumRegime::kLanes16
+                                                                                          : NormSumRegime::kWarps;
+  const std::uint32_t row_threads = regime == NormSumRegime::kLanes4    ? 4
+                                    : regime == NormSumRegime::kLanes16 ? 16
+                                                                        : warps * kWarpThreads;
+  const std::uint32_t unit = std::max(row_threads, kWarpThreads);  // threads that come together
+  const std::uint32_t max_units = blocks == 1 ? max_warps * kWarpThreads / unit : 1;
+  const std::uint64_t threads = ceil_divide<std::uint64_t>(desc.rows, machine.sms) * row_threads;
+  const std::uint32_t units = narrow(std::min<std::uint64_t>(ceil_divide<std::uint64_t>(threads, unit), max_units));
+  RowLaunch<NormBackwardParams> launch{
+      .kernel = norm_summed_kernel(desc.op, desc.type, regime, alignment),
+      .config = {.grid = blocks, .block = units * unit, .shared_bytes = units * unit / kWarpThreads * warp_bytes},
+      .shares = {.blocks = blocks, .share = share, .stride = row_threads * kSumPacks}};
   LaunchConfig& config = launch.config;
-  config.shared_bytes = config.block.x * elements * problem.size() * kSumStages * 2 +
-                        (alignment == Alignment::kAligned ? 0 : kSumStages * 2 * (32 + config.block.x / 2));
-  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, desc.rows, config));
+  config.attributes.cluster = blocks;
+  const std::uint32_t rows_of_block = config.block.x / row_threads;
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, ceil_divide(desc.rows, rows_of_block), config));
+  // All rows of a thread begin alike between multiples of 16 bytes.
+  const std::uint64_t step_bytes = rows_of_block * problem.row_bytes();
+  const auto of_alike = narrow(16 / std::gcd<std::uint64_t>(step_bytes, 16));
+  const std::uint32_t groups = config.grid.x / blocks;
+  if (std::uint64_t{groups} * rows_of_block < desc.rows) {
+    config.grid = std::max(groups / of_alike, 1u) * of_alike * blocks;
+  }
   return launch;
 }
 
@@ -191,8 +224,6 @@ std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch, std::uint64
   if (launch.chunks.chunks != 0) return ceil_divide(rows, launch.chunks.rows);
   return launch.config.grid.x / launch.config.attributes.cluster.x;
 }
-
-std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
 
 }  // namespace
 
@@ -311,6 +342,7 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
                             .weight = args.weight,
                             .partials = partials,
                             .epsilon = desc.epsilon,
+                            .one_of_columns = 1.0f / static_cast<float>(desc.columns),
                             .rows = narrow(desc.rows),
                             .columns = narrow(desc.columns),
                             .groups = groups,
@@ -321,7 +353,7 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
   if (!is_summed(desc)) return absl::OkStatus();
   const bool has_bias = desc.op == NormOp::kLayerNorm && args.dbias != nullptr;
   const LaunchConfig config{.grid = {ceil_divide(desc.columns, kSumColumns), has_bias ? 2u : 1u},
-                            .block = {kSumColumns, kSumLanes}};
+                            .block = {kSumColumns, std::min(std::bit_ceil(ceil_divide(groups, 8)), kSumLanes)}};
   return launch(target, config, plan.sum_kernel,
                 SumPartialsParams{args.dweight, args.dbias, partials, groups, narrow(desc.columns)});
 }

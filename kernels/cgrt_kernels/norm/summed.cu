@@ -1,248 +1,316 @@
 #include <cstdint>
+#include <type_traits>
 
 #include "cgrt_kernels/common/async_copy.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
-#include "cgrt_kernels/common/row/group.cuh"
-#include "cgrt_kernels/norm/backward.cuh"
+#include "cgrt_kernels/common/row/tile.cuh"
+#include "cgrt_kernels/norm/columns.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"
+#include "cgrt_kernels/norm/row_parts.cuh"
 
 namespace cgrt::kernels {
 namespace {
 
-// `count` elements to shared memory, 16 bytes at a time with what is around them, but nothing from outside of `first`
-// to `last`. They come to lie behind `to` as far as `from` is behind a multiple of 16 bytes.
-template <class T>
-__device__ __forceinline__ void copy_window(unsigned char* to, const T* from, std::uint32_t count, const T* first,
-                                            const T* last) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(from) / 16 * 16;
-  const auto end = reinterpret_cast<std::uintptr_t>(from + count);
-  for (std::uint32_t i = threadIdx.x * 16; begin + i < end; i += blockDim.x * 16) {
-    const T* const piece = reinterpret_cast<const T*>(begin + i);
-    if (piece >= first && piece + kPackSize<T> <= last) {
-      copy_asynchronously(to + i, piece);
-      continue;
-    }
-    for (int e = 0; e < kPackSize<T>; ++e) {
-      if (piece + e >= first && piece + e < last) reinterpret_cast<T*>(to + i)[e] = piece[e];
-    }
-  }
+// Of the elements that a lane, then a warp, has of a row.
+template <int kLanes>
+__device__ __forceinline__ Comoments join_lanes(Comoments part, float count) {
+  const float mean = __fdividef(reduce_lanes<kLanes>(part.count * part.mean), fmaxf(count, 1.0f));
+  const float away = part.mean - mean;
+  return {count, mean, reduce_lanes<kLanes>(part.squares + part.count * away * away), reduce_lanes<kLanes>(part.sum),
+          reduce_lanes<kLanes>(part.product + part.sum * away)};
+}
+template <int kLanes>
+__device__ __forceinline__ Products join_lanes(Products part, float) {
+  return reduce_lanes<kLanes>(part);
 }
 
-constexpr int threads_of(int elements) { return elements == 8 ? static_cast<int>(kMaxShort) / 8 : 512; }
+// Of all warps of a row.
+__device__ __forceinline__ Comoments join_warps(RowParts<Comoments>& parts, float one_of_all) {
+  parts.wait();
+  float mean = 0;
+  parts.each([&](const Comoments& part) { mean += part.count * part.mean; });
+  mean = reduce_lanes(mean) * one_of_all;
+  Comoments row{0, mean, 0, 0, 0};
+  parts.each([&](const Comoments& part) {
+    const float away = part.mean - mean;
+    row.squares += part.squares + part.count * away * away;
+    row.sum += part.sum;
+    row.product += part.product + part.sum * away;
+  });
+  parts.next();
+  return {0, mean, reduce_lanes(row.squares), reduce_lanes(row.sum), reduce_lanes(row.product)};
+}
+__device__ __forceinline__ Products join_warps(RowParts<Products>& parts, float) {
+  parts.wait();
+  Products row{0, 0};
+  parts.each([&](const Products& part) { row = merge(row, part); });
+  parts.next();
+  return reduce_lanes(row);
+}
 
-// A block, or a cluster of blocks, takes a row at a time; each thread has the same columns of all rows and keeps their
-// sums in registers. The next rows are in flight into shared memory meanwhile. Where rows are not aligned they lie
-// there as in memory and are read shifted; results go back through a warp's part of shared memory, out of which they
-// are stored in whole 16 bytes.
-template <NormOp kOp, class T, int kElements, Alignment kAlignment>
-__global__ void __launch_bounds__(threads_of(kElements), 1) norm_backward_summed(NormBackwardParams p) {
-  constexpr int kPacks = kElements / kPackSize<T>, kSize = kPackSize<T>;
-  constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
-  using Row = Tile<T, kPacks, 32, Alignment::kAligned>;  // of columns
+// 16 bytes at once: the compiler would store some words as soon as they are there.
+__device__ __forceinline__ void store_whole(void* to, const uint4& words) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(words.x),
+               "r"(words.y), "r"(words.z), "r"(words.w)
+               : "memory");
+}
+
+// dx = scale * g + slope * x + offset; the normalized x = scale * x + center.
+struct RowLine {
+  float scale, slope, offset, center;
+};
+__device__ __forceinline__ RowLine line_of(const Comoments& row, float one_of_all, float epsilon) {
+  const float scale = rsqrtf(row.squares * one_of_all + epsilon);
+  const float slope = -scale * (scale * scale * row.product * one_of_all);
+  return {scale, slope, -scale * (row.sum * one_of_all) - slope * row.mean, -row.mean * scale};
+}
+__device__ __forceinline__ RowLine line_of(const Products& row, float one_of_all, float epsilon) {
+  const float scale = rsqrtf(row.squares * one_of_all + epsilon);
+  return {scale, -scale * (scale * scale * row.product * one_of_all), 0, 0};
+}
+
+// Some lanes of a warp, some warps of a block, or a cluster of blocks take a row at a time. Each thread has the same
+// columns of all its rows and keeps their sums in registers. Where rows are not aligned, the plan sees to it that all
+// rows of a thread begin alike between multiples of 16 bytes. Each thread fetches its packs of the next rows into its
+// own part of shared memory, so that nobody waits for what others have fetched. It reads a row there twice, before and
+// after the warps of a row have told each other their sums; meanwhile it does the first half of the next row. At the
+// end the sums of all rows of a block are added.
+template <NormOp kOp, class T, int kLanes, Alignment kAlignment>
+__global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_summed(NormBackwardParams p) {
+  constexpr int kPacks = kSumPacks, kSize = kPackSize<T>;
+  constexpr bool kIsAligned = kAlignment == Alignment::kAligned, kIsLayer = kOp == NormOp::kLayerNorm;
+  constexpr std::uint32_t kWarpBytes = kPacks * 32 * 16;  // of an array
+  constexpr std::uint32_t kStageBytes = kSumStageBytes<kAlignment>;
+  using Row = Tile<T, kPacks, kLanes, kAlignment>;
   using Pack = typename Row::Pack;
+  using Part = std::conditional_t<kIsLayer, Comoments, Products>;
   extern __shared__ __align__(16) unsigned char shared[];
-  ClusterPerRow<16> group;
-  const std::uint32_t share = blockDim.x * kElements, begin = min(group.block() * share, p.columns);
-  const std::uint32_t count = min(share, p.columns - begin);
-  // The last pack of an unaligned row may have fewer columns: zeros stand for the rest.
-  const typename Row::Where place(static_cast<const T*>(nullptr), (count + kSize - 1) / kSize * kSize, threadIdx.x);
-  // Unaligned: what lies around, and a pack more for each warp's results.
-  const std::uint32_t window_bytes = share * sizeof(T) + (kIsAligned ? 0 : 32 + blockDim.x / 2);
-  const auto window = [&](std::uint32_t stage, int array) { return shared + (stage * 2 + array) * window_bytes; };
-  const T *const all_x = static_cast<const T*>(p.x), *const all_dy = static_cast<const T*>(p.dy);
-  const auto fetch_array = [&](std::uint32_t stage, int array, const T* all, std::uint64_t row) {
-    const T* const from = all + row * p.columns + begin;
-    if constexpr (kIsAligned) {
-      Pack* const to = reinterpret_cast<Pack*>(window(stage, array)) + threadIdx.x;
-#pragma unroll
-      for (int i = 0; i < kPacks; ++i) {
-        if (place.has(i)) copy_asynchronously(to + i * blockDim.x, from + place.of(i));
-      }
-    } else {
-      copy_window(window(stage, array), from, count, all, all + std::uint64_t{p.rows} * p.columns);
-    }
+  RowParts<Part> parts;
+  const std::uint32_t row_threads = kLanes < 32 ? kLanes : p.shares.stride / kPacks;
+  const std::uint32_t rows_of_block = blockDim.x / row_threads, index = threadIdx.x / row_threads;
+  const std::uint32_t thread = threadIdx.x % row_threads, lane = threadIdx.x % 32;
+  if constexpr (kLanes == 32) parts.initialize(index, row_threads / 32, thread);
+  const bool is_alone = kLanes < 32 || parts.is_alone();
+
+  const std::uint32_t begin = min(parts.block * p.shares.share, p.columns);
+  const std::uint32_t count = min(p.shares.share, p.columns - begin);
+  const std::uint32_t group = blockIdx.x / parts.blocks, step = gridDim.x / parts.blocks * rows_of_block;
+  std::uint32_t row = group * rows_of_block + index;
+  const typename Row::Where place(static_cast<const T*>(p.dx) + std::uint64_t{row} * p.columns + begin, count, thread);
+  const int packs = (place.packs - min(place.first, place.packs) + kLanes - 1) / kLanes;  // of this thread
+  const auto has_row = [&](std::uint32_t some) { return some < p.rows; };
+  // All lanes of a warp go on as long as the first has a row.
+  const auto warp_has_row = [&](std::uint32_t some) { return some - lane / kLanes < p.rows; };
+  unsigned char* const mine = shared + threadIdx.x / 32 * (kSumStages * kStageBytes);
+  const auto slot = [&](std::uint32_t stage, int array, int i) {
+    return reinterpret_cast<Pack*>(mine + stage * kStageBytes + array * kWarpBytes + i * 512 + lane * 16);
   };
-  const auto fetch = [&](std::uint32_t stage, std::uint64_t row) {
-    if (row < p.rows) fetch_array(stage, 0, all_x, row), fetch_array(stage, 1, all_dy, row);
+  // A word with the single element.
+  const auto single_slot = [&](std::uint32_t stage, int array) {
+    return mine + stage * kStageBytes + 2 * kWarpBytes + array * 128 + lane * 4;
+  };
+  const auto array_of = [&](int array) { return static_cast<const T*>(array == 0 ? p.x : p.dy); };
+
+  const auto fetch = [&](std::uint32_t stage, std::uint32_t some) {
+    if (has_row(some)) {
+#pragma unroll
+      for (int a = 0; a < 2; ++a) {
+        const T* const from = array_of(a) + std::uint64_t{some} * p.columns + begin;
+        const T* const end = array_of(a) + std::uint64_t{p.rows} * p.columns;
+        const auto shift = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from + place.head)) % 16;
+        if (kIsAligned || shift == 0) {
+#pragma unroll
+          for (int i = 0; i < kPacks; ++i) {
+            if (i < packs) copy_asynchronously(slot(stage, a, i), from + place.of(i));
+          }
+        } else {  // the array lies otherwise than dx
+#pragma unroll 1
+          for (int i = 0; i < packs; ++i) {
+            T* const to = reinterpret_cast<T*>(slot(stage, a, i));
+            if (sizeof(T) == 4 || shift % 4 == 0) {
+#pragma unroll
+              for (int k = 0; k < kSize; k += 4 / sizeof(T)) copy_word_asynchronously(to + k, from + place.of(i) + k);
+            } else {
+#pragma unroll
+              for (int k = 0; k < kSize; ++k) to[k] = from[place.of(i) + k];
+            }
+          }
+        }
+        if (!kIsAligned && place.has_single()) {
+          const auto at = reinterpret_cast<std::uintptr_t>(from + place.single);
+          const T* const word = reinterpret_cast<const T*>(at / 4 * 4);
+          if (word >= array_of(a) && word + 4 / sizeof(T) <= end) {
+            copy_word_asynchronously(single_slot(stage, a), word);
+          } else {
+            *reinterpret_cast<T*>(single_slot(stage, a) + at % 4) = from[place.single];
+          }
+        }
+      }
+    }
     end_copy_group();
-  };
-  const auto take = [&](Row& tile, std::uint32_t stage, int array, const T* all, std::uint64_t row) {
-    if constexpr (kIsAligned) {
-      const Pack* const from = reinterpret_cast<const Pack*>(window(stage, array)) + threadIdx.x;
-#pragma unroll
-      for (int i = 0; i < kPacks; ++i) tile.packs[i] = place.has(i) ? from[i * blockDim.x] : Pack{};
-    } else {
-      const auto shift = reinterpret_cast<std::uintptr_t>(all + row * p.columns + begin) % 16;
-      const T* const from = reinterpret_cast<const T*>(window(stage, array) + shift);
-#pragma unroll
-      for (int i = 0; i < kPacks; ++i) {
-        tile.packs[i] = Pack{};
-        if (!place.has(i)) continue;
-        tile.packs[i] = load_pack(from + place.of(i), from + share + kSize);
-        if (place.of(i) + kSize <= count) continue;
-        float values[kSize];
-        unpack(tile.packs[i], values);
-#pragma unroll
-        for (int k = 0; k < kSize; ++k) values[k] = place.of(i) + k < count ? values[k] : 0.0f;
-        pack_into(tile.packs[i], values);
-      }
-    }
   };
 
   wait_for_predecessors();
   let_dependents_start();
-  std::uint64_t row = group.row();
 #pragma unroll
-  for (int s = 0; s < kSumStages - 1; ++s) fetch(s, row + std::uint64_t{group.rows()} * s);
-  // Weights, of which the last pack's may end before it does.
+  for (int s = 0; s < kSumStages; ++s) fetch(s, row + step * s);
   const Columns<T> weight(p.weight, begin, p.columns);
   Row weights;
-#pragma unroll
-  for (int i = 0; i < kPacks; ++i) {
-    float values[kSize];
-#pragma unroll
-    for (int k = 0; k < kSize; ++k) values[k] = weight.is_there() ? 0.0f : 1.0f;
-    if (weight.is_there() && place.has(i)) {
-      if constexpr (kIsAligned) {
-        load_values<kAlignment>(values, weight.begin, place.of(i), weight.end);
-      } else {
-#pragma unroll
-        for (int k = 0; k < kSize; ++k) {
-          if (place.of(i) + k < count) values[k] = to_float(weight.begin[place.of(i) + k]);
-        }
-      }
-    }
-    pack_into(weights.packs[i], values);
+  if (weight.is_there()) {
+    weights.load(weight.begin, place, weight.end);
+  } else {
+    weights.fill(1);
   }
+  float of_weight[kPacks][kSize] = {}, of_bias[kPacks][kSize] = {}, single_of_weight = 0, single_of_bias = 0;
 
-  const float all = static_cast<float>(p.columns);
-  float of_weight[kPacks][kSize] = {}, of_bias[kPacks][kSize] = {};
-  for (std::uint32_t stage = 0; row < p.rows; row += group.rows(), group.next()) {
-    if constexpr (!kIsAligned) {
-      wait_for_copies<kSumStages - 2>();
-      __syncthreads();  // all have what they asked for, and are done with the stage that is free
-    }
-    const std::uint32_t free = stage == 0 ? kSumStages - 1 : stage - 1;
-    fetch(free, row + std::uint64_t{group.rows()} * (kSumStages - 1));
-    if constexpr (kIsAligned) wait_for_copies<kSumStages - 1>();
-    Row x, dy;
-    take(x, stage, 0, all_x, row);
-    take(dy, stage, 1, all_dy, row);
-    unsigned char* const done = window(stage, 0);
-    stage = stage == kSumStages - 1 ? 0 : stage + 1;
-
-    float mean = 0, elements = all;
-    if constexpr (kOp == NormOp::kLayerNorm) {
-      float sum = 0;
-#pragma unroll
-      for (int i = 0; i < kPacks; ++i) {
-        float values[kSize];
-        unpack(x.packs[i], values);
-#pragma unroll
-        for (const float value : values) sum += value;
-      }
-      const std::uint32_t first = place.first - threadIdx.x % 32, end = (place.first / 32 * 32 + 32 * kPacks) * kSize;
-      elements = static_cast<float>(min(end, count) - min(first * kSize, count));
-      mean = __fdividef(reduce_lanes(sum), fmaxf(elements, 1.0f));
-      x.stay_packed();
-    }
-    float squares = 0, sum = 0, product = 0;
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      if (!place.has(i)) continue;
-      float values[kSize], gradients[kSize], weighted[kSize], of_pack = 0;
-      unpack(x.packs[i], values);
-      unpack(dy.packs[i], gradients);
-      unpack(weights.packs[i], weighted);
-#pragma unroll
-      for (int k = 0; k < kSize; ++k) {
-        float centered = values[k] - mean;
-        if (!kIsAligned && kOp == NormOp::kLayerNorm && place.of(i) + k >= count) centered = 0;
-        const float g = gradients[k] * weighted[k];
-        of_pack += centered * centered;
-        sum += g;
-        product += g * centered;
-      }
-      squares += of_pack;
-    }
-    GradientFacts facts;
-    if constexpr (kOp == NormOp::kLayerNorm) {
-      facts = gradient_facts(
-          group.join(Comoments{elements, mean, reduce_lanes(squares), reduce_lanes(sum), reduce_lanes(product)}, all),
-          all, p.epsilon);
-    } else {
-      facts = gradient_facts(group.reduce(Products{squares, product}), all, p.epsilon);
-    }
-    x.stay_packed();
-    dy.stay_packed();
+  // visit(x, dy, weight, index) of each pack, and of the single element, whose index is kPacks.
+  const auto each = [&](std::uint32_t stage, std::uint32_t some, auto visit) {
+    if (kLanes < 32 && !has_row(some)) return;
     weights.stay_packed();
-    T* const dx = static_cast<T*>(p.dx) + row * p.columns + begin;
-    // A warp's columns, in the stage that its block has read.
-    const std::uint32_t first = place.first - threadIdx.x % 32;
-    T* const bounce = reinterpret_cast<T*>(done) + (first + threadIdx.x / 32) * kSize;
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      if (!place.has(i)) continue;
-      float values[kSize], gradients[kSize], weighted[kSize];
-      unpack(x.packs[i], values);
-      unpack(dy.packs[i], gradients);
-      unpack(weights.packs[i], weighted);
-#pragma unroll
-      for (int k = 0; k < kSize; ++k) {
-        float normalized;
-        values[k] = gradient_of(facts, values[k], gradients[k], weighted[k], normalized);
-        of_weight[i][k] += gradients[k] * normalized;
-        if (kOp == NormOp::kLayerNorm) of_bias[i][k] += gradients[k];
-      }
-      if constexpr (kIsAligned) {
-        store_values(dx + place.of(i), values);
-      } else {
-        store_values(bounce + place.of(i) - first * kSize, values);
-      }
+      if (i >= packs) continue;
+      float x[kSize], dy[kSize], w[kSize];
+      unpack(*slot(stage, 0, i), x);
+      unpack(*slot(stage, 1, i), dy);
+      unpack(weights.packs[i], w);
+      visit(x, dy, w, i);
     }
     if constexpr (!kIsAligned) {
-      __syncwarp();
-      const std::uint32_t run = min(32u * kPacks * kSize, count - min(first * kSize, count));
-      using Out = Place<T, kPacks, 32, Alignment::kUnaligned>;
-      T* const out = dx + first * kSize;
-      const Out where(out, run, threadIdx.x % 32);
+      if (!place.has_single()) return;
+      float values[2][1], w[1];
 #pragma unroll
-      for (int i = 0; i < kPacks; ++i) {
-        if (where.has(i)) {
-          *reinterpret_cast<Pack*>(out + where.of(i)) = load_pack(bounce + where.of(i), bounce + run + kSize);
-        }
+      for (int a = 0; a < 2; ++a) {
+        const T* const from = array_of(a) + std::uint64_t{some} * p.columns + begin + place.single;
+        const std::uint32_t behind = reinterpret_cast<std::uintptr_t>(from) % 4;
+        unpack(*reinterpret_cast<const T*>(single_slot(stage, a) + behind), values[a]);
       }
-      if (where.has_single()) out[where.single] = bounce[where.single];
-    }
-  }
-
-  float* const mine = p.partials + std::uint64_t{group.row()} * p.columns + begin;
-  const auto leave = [&](float* to, const float(&sums)[kPacks][kSize]) {
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      if (!place.has(i)) continue;
-#pragma unroll
-      for (int k = 0; k < kSize; k += kIsAligned ? 4 : 1) {
-        if constexpr (kIsAligned) {
-          *reinterpret_cast<float4*>(to + place.of(i) + k) = {sums[i][k], sums[i][k + 1], sums[i][k + 2],
-                                                              sums[i][k + 3]};
-        } else if (place.of(i) + k < count) {
-          to[place.of(i) + k] = sums[i][k];
-        }
-      }
+      unpack(weights.single, w);
+      visit(values[0], values[1], w, kPacks);
     }
   };
-  leave(mine, of_weight);
-  if (kOp == NormOp::kLayerNorm) leave(mine + std::uint64_t{p.groups} * p.columns, of_bias);
+
+  // In shared memory, where they take no registers.
+  __shared__ float counts[kMaxThreads / kLanes];
+  float& of_warp = counts[threadIdx.x / kLanes];  // elements of the lanes that share a row
+  const auto elements = [&] { return static_cast<float>(packs * kSize + (place.has_single() ? 1 : 0)); };
+  if constexpr (kIsLayer) of_warp = reduce_lanes<kLanes>(elements());
+  __syncwarp();
+  const auto part_of = [&](std::uint32_t stage, std::uint32_t some) {
+    float shift = 0, away = 0, squares = 0, sum = 0, product = 0;
+    each(stage, some, [&](const auto& x, const auto& dy, const auto& w, int i) {
+      constexpr int kCount = sizeof(x) / sizeof(float);
+      // One of the lane's elements, so that little cancels.
+      if (kIsLayer && (i == 0 || (kCount == 1 && packs == 0))) shift = x[0];
+      float of_pack = 0;
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        const float value = kIsLayer ? x[k] - shift : x[k], g = dy[k] * w[k];
+        if (kIsLayer) away += value, sum += g;
+        of_pack += value * value;
+        product += g * value;
+      }
+      squares += of_pack;
+    });
+    if constexpr (kIsLayer) {
+      const float mean = __fdividef(away, fmaxf(elements(), 1.0f));
+      return join_lanes<kLanes>(Part{elements(), shift + mean, squares - away * mean, sum, product - sum * mean},
+                                of_warp);
+    } else {
+      return join_lanes<kLanes>(Part{squares, product}, 0);
+    }
+  };
+
+  std::uint32_t stage = 0;
+  if (!is_alone) {
+    parts.begin();
+    wait_for_copies<kSumStages - 1>();
+    if (row < p.rows) parts.post(part_of(0, row), 0);
+  }
+  for (; warp_has_row(row); row += step) {
+    const std::uint32_t next = stage == kSumStages - 1 ? 0 : stage + 1;
+    // A warp that is alone does not wait for others: it begins with this row instead of the next.
+    const std::uint32_t other = is_alone ? row : row + step;
+    if (is_alone) {
+      wait_for_copies<kSumStages - 1>();
+    } else {
+      wait_for_copies<kSumStages - 2>();
+    }
+    Part part;
+    if (warp_has_row(other)) {
+      part = part_of(is_alone ? stage : next, other);
+      if (!is_alone) parts.post(part, 1);
+    }
+    if (!is_alone) part = join_warps(parts, p.one_of_columns);
+    const RowLine line = line_of(part, p.one_of_columns, p.epsilon);
+    T* const dx = static_cast<T*>(p.dx) + std::uint64_t{row} * p.columns + begin;
+    each(stage, row, [&](auto& x, const auto& dy, const auto& w, int i) {
+      constexpr int kCount = sizeof(x) / sizeof(float);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) {
+        const float normalized = fmaf(x[k], line.scale, line.center);
+        x[k] = fmaf(line.scale, dy[k] * w[k], fmaf(line.slope, x[k], line.offset));
+        float& to_weight = kCount == 1 ? single_of_weight : of_weight[i % kPacks][k];
+        to_weight = fmaf(dy[k], normalized, to_weight);
+        if (kIsLayer) (kCount == 1 ? single_of_bias : of_bias[i % kPacks][k]) += dy[k];
+      }
+      if constexpr (kCount == 1) {
+        store_values(dx + place.single, x);
+      } else {
+        Pack pack;
+        pack_into(pack, x);
+        store_whole(dx + place.of(i), reinterpret_cast<const uint4&>(pack));
+      }
+    });
+    fetch(stage, row + step * kSumStages);
+    stage = next;
+  }
+
+  // Sums of the block: those of each row lie where packs are aligned, `lead` behind their columns.
+  constexpr std::uint32_t kPlanes = kIsLayer ? 2 : 1;
+  __shared__ std::uint32_t leads[kMaxThreads / 16];
+  const std::uint32_t stride = (count + 2 * kSize + 3) / 4 * 4, lead = kSize - place.head;
+  float* const sums = reinterpret_cast<float*>(shared);
+  wait_for_copies<0>();
+  __syncthreads();
+  if (!kIsAligned && thread == 0) leads[index] = lead;
+#pragma unroll
+  for (std::uint32_t plane = 0; plane < kPlanes; ++plane) {
+    float* const to = sums + (plane * rows_of_block + index) * stride + lead;
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      if (i >= packs) continue;
+#pragma unroll
+      for (int k = 0; k < kSize; k += 4) {
+        const float* const four = plane == 0 ? of_weight[i] + k : of_bias[i] + k;
+        *reinterpret_cast<float4*>(to + place.of(i) + k) = {four[0], four[1], four[2], four[3]};
+      }
+    }
+    if (place.has_single()) to[place.single] = plane == 0 ? single_of_weight : single_of_bias;
+  }
+  __syncthreads();
+#pragma unroll
+  for (std::uint32_t plane = 0; plane < kPlanes; ++plane) {
+    float* const to = p.partials + (std::uint64_t{plane} * p.groups + group) * p.columns + begin;
+    for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+      const float* const from = sums + plane * rows_of_block * stride + i;
+      float sum = 0;
+#pragma unroll 8
+      for (std::uint32_t other = 0; other < rows_of_block; ++other) {
+        sum += from[other * stride + (kIsAligned ? kSize : leads[other])];
+      }
+      to[i] = sum;
+    }
+  }
 }
 
 // Columns of what the groups have summed, always added in the same order.
 template <class T>
 __global__ void __launch_bounds__(kSumColumns* kSumLanes) sum_partials(SumPartialsParams p) {
   __shared__ float sums[kSumLanes][kSumColumns];
-  const std::uint32_t column = blockIdx.x * kSumColumns + threadIdx.x, lane = threadIdx.y;
+  const std::uint32_t column = blockIdx.x * kSumColumns + threadIdx.x, lane = threadIdx.y, lanes = blockDim.y;
   const bool is_bias = blockIdx.y == 1;
   T* const out = static_cast<T*>(is_bias ? p.dbias : p.dweight);
   const float* const plane = p.partials + (is_bias ? std::uint64_t{p.groups} * p.columns : 0);
@@ -250,16 +318,15 @@ __global__ void __launch_bounds__(kSumColumns* kSumLanes) sum_partials(SumPartia
   let_dependents_start();
   float sum = 0;
   if (column < p.columns) {
-#pragma unroll 16
-    for (std::uint32_t group = lane; group < p.groups; group += kSumLanes) {
+#pragma unroll 8
+    for (std::uint32_t group = lane; group < p.groups; group += lanes) {
       sum += plane[std::uint64_t{group} * p.columns + column];
     }
   }
   sums[lane][threadIdx.x] = sum;
   __syncthreads();
   if (lane != 0 || column >= p.columns) return;
-#pragma unroll
-  for (std::uint32_t other = 1; other < kSumLanes; ++other) sum += sums[other][threadIdx.x];
+  for (std::uint32_t other = 1; other < lanes; ++other) sum += sums[other][threadIdx.x];
   out[column] = from_float<T>(sum);
 }
 
@@ -277,26 +344,22 @@ void sum_on_host(HostGrid grid, SumPartialsParams p) {
   }
 }
 
-// Sums of layer_norm's two arrays would not leave enough registers for 512 threads.
-template <NormOp kOp, class T>
-constexpr bool kHasLong = kOp == NormOp::kRmsNorm && sizeof(T) == 2;
-
-template <NormOp kOp, class T, int kElements, Alignment kAlignment>
+template <NormOp kOp, class T, int kLanes, Alignment kAlignment>
 NormBackwardKernel summed() {
-  return make_kernel<norm_backward_summed<kOp, T, kElements, kAlignment>, norm_backward_on_host<kOp, T>,
-                     KernelResources{.registers = 64, .max_threads = threads_of(kElements)}>();
+  return make_kernel<norm_backward_summed<kOp, T, kLanes, kAlignment>, norm_backward_on_host<kOp, T>,
+                     KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>
 NormBackwardKernel of_regime(NormSumRegime regime) {
   switch (regime) {
-    case NormSumRegime::kShort: return summed<kOp, T, 8, kAlignment>();
-    case NormSumRegime::kLong:
-      if constexpr (kHasLong<kOp, T>) return summed<kOp, T, 32, kAlignment>();
+    case NormSumRegime::kLanes4:
+      if constexpr (kAlignment == Alignment::kAligned) return summed<kOp, T, 4, kAlignment>();
       break;
-    default: break;
+    case NormSumRegime::kLanes16: return summed<kOp, T, 16, kAlignment>();
+    case NormSumRegime::kWarps: break;
   }
-  return summed<kOp, T, 16, kAlignment>();
+  return summed<kOp, T, 32, kAlignment>();
 }
 
 template <class T>
