@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_summed(NormBackw
   const std::uint32_t group = blockIdx.x / parts.blocks, step = gridDim.x / parts.blocks * rows_of_block;
   std::uint32_t row = group * rows_of_block + index;
   const typename Row::Where place(static_cast<const T*>(p.dx) + std::uint64_t{row} * p.columns + begin, count, thread);
-  const int packs = (place.packs - min(place.first, place.packs) + kLanes - 1) / kLanes;  // of this thread
+  const int packs = min((place.packs - min(place.first, place.packs) + kLanes - 1) / kLanes, kPacks);  // of this thread
   const auto has_row = [&](std::uint32_t some) { return some < p.rows; };
   // All lanes of a warp go on as long as the first has a row.
   const auto warp_has_row = [&](std::uint32_t some) { return some - lane / kLanes < p.rows; };
