@@ -62,25 +62,22 @@ __global__ void __launch_bounds__(Group::kMaxThreads,
   write_gradient(x, dy, dx, weights, place, facts, [](std::uint64_t, float, float) {});
 }
 
-// A block, or a cluster, takes a row at a time, through registers; the weights are in shared memory. Rows that are not
-// aligned.
-template <NormOp kOp, class T, int kElements>
-__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kLongBulkThreads, 1)
-    norm_backward_bulk_streamed(NormBackwardParams p) {
+// A block, or a cluster, takes a row at a time, through registers; the weights are in shared memory, as each thread
+// needs them.
+template <NormOp kOp, class T>
+__global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_bulk_streamed(NormBackwardParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Row = Scalars<T, kElements>;
-  constexpr Alignment kUnaligned = Alignment::kUnaligned;
+  using Rows = BulkStream<T, Group, Alignment::kUnaligned, 2>;
+  using Row = typename Rows::Row;
   Group group;
-  BulkStream<T, Group, kUnaligned, 2> rows(p.shares, ring, group, p.rows, p.columns, {p.x, p.dy});
+  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.x, p.dy});
+  T* dx = static_cast<T*>(p.dx) + std::uint64_t{group.row()} * p.columns + rows.begin;
+  const typename Row::Where place(dx, rows.count, threadIdx.x);
   wait_for_predecessors();
   rows.start(group.row());
-  Columns<T> weight(p.weight, rows.begin, p.columns);
-  weight.template hold<kUnaligned>(rows.behind(), rows.count);
-  __syncthreads();
-  const typename Row::Where place(p.dx, rows.count, threadIdx.x);
-  const RowWeights<Row, false, kUnaligned> weights(weight, place);
+  const HeldColumns<Row> weights(rows.held(0), Columns<T>(p.weight, rows.begin, p.columns), place, 1);
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
     const T* at[2];
     rows.wait(row, at);
@@ -89,8 +86,10 @@ __global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kLongBulkThre
     dy.load_shared(at[1], place);
     const GradientFacts facts = facts_of<kOp>(group, x, dy, weights, place, p.epsilon, p.columns);
     rows.next(row);
-    write_gradient(x, dy, static_cast<T*>(p.dx) + row * p.columns + rows.begin, weights, place, facts,
-                   [](std::uint64_t, float, float) {});
+    x.stay_packed();
+    dy.stay_packed();
+    write_gradient(x, dy, dx, weights, place, facts, [](std::uint64_t, float, float) {});
+    dx += std::uint64_t{group.rows()} * p.columns;
   }
 #endif
 }
@@ -101,7 +100,7 @@ template <NormOp kOp, bool kIsSummed, class T>
 __global__ void __launch_bounds__(kChunkThreads, 2) norm_backward_in_chunks(NormBackwardParams p) {
   extern __shared__ __align__(128) uint4 landing[];
   using Rows = ChunkedRows<T, GradientPart<kOp>, 2>;
-  using Row = typename Rows::Row;
+  using Row = ChunkScalars<T, 2>;
   constexpr int kPlanes = kOp == NormOp::kLayerNorm ? 2 : 1;
   ClusterPerRow<kChunkThreads / 32> group;
   auto* const sums =
@@ -179,11 +178,7 @@ NormBackwardKernel of_regime(NormRegime regime) {
     case NormRegime::kCluster:
     case NormRegime::kClusterLong: return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, kPacks>();
     case NormRegime::kBulkStream:
-      if constexpr (!kIsAligned) return with_host_body<norm_backward_bulk_streamed<kOp, T, kBulkElements>, kOp, T>();
-      break;
-    case NormRegime::kBulkStreamLong:
-      if constexpr (!kIsAligned)
-        return with_host_body<norm_backward_bulk_streamed<kOp, T, long_bulk_elements(3 * sizeof(T))>, kOp, T>();
+      if constexpr (!kIsAligned) return with_host_body<norm_backward_bulk_streamed<kOp, T>, kOp, T>();
       break;
     case NormRegime::kChunks: break;
   }

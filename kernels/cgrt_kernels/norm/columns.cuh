@@ -15,18 +15,47 @@ struct Columns {
       : begin(array != nullptr ? static_cast<const T*>(array) + first : nullptr),
         end(static_cast<const T*>(array) + columns) {}
   __device__ __forceinline__ bool is_there() const { return begin != nullptr; }
+};
 
-  // `count` of them lie in shared memory from now on, once the block has met. Returns what is free behind them: a
-  // multiple of 16 bytes, one pack further than they need.
-  template <Alignment kAlignment>
-  __device__ __forceinline__ T* hold(T* shared, std::uint32_t count) {
-    const std::uint32_t packs = (count + kPackSize<T> - 1) / kPackSize<T> + 1;
-    if (is_there()) {
-      for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) shared[i] = begin[i];
-      begin = shared, end = shared + packs * kPackSize<T>;
+// What a thread needs of it, in shared memory where no other thread looks: packs lie as they are needed, whatever the
+// array's own alignment.
+template <class Row>
+class HeldColumns {
+ public:
+  using T = typename Row::Element;
+  // `otherwise`: of an array that is not there.
+  __device__ __forceinline__ HeldColumns(typename Row::Pack* held, const Columns<T>& columns,
+                                         const typename Row::Where& place, float otherwise)
+      : held_(held + threadIdx.x) {
+    Row row;
+    if (columns.is_there()) {
+      row.load(columns.begin, place, columns.end);
+    } else {
+      row.fill(otherwise);
     }
-    return shared + packs * kPackSize<T>;
+#pragma unroll
+    for (int i = 0; i < Row::kPackCount; ++i) {
+      if (place.has(i)) held_[i * blockDim.x] = row.packs[i];
+    }
+    single_ = row.single;
   }
+  // Of a pack, or of the single element.
+  template <int kCount>
+  __device__ __forceinline__ void get(int index, float (&values)[kCount]) const {
+    if constexpr (kCount == 1) {
+      unpack(single_, values);
+    } else {
+      unpack(held_[static_cast<std::uint32_t>(index) * blockDim.x], values);
+    }
+  }
+  template <int kCount>
+  __device__ __forceinline__ void get(int index, std::uint64_t, float (&values)[kCount]) const {
+    get(index, values);
+  }
+
+ private:
+  typename Row::Pack* const held_;
+  T single_;
 };
 
 }  // namespace cgrt::kernels

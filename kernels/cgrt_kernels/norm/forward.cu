@@ -160,9 +160,10 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Row = typename BulkRow<T, kBulkPacksOfThread * kPackSize<T>, Alignment::kAligned>::Type;
+  using Rows = BulkStream<T, Group, Alignment::kAligned>;
+  using Row = typename Rows::Row;
   Group group;
-  BulkStream<T, Group, Alignment::kAligned> rows(p.shares, ring, group, p.rows, p.columns, {p.in});
+  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.in});
   const typename Row::Where place(static_cast<const T*>(nullptr), rows.count, threadIdx.x);
   wait_for_predecessors();
   rows.start(group.row());
@@ -205,29 +206,27 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
 #endif
 }
 
-// The same of rows that are not aligned: weight and bias are in shared memory.
-template <NormOp kOp, bool kHasResidual, class T, int kElements>
-__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kLongBulkThreads, kElements <= 16 ? 2 : 1)
-    norm_unaligned_bulk_streamed(NormParams p) {
+// The same of rows that are not aligned: weight and bias are in shared memory, as each thread needs them.
+template <NormOp kOp, bool kHasResidual, class T>
+__global__ void __launch_bounds__(kMaxThreads, 1) norm_unaligned_bulk_streamed(NormParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Row = Scalars<T, kElements>;
-  constexpr Alignment kUnaligned = Alignment::kUnaligned;
   constexpr int kArrays = kHasResidual ? 2 : 1;
+  using Rows = BulkStream<T, Group, Alignment::kUnaligned, kArrays>;
+  using Row = typename Rows::Row;
   Group group;
   const void* const arrays[2] = {p.in, p.residual};
-  BulkStream<T, Group, kUnaligned, kArrays> rows(p.shares, ring, group, p.rows, p.columns,
-                                                 reinterpret_cast<const void* const(&)[kArrays]>(arrays));
+  Rows rows(p.shares, ring, group, p.rows, p.columns, reinterpret_cast<const void* const(&)[kArrays]>(arrays));
+  std::uint64_t first = std::uint64_t{group.row()} * p.columns + rows.begin;
+  const typename Row::Where place(static_cast<T*>(p.out) + first, rows.count, threadIdx.x);
   wait_for_predecessors();
   rows.start(group.row());
-  Columns<T> weight(p.weight, rows.begin, p.columns), bias(p.bias, rows.begin, p.columns);
-  T* const behind = weight.template hold<kUnaligned>(rows.behind(), rows.count);
-  if constexpr (kOp == NormOp::kLayerNorm) bias.template hold<kUnaligned>(behind, rows.count);
-  __syncthreads();
-  const typename Row::Where place(p.out, rows.count, threadIdx.x);
+  const HeldColumns<Row> weight(rows.held(0), Columns<T>(p.weight, rows.begin, p.columns), place, 1);
+  const HeldColumns<Row> bias(kOp == NormOp::kLayerNorm ? rows.held(1) : nullptr,
+                              Columns<T>(kOp == NormOp::kLayerNorm ? p.bias : nullptr, rows.begin, p.columns), place,
+                              0);
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
-    const std::uint64_t first = row * p.columns + rows.begin;
     const T* at[kArrays];
     rows.wait(row, at);
     Row x;
@@ -240,9 +239,20 @@ __global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kLongBulkThre
     }
     const RowFacts facts = facts_of<kOp>(group, x, place, p);
     rows.next(row);
-    x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t offset, int) {
-      normalize<kOp, kUnaligned>(values, offset, facts, weight, bias);
+    x.stay_packed();
+    x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t, int index) {
+      constexpr int kCount = sizeof(values) / sizeof(float);
+      float others[kCount];
+      weight.get(index, others);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) values[i] = (values[i] - facts.mean) * facts.scale * others[i];
+      if constexpr (kOp == NormOp::kLayerNorm) {
+        bias.get(index, others);
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) values[i] += others[i];
+      }
     });
+    first += std::uint64_t{group.rows()} * p.columns;
   }
 #endif
 }
@@ -254,7 +264,7 @@ __global__ void __launch_bounds__(kChunkThreads, 2) norm_in_chunks(NormParams p)
   extern __shared__ __align__(128) uint4 landing[];
   constexpr int kArrays = kHasResidual ? 2 : 1;
   using Rows = ChunkedRows<T, RowPart<kOp>, kArrays>;
-  using Row = typename Rows::Row;
+  using Row = ChunkScalars<T, kArrays>;
   ClusterPerRow<kChunkThreads / 32> group;
   const void* const arrays[2] = {p.in, p.residual};
   T* const weights =
@@ -349,14 +359,7 @@ NormKernel of_regime(NormRegime regime) {
     case NormRegime::kBulkStream:
       if constexpr (kIsAligned && !kHasResidual) return with_host_body<norm_bulk_streamed<kOp, T>, kOp, T>();
       if constexpr (!kIsAligned) {
-        return with_host_body<norm_unaligned_bulk_streamed<kOp, kHasResidual, T, kBulkElements>, kOp, T>();
-      }
-      break;
-    case NormRegime::kBulkStreamLong:
-      if constexpr (!kIsAligned) {
-        return with_host_body<
-            norm_unaligned_bulk_streamed<kOp, kHasResidual, T, long_bulk_elements((kHasResidual ? 2 : 1) * sizeof(T))>,
-            kOp, T>();
+        return with_host_body<norm_unaligned_bulk_streamed<kOp, kHasResidual, T>, kOp, T>();
       }
       break;
     case NormRegime::kChunks: break;

@@ -55,7 +55,6 @@ enum class NormRegime : std::uint8_t {
   kCluster,         // 32 elements (16 of unaligned floats)
   kClusterLong,     // 64 elements; aligned rows of 16-bit types only
   kBulkStream,      // persistent blocks or clusters, the next rows in flight
-  kBulkStreamLong,  // more elements a thread; unaligned rows only
   kChunks,          // in chunks, for the whole device: any length
 };
 

@@ -59,7 +59,6 @@ LongRows long_rows(const Problem& problem) {
           problem.columns,
           problem.size(),
           problem.arrays(),
-          problem.size() * (problem.is_backward ? 3 : problem.arrays()),
           part * 4,
           (problem.is_backward ? 1 : planes) * problem.size() + (problem.is_summed ? planes * 4 : 0),
           rows_of_group(problem)};
@@ -94,13 +93,11 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
   const LongRows rows = long_rows(problem);
   if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem)) {
     const auto [blocks, stages] = bulk_depth(problem);
-    return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment,
-                       aligned_bulk(rows, blocks, stages));
+    return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment, {blocks, stages});
   }
   const auto bulk = unaligned_bulk(machine, rows);
-  if (alignment == Alignment::kUnaligned && !problem.is_summed && bulk && std::getenv("TRIAL_CHUNKS") == nullptr) {
-    const NormRegime regime = bulk->is_long ? NormRegime::kBulkStreamLong : NormRegime::kBulkStream;
-    return bulk_stream(machine, kernel_of(regime, alignment), rows, alignment, *bulk);
+  if (alignment == Alignment::kUnaligned && !problem.is_summed && bulk) {
+    return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment, *bulk);
   }
   return in_chunks(machine, kernel_of(NormRegime::kChunks, alignment), rows,
                    chunk_elements(rows.size, static_cast<int>(rows.arrays)));

@@ -72,21 +72,21 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp            
   write_gradient<kOp>(y, dy, dx, place, all, p.scale);
 }
 
-// A block, or a cluster, takes a row at a time, through registers; rows that are not aligned.
-template <SoftmaxOp kOp, class T, int kElements>
-__global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kLongBulkThreads, kElements <= 16 ? 2 : 1)
-    softmax_backward_bulk_streamed(SoftmaxBackwardParams p) {
+// A block, or a cluster, takes a row at a time, through registers.
+template <SoftmaxOp kOp, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_bulk_streamed(SoftmaxBackwardParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Row = Scalars<T, kElements>;
+  using Rows = BulkStream<T, Group, kAlignment, 2>;
+  using Row = typename Rows::Row;
   Group group;
-  BulkStream<T, Group, Alignment::kUnaligned, 2> rows(p.shares, ring, group, p.rows, p.columns, {p.y, p.dy});
+  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.y, p.dy});
+  T* dx = static_cast<T*>(p.dx) + std::uint64_t{group.row()} * p.columns + rows.begin;
+  const typename Row::Where place(dx, rows.count, threadIdx.x);
   wait_for_predecessors();
   rows.start(group.row());
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
-    T* const dx = static_cast<T*>(p.dx) + row * p.columns + rows.begin;
-    const typename Row::Where place(dx, rows.count, threadIdx.x);
     const T* at[2];
     rows.wait(row, at);
     Row y, dy;
@@ -94,7 +94,10 @@ __global__ void __launch_bounds__(kElements <= 16 ? kBulkThreads : kLongBulkThre
     dy.load_shared(at[1], place);
     const float all = group.reduce(sum_of<kOp>(y, dy, place));
     rows.next(row);
+    y.stay_packed();
+    dy.stay_packed();
     write_gradient<kOp>(y, dy, dx, place, all, p.scale);
+    dx += std::uint64_t{group.rows()} * p.columns;
   }
 #endif
 }
@@ -105,19 +108,19 @@ __global__ void __launch_bounds__(kChunkThreads, sizeof(T) == 4 ? 3 : 2)
     softmax_backward_in_chunks(SoftmaxBackwardParams p) {
   extern __shared__ __align__(128) uint4 landing[];
   using Rows = ChunkedRows<T, float, 2>;
-  using Row = typename Rows::Row;
+  using Row = ChunkTile<T, 2>;
   ClusterPerRow<kChunkThreads / 32> group;
   wait_for_predecessors();
   let_dependents_start();
   for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing, {p.y, p.dy}); rows.next(); group.next()) {
-    const typename Row::Where place(p.dx, rows.count, threadIdx.x);
+    T* const dx = static_cast<T*>(p.dx) + std::uint64_t{rows.row} * p.columns + rows.begin;
+    const typename Row::Where place(dx, rows.count, threadIdx.x);
     Row y, dy;
     y.load_shared(rows.at[0], place);
     dy.load_shared(rows.at[1], place);
     if (rows.is_to_write) {
       const float all = rows.facts();
       rows.release();
-      T* const dx = static_cast<T*>(p.dx) + std::uint64_t{rows.row} * p.columns + rows.begin;
       write_gradient<kOp>(y, dy, dx, place, all, p.scale);
     } else {
       const float all = group.reduce(sum_of<kOp>(y, dy, place));
@@ -159,12 +162,7 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kOp, T>();
     case SoftmaxRegime::kBulkStream:
       if constexpr (kAlignment == Alignment::kUnaligned) {
-        return with_host_body<softmax_backward_bulk_streamed<kOp, T, kBulkElements>, kOp, T>();
-      }
-      break;
-    case SoftmaxRegime::kBulkStreamLong:
-      if constexpr (kAlignment == Alignment::kUnaligned) {
-        return with_host_body<softmax_backward_bulk_streamed<kOp, T, long_bulk_elements(3 * sizeof(T))>, kOp, T>();
+        return with_host_body<softmax_backward_bulk_streamed<kOp, T, kAlignment>, kOp, T>();
       }
       break;
     case SoftmaxRegime::kCluster:

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <type_traits>
 
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
@@ -108,27 +109,26 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) so
 }
 
 // A block, or a cluster, takes a row at a time, through registers.
-template <SoftmaxOp kOp, class T, int kElements, Alignment kAlignment>
-__global__ void __launch_bounds__(kAlignment == Alignment::kAligned ? kMaxThreads
-                                  : kElements <= 16                 ? kBulkThreads
-                                                                    : kLongBulkThreads,
-                                  kElements <= 16 ? 2 : 1) softmax_bulk_streamed(SoftmaxParams p) {
+template <SoftmaxOp kOp, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kMaxThreads, 1) softmax_bulk_streamed(SoftmaxParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Row = typename BulkRow<T, kElements, kAlignment>::Type;
+  using Rows = BulkStream<T, Group, kAlignment>;
+  using Row = typename Rows::Row;
   Group group;
-  BulkStream<T, Group, kAlignment> rows(p.shares, ring, group, p.rows, p.columns, {p.in});
+  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.in});
+  T* out = static_cast<T*>(p.out) + std::uint64_t{group.row()} * p.columns + rows.begin;
+  const typename Row::Where place(out, rows.count, threadIdx.x);
   wait_for_predecessors();
   rows.start(group.row());
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
-    T* const out = static_cast<T*>(p.out) + row * p.columns + rows.begin;
-    const typename Row::Where place(out, rows.count, threadIdx.x);
     const T* at[1];
     rows.wait(row, at);
     Row x;
     x.load_shared(at[0], place);
     softmax_of<kOp>(group, x, out, place, [&] { rows.next(row); });
+    out += std::uint64_t{group.rows()} * p.columns;
   }
 #endif
 }
@@ -138,12 +138,13 @@ template <SoftmaxOp kOp, bool kIsMasked, class T>
 __global__ void __launch_bounds__(kChunkThreads, kIsMasked ? 2 : 3) softmax_in_chunks(SoftmaxParams p) {
   extern __shared__ __align__(128) uint4 landing[];
   using Rows = ChunkedRows<T, MaxSum, 1>;
-  using Row = typename Rows::Row;
+  using Row = std::conditional_t<kIsMasked, ChunkScalars<T, 1>, ChunkTile<T, 1>>;
   ClusterPerRow<kChunkThreads / 32> group;
   wait_for_predecessors();
   let_dependents_start();
   for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing, {p.in}); rows.next(); group.next()) {
-    const typename Row::Where place(p.out, rows.count, threadIdx.x);
+    T* const out = static_cast<T*>(p.out) + std::uint64_t{rows.row} * p.columns + rows.begin;
+    const typename Row::Where place(out, rows.count, threadIdx.x);
     Row x;
     x.load_shared(rows.at[0], place);
     std::uint32_t seen = rows.count;
@@ -164,9 +165,11 @@ __global__ void __launch_bounds__(kChunkThreads, kIsMasked ? 2 : 3) softmax_in_c
     rows.release();
     // A masked row may see nothing, or a NaN that the rest of it must not become.
     const float factor = kIsMasked ? (all.sum == 0 ? 0 : 1 / all.sum) : factor_of<kOp>(all);
-    T* const out = static_cast<T*>(p.out) + std::uint64_t{rows.row} * p.columns + rows.begin;
     x.store(out, place, [&](auto& values, std::uint64_t offset, int) {
-      values[0] = !kIsMasked || offset < seen ? result_of<kOp>(values[0], all, factor) : 0.0f;
+#pragma unroll
+      for (int i = 0; i < static_cast<int>(sizeof(values) / sizeof(float)); ++i) {
+        values[i] = !kIsMasked || offset + i < seen ? result_of<kOp>(values[i], all, factor) : 0.0f;
+      }
     });
   }
 }
@@ -328,16 +331,7 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
         return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 64 / kSize, kAlignment>, kHost>();
       }
       break;
-    case SoftmaxRegime::kBulkStream:
-      return with_host_body<
-          softmax_bulk_streamed<kOp, T, kIsAligned ? static_cast<int>(kBulkPacksOfThread) * kSize : kBulkElements,
-                                kAlignment>,
-          kHost>();
-    case SoftmaxRegime::kBulkStreamLong:
-      if constexpr (!kIsAligned) {
-        return with_host_body<softmax_bulk_streamed<kOp, T, long_bulk_elements(sizeof(T)), kAlignment>, kHost>();
-      }
-      break;
+    case SoftmaxRegime::kBulkStream: return with_host_body<softmax_bulk_streamed<kOp, T, kAlignment>, kHost>();
     case SoftmaxRegime::kChunks: break;
   }
   return with_host_body<softmax_in_chunks<kOp, false, T>, kHost>();
@@ -360,7 +354,6 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kCluster:
     case SoftmaxRegime::kClusterLong:
     case SoftmaxRegime::kBulkStream:
-    case SoftmaxRegime::kBulkStreamLong:
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kChunks: break;
   }

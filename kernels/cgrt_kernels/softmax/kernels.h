@@ -44,13 +44,12 @@ using SoftmaxBackwardKernel = Kernel<SoftmaxBackwardParams>;
 enum class SoftmaxRegime : std::uint8_t {
   kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows
   kLanes16,
-  kWarp,            // a warp, 32 elements each (16 of unaligned floats)
-  kClusterShort,    // a block or a cluster of blocks, 8 elements each
-  kCluster,         // as kWarp
-  kClusterLong,     // 64 elements; aligned rows of 16-bit types only
-  kBulkStream,      // persistent blocks or clusters, the next rows in flight
-  kBulkStreamLong,  // more elements a thread; unaligned rows only
-  kChunks,          // in chunks, for the whole device: any length
+  kWarp,          // a warp, 32 elements each (16 of unaligned floats)
+  kClusterShort,  // a block or a cluster of blocks, 8 elements each
+  kCluster,       // as kWarp
+  kClusterLong,   // 64 elements; aligned rows of 16-bit types only
+  kBulkStream,    // persistent blocks or clusters, the next rows in flight
+  kChunks,        // in chunks, for the whole device: any length
 };
 
 SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment);

@@ -28,7 +28,6 @@ LongRows long_rows(const Problem& problem) {
           problem.columns,
           static_cast<std::uint32_t>(size_of(problem.type)),
           problem.arrays,
-          (problem.arrays == 2 ? 3 : 1) * static_cast<std::uint32_t>(size_of(problem.type)),
           2 * sizeof(float),  // the maximum and a sum, or a sum
           0,
           1};
@@ -47,15 +46,15 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
   const LongRows rows = long_rows(problem);
   if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem)) {
     return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment,
-                       aligned_bulk(rows, kMaxClusterBlocks, problem.pack() == 8 ? 2 : kMaxStages));
+                       {kMaxClusterBlocks, problem.pack() == 8 ? 2 : kMaxStages});
   }
   const auto bulk = unaligned_bulk(machine, rows);
-  if (alignment == Alignment::kUnaligned && !problem.is_masked && bulk && std::getenv("TRIAL_CHUNKS") == nullptr) {
-    const SoftmaxRegime regime = bulk->is_long ? SoftmaxRegime::kBulkStreamLong : SoftmaxRegime::kBulkStream;
-    return bulk_stream(machine, kernel_of(regime, alignment), rows, alignment, *bulk);
+  if (alignment == Alignment::kUnaligned && !problem.is_masked && bulk) {
+    return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment, *bulk);
   }
   return in_chunks(machine, kernel_of(SoftmaxRegime::kChunks, alignment), rows,
-                   chunk_elements(rows.size, static_cast<int>(rows.arrays)));
+                   problem.is_masked ? chunk_elements(rows.size, 1)
+                                     : chunk_packs(static_cast<int>(rows.arrays)) * static_cast<int>(rows.pack()));
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.

@@ -6,7 +6,6 @@
 
 #include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/bulk_copy.cuh"
-#include "cgrt_kernels/common/row/scalars.cuh"
 #include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/common/row/window.cuh"
@@ -15,20 +14,13 @@ namespace cgrt::kernels {
 
 #if __CUDA_ARCH__ >= 900
 
-// What registers keep of a share: kElements of each thread, aligned ones 16 bytes at a time.
-template <class T, int kElements, Alignment kAlignment>
-struct BulkRow {
-  using Type = Scalars<T, kElements>;
-};
-template <class T, int kElements>
-struct BulkRow<T, kElements, Alignment::kAligned> {
-  using Type = Tile<T, kElements / kPackSize<T>, 32, Alignment::kAligned>;
-};
-
 // This block's share of kArrays arrays of rows, one row after the other.
 template <class T, class Group, Alignment kAlignment, int kArrays = 1>
 class BulkStream {
  public:
+  // A thread's packs are the same of all rows: the plan sees to it that all rows of a block begin alike between
+  // multiples of 16 bytes.
+  using Row = Tile<T, kBulkPacksOfThread, 32, kAlignment>;
   static constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   std::uint32_t begin, count;  // columns of this block
 
@@ -73,8 +65,11 @@ class BulkStream {
       __syncthreads();
     }
   }
-  // Shared memory behind the rows.
-  __device__ __forceinline__ T* behind() const { return reinterpret_cast<T*>(landing(stages_, 0)); }
+  // Shared memory behind the rows, for what all rows need of array `index` of a row's columns.
+  __device__ __forceinline__ typename Row::Pack* held(int index) const {
+    return reinterpret_cast<typename Row::Pack*>(landing(stages_, 0)) +
+           static_cast<std::uint32_t>(index) * kBulkPacksOfThread * blockDim.x;
+  }
   // All threads have what they need of `row`: its stage is free.
   __device__ __forceinline__ void next(std::uint64_t row) {
     fetch(stage_, row + std::uint64_t{stages_} * step_);

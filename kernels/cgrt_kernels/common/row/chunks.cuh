@@ -14,23 +14,26 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cgrt_kernels/common/published.cuh"
 #include "cgrt_kernels/common/reduction.cuh"
 #include "cgrt_kernels/common/row/scalars.cuh"
 #include "cgrt_kernels/common/row/shape.h"
+#include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/common/row/window.cuh"
 #include "cgrt_kernels/common/workspace_desc.h"
 
 namespace cgrt::kernels {
 
+// What threads keep of a chunk: packs, or single elements where the same columns of all rows are wanted, or floats.
 template <class T, int kArrays>
-inline constexpr int kChunkElements = chunk_elements(sizeof(T), kArrays);
+using ChunkTile = Tile<T, chunk_packs(kArrays), 32, Alignment::kUnaligned>;
+template <class T, int kArrays>
+using ChunkScalars = Scalars<T, chunk_elements(sizeof(T), kArrays)>;
 
 // A row's facts are merged from Parts, of a chunk of kArrays arrays each.
 template <class T, class Part, int kArrays>
 class ChunkedRows {
  public:
-  using Row = Scalars<T, kChunkElements<T, kArrays>>;
-
   // What the block has to do: read `count` columns of a row from `begin` on, or write them. is_new, is_last: the row is
   // the first, the last one of its group.
   bool is_to_write, is_new, is_last;
@@ -44,13 +47,13 @@ class ChunkedRows {
       : shape_(shape),
         rows_(rows),
         columns_(columns),
-        counters_(static_cast<WorkspaceHeader*>(workspace)->counters),
+        header_(static_cast<WorkspaceHeader*>(workspace)),
         parts_(reinterpret_cast<Part*>(static_cast<unsigned char*>(workspace) + kWorkspaceHeaderBytes)),
         landing_(reinterpret_cast<unsigned char*>(landing)) {
 #pragma unroll
     for (int a = 0; a < kArrays; ++a) arrays_[a] = static_cast<const T*>(arrays[a]);
     if (threadIdx.x == 0) {
-      next_ticket_ = atomicAdd(counters_ + kTicket, 1);
+      next_ticket_ = atomicAdd(header_->counters + kTicket, 1);
 #if __CUDA_ARCH__ >= 900
       for (std::uint32_t s = 0; s < shape_.stages; ++s) barriers()[s].initialize();
       make_barriers_visible();
@@ -76,11 +79,14 @@ class ChunkedRows {
     const Item item = items()[0];
 #endif
     if (item.kind == kNone) {
+      finish_put();
       leave();
       return false;
     }
     row = item.row, chunk_ = item.chunk, is_to_write = item.kind == kWrite, is_new = item.is_new;
     is_last = row + 1 == rows_ || (row + 1) % shape_.rows == 0;
+    turn_ ^= 1;
+    if (threadIdx.x == kAsks) ask();
     begin = chunk_ * shape_.columns, count = min(shape_.columns, columns_ - begin);
 #if __CUDA_ARCH__ >= 900
     bool is_cut = false;
@@ -103,60 +109,73 @@ class ChunkedRows {
   }
   // All threads have what they need of this work in registers, and have met: others may come to its place.
   __device__ void release() {
+    finish_put();
 #if __CUDA_ARCH__ >= 900
     if (threadIdx.x == 0) fetch(stage_);
     if (++stage_ == shape_.stages) stage_ = 0, phase_ ^= 1;
 #endif
   }
 
-  // What all threads know of the chunk that was read.
+  // What all threads know of the chunk that was read; after release().
   __device__ void put(const Part& part) {
-    if (threadIdx.x >= 32) return;
+    if (threadIdx.x != 0) return;
+    const std::uint32_t place = row % shape_.ring;
+    parts_of(place)[chunk_] = part;
+    put_row_ = row;
+    asm volatile("atom.add.release.gpu.global.u32 %0, [%1], 1;" : "=r"(put_before_) : "l"(read(place)) : "memory");
+  }
+  // The facts of the row that is to be written, for all threads. They meet in it.
+  __device__ Part facts() const {
+    __syncthreads();
+    return answers()[turn_];
+  }
+
+ private:
+  static constexpr std::uint32_t kRead = 0, kWrite = 1, kNone = 2, kNoRow = ~0u;
+  static constexpr std::uint32_t kAsks = 32;  // a thread that is not of the first warp
+  struct Item {
+    std::uint32_t row, chunk, kind, is_new;
+  };
+
+  // Of one thread, while the others are reading: until there are facts of a row that is to be written, or until nobody
+  // needs those of the row whose place this one takes. The block meets before it goes on.
+  __device__ void ask() const {
     const std::uint32_t place = row % shape_.ring, turn = row / shape_.ring;
-    Part* const parts = parts_of(place);
-    std::uint32_t before = 0;
-    if (threadIdx.x == 0) {
-      while (turn != 0 && load_acquired(taken(place)) < turn * shape_.chunks) {
+    if (is_to_write) {
+      Published<Part> found;
+      do {
+        load_published(found, facts_of(place));
+      } while (!found.is_there(turn + 1));
+      answers()[turn_] = found.value();
+      add_released(taken(place));
+    } else if (turn != 0) {
+      while (load_acquired(taken(place)) < turn * shape_.chunks) {
       }
-      parts[chunk_] = part;
-      before = add_released(read(place));
     }
-    if (__shfl_sync(~0u, before, 0) + 1 != (turn + 1) * shape_.chunks) return;
+  }
+  // Of the first warp: what comes after the last put, whose counter's answer is there by now. If all chunks of that row
+  // have been read, it merges what they have found.
+  __device__ void finish_put() {
+    if (threadIdx.x >= 32) return;
+    const std::uint32_t of_row = __shfl_sync(~0u, put_row_, 0), before = __shfl_sync(~0u, put_before_, 0);
+    const std::uint32_t place = of_row % shape_.ring, turn = of_row / shape_.ring;
+    put_row_ = kNoRow;
+    if (of_row == kNoRow || before + 1 != (turn + 1) * shape_.chunks) return;
+    __threadfence();
+    const Part* const parts = parts_of(place);
     Part mine = none(Part{});
 #pragma unroll 4
     for (std::uint32_t i = threadIdx.x; i < shape_.chunks; i += 32) mine = merge(mine, load_part(parts + i));
     mine = reduce_lanes(mine);
-    if (threadIdx.x != 0) return;
-    parts[shape_.chunks] = mine;
-    add_released(found(place));
+    if (threadIdx.x == 0) publish(facts_of(place), mine, turn + 1);
   }
-  // The facts of the row that is to be written, for all threads; once. They meet in it.
-  __device__ Part facts() {
-    __shared__ Part of_turns[2];
-    Part& mine = of_turns[turn_ ^= 1];
-    if (threadIdx.x == 0) {
-      const std::uint32_t place = row % shape_.ring, turn = row / shape_.ring;
-      while (load_acquired(found(place)) <= turn) {
-      }
-      mine = load_part(parts_of(place) + shape_.chunks);
-      add_released(taken(place));
-    }
-    __syncthreads();
-    return mine;
-  }
-
- private:
-  static constexpr std::uint32_t kRead = 0, kWrite = 1, kNone = 2;
-  struct Item {
-    std::uint32_t row, chunk, kind, is_new;
-  };
 
   // Of thread 0. The next ticket is drawn long before it is needed.
   __device__ Item next_item() {
     if (rows_left_ == 0) {
       item_ = item_of(next_ticket_);
       if (item_.kind == kNone) return item_;
-      next_ticket_ = atomicAdd(counters_ + kTicket, 1);
+      next_ticket_ = atomicAdd(header_->counters + kTicket, 1);
       rows_left_ = min(shape_.rows, rows_ - item_.row);
     } else {
       ++item_.row, item_.is_new = 0;
@@ -212,6 +231,10 @@ class ChunkedRows {
     return of_stages;
   }
 #endif
+  __device__ static Part* answers() {  // of this time and of the last, at which slow threads may still look
+    __shared__ Part of_turns[2];
+    return of_turns;
+  }
   __device__ static Item* items() {
     __shared__ Item of_stages[kMaxStages];
     return of_stages;
@@ -222,31 +245,34 @@ class ChunkedRows {
     __shared__ bool is_last;
     if (threadIdx.x == 0) {
       __threadfence();
-      is_last = atomicAdd(counters_ + kDone, 1) + 1 == gridDim.x;
+      is_last = atomicAdd(header_->counters + kDone, 1) + 1 == gridDim.x;
     }
     __syncthreads();
     if (!is_last) return;
     for (std::uint32_t i = threadIdx.x; i < kChunkCounters + kCountersOfRow * shape_.ring; i += kChunkThreads) {
-      counters_[i] = 0;
+      header_->counters[i] = 0;
     }
+    auto* const facts = reinterpret_cast<std::uint64_t*>(facts_of(0));
+    for (std::uint32_t i = threadIdx.x; i < shape_.ring * Published<Part>::kWords; i += kChunkThreads) facts[i] = 0;
   }
 
   // Counters, zero between launches.
   static constexpr std::uint32_t kTicket = 0, kDone = 1;  // the next one; blocks that are done
   __device__ std::uint32_t* of_row(std::uint32_t place) const {
-    return counters_ + kChunkCounters + kCountersOfRow * place;
+    return header_->counters + kChunkCounters + kCountersOfRow * place;
   }
   __device__ std::uint32_t* read(std::uint32_t place) const { return of_row(place); }       // chunks
-  __device__ std::uint32_t* found(std::uint32_t place) const { return of_row(place) + 1; }  // facts of rows
-  __device__ std::uint32_t* taken(std::uint32_t place) const { return of_row(place) + 2; }  // by so many chunks
-  __device__ Part* parts_of(std::uint32_t place) const { return parts_ + std::uint64_t{place} * (shape_.chunks + 1); }
+  __device__ std::uint32_t* taken(std::uint32_t place) const { return of_row(place) + 1; }  // facts, by so many chunks
+  // Tagged by how many rows have had the place.
+  __device__ Published<Part>* facts_of(std::uint32_t place) const {
+    return reinterpret_cast<Published<Part>*>(header_->parts) + place;
+  }
+  __device__ Part* parts_of(std::uint32_t place) const { return parts_ + std::uint64_t{place} * shape_.chunks; }
 
   // What was stored before another thread's add_released is seen after load_acquired, or add_released, has seen that,
   // and by threads that have met this one then.
-  __device__ static std::uint32_t add_released(std::uint32_t* counter) {
-    std::uint32_t before;
-    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
-    return before;
+  __device__ static void add_released(std::uint32_t* counter) {
+    asm volatile("red.add.release.gpu.global.u32 [%0], 1;" ::"l"(counter) : "memory");
   }
   __device__ static std::uint32_t load_acquired(const std::uint32_t* counter) {
     std::uint32_t value;
@@ -266,12 +292,13 @@ class ChunkedRows {
 
   const RowChunks shape_;
   const std::uint32_t rows_, columns_;
-  std::uint32_t* const counters_;
+  WorkspaceHeader* const header_;
   Part* const parts_;
   unsigned char* const landing_;
   const T* arrays_[kArrays];
   Item item_{};
   std::uint32_t next_ticket_ = 0, rows_left_ = 0, chunk_ = 0, stage_ = 0, phase_ = 0, turn_ = 0;
+  std::uint32_t put_row_ = kNoRow, put_before_ = 0;
 };
 
 }  // namespace cgrt::kernels

@@ -1,6 +1,6 @@
 #include "cgrt_kernels/common/row/plan.h"
 
-#include <cstdlib>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -14,6 +14,18 @@ std::uint32_t room_of(const Machine& machine) { return machine.shared_per_block 
 // Columns of a block's share: whole packs.
 std::uint32_t share_of(const LongRows& rows, std::uint32_t blocks) {
   return ceil_divide(ceil_divide(rows.columns, blocks), rows.pack()) * rows.pack();
+}
+
+// Of a block of a bulk stream.
+struct BulkBytes {
+  std::uint32_t threads, of_stage, of_columns;
+};
+BulkBytes bulk_bytes(const LongRows& rows, Alignment alignment, std::uint32_t blocks) {
+  const bool is_aligned = alignment == Alignment::kAligned;
+  const std::uint32_t packs = share_of(rows, blocks) / rows.pack();
+  const std::uint32_t threads = ceil_divide(packs, kBulkPacksOfThread * kWarpThreads) * kWarpThreads;
+  return {threads, rows.arrays * (packs + (is_aligned ? 0 : 2)) * 16,  // with what is around
+          is_aligned ? 0 : rows.column_bytes / rows.size * threads * kBulkPacksOfThread * 16};
 }
 
 }  // namespace
@@ -40,46 +52,32 @@ std::uint32_t bulk_blocks_of(const LongRows& rows) {
 
 std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& rows) {
   if (!machine.has_clusters) return std::nullopt;
-  const char* const trial = std::getenv("TRIAL_ELEMENTS");
-  for (const bool is_long : {false, true}) {
-    const std::uint32_t elements = is_long ? long_bulk_elements(rows.register_bytes) : kBulkElements;
-    if (trial != nullptr && static_cast<int>(elements) < std::atoi(trial)) continue;
-    std::uint32_t blocks =
-        std::bit_ceil(ceil_divide(rows.columns, std::uint64_t{is_long ? kLongBulkThreads : kBulkThreads} * elements));
-    if (const char* more = std::getenv("TRIAL_BLOCKS")) blocks *= static_cast<std::uint32_t>(std::atoi(more));
-    if (blocks > kMaxClusterBlocks) continue;
-    const std::uint32_t share = share_of(rows, blocks);
-    const std::uint32_t of_columns = rows.column_bytes * (share + 2 * rows.pack());
-    const std::uint32_t of_stage = rows.arrays * (share * rows.size + 32);
-    if (of_columns + of_stage > room_of(machine)) continue;
-    std::uint32_t stages = 2;
-    if (const char* more = std::getenv("TRIAL_STAGES")) stages = static_cast<std::uint32_t>(std::atoi(more));
-    stages = std::min({stages, (room_of(machine) - of_columns) / of_stage, kMaxStages});
-    return BulkShape{blocks, ceil_divide(share, elements * kWarpThreads) * kWarpThreads, stages, is_long};
+  // Smaller blocks wait less for each other, until what they do alone costs more.
+  std::uint32_t blocks = bulk_blocks_of(rows);
+  if (rows.size == 4 && blocks < kMaxClusterBlocks) blocks *= 2;
+  for (; blocks <= kMaxClusterBlocks; blocks *= 2) {
+    const BulkBytes bytes = bulk_bytes(rows, Alignment::kUnaligned, blocks);
+    if (bytes.of_columns + bytes.of_stage <= room_of(machine)) return BulkShape{blocks, 2};
   }
   return std::nullopt;
 }
 
-// Threads of an aligned bulk stream.
-BulkShape aligned_bulk(const LongRows& rows, std::uint32_t blocks, std::uint32_t stages) {
-  const std::uint32_t packs = share_of(rows, blocks) / rows.pack();
-  return {blocks, ceil_divide(packs, kBulkPacksOfThread * kWarpThreads) * kWarpThreads, stages};
-}
-
 absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const LongRows& rows, Alignment alignment,
                              const BulkShape& shape, LaunchConfig& config, RowShares& shares) {
-  const bool is_aligned = alignment == Alignment::kAligned;
-  const std::uint32_t share = share_of(rows, shape.blocks);
-  const std::uint32_t stride = share / rows.pack() + (is_aligned ? 0 : 2);  // with what is around
-  const std::uint32_t of_stage = rows.arrays * stride * 16;
+  const BulkBytes bytes = bulk_bytes(rows, alignment, shape.blocks);
   shares = {.blocks = shape.blocks,
-            .share = share,
-            .stride = stride,
-            .stages = std::min(room_of(machine) / of_stage, shape.stages)};
-  config = {.grid = shape.blocks, .block = shape.threads, .shared_bytes = shares.stages * of_stage};
-  if (!is_aligned) config.shared_bytes += rows.column_bytes * (share + 2 * rows.pack());
+            .share = share_of(rows, shape.blocks),
+            .stride = bytes.of_stage / rows.arrays / 16,
+            .stages = std::min((room_of(machine) - bytes.of_columns) / bytes.of_stage, shape.stages)};
+  config = {
+      .grid = shape.blocks, .block = bytes.threads, .shared_bytes = shares.stages * bytes.of_stage + bytes.of_columns};
   config.attributes.cluster = shape.blocks;
-  return set_persistent_grid(machine, kernel, rows.rows, config);
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, rows.rows, config));
+  // All rows of a block begin alike between multiples of 16 bytes.
+  const std::uint32_t groups = config.grid.x / shape.blocks;
+  const auto alike = static_cast<std::uint32_t>(16 / std::gcd<std::uint64_t>(rows.columns * rows.size, 16));
+  if (groups < rows.rows) config.grid = std::max(groups / alike, 1u) * alike * shape.blocks;
+  return absl::OkStatus();
 }
 
 absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows& rows, int elements,
@@ -95,17 +93,17 @@ absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows
   chunks = {.chunks = static_cast<std::uint32_t>(of_row),
             .columns = columns,
             .rows = rows.rows_of_group,
-            .stages = rows.arrays * rows.size == 8 ? 2u : 3u,
+            .stages = columns * rows.size * rows.arrays > 16 * 1024 ? 2u : 3u,
             .stride = columns * rows.size + 32};  // with what is around
   config = {.grid = 1,
             .block = kChunkThreads,
             .shared_bytes = chunks.stages * rows.arrays * chunks.stride + columns * rows.column_bytes};
   CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, tickets, config));
   // A block that writes should not have to wait: all that is before it has been drawn, and worked on, long ago.
-  std::uint64_t ahead = config.grid.x * std::uint64_t{2 + ceil_divide(chunks.stages, chunks.rows)};
-  if (const char* trial = std::getenv("TRIAL_LAG")) ahead = ahead * static_cast<std::uint64_t>(std::atoi(trial)) / 100;
-  const std::uint32_t max_ring =
-      (WorkspaceHeader::kCounters - kChunkCounters) / kCountersOfRow / chunks.rows;  // groups
+  const std::uint64_t ahead = config.grid.x * std::uint64_t{2 + ceil_divide(chunks.stages, chunks.rows)};
+  const std::uint32_t max_rows = std::min((WorkspaceHeader::kCounters - kChunkCounters) / kCountersOfRow,
+                                          WorkspaceHeader::kPartWords * 4 / rows.part_bytes);
+  const std::uint32_t max_ring = max_rows / chunks.rows;  // groups
   const std::uint64_t lag = ceil_divide<std::uint64_t>(ahead, 2 * of_row) + 1;
   chunks.lag = static_cast<std::uint32_t>(std::min({lag, groups, std::uint64_t{max_ring} / 2 - 1}));
   chunks.ring = std::min(2 * chunks.lag + 2, max_ring) * chunks.rows;

@@ -61,11 +61,10 @@ std::optional<RowShape<Regime>> share_among_blocks(const Machine& machine, std::
 struct LongRows {
   OperationName name;
   std::uint64_t rows, columns;
-  std::uint32_t size, arrays;    // bytes of an element, arrays that are read
-  std::uint32_t register_bytes;  // see long_bulk_elements
-  std::uint32_t part_bytes;      // what is found out about a chunk of a row
-  std::uint32_t column_bytes;    // of a column, what all rows need of it
-  std::uint32_t rows_of_group;   // that a block writes of a chunk, one after the other: for what they have in common
+  std::uint32_t size, arrays;   // bytes of an element, arrays that are read
+  std::uint32_t part_bytes;     // what is found out about a chunk of a row
+  std::uint32_t column_bytes;   // of a column, what all rows need of it
+  std::uint32_t rows_of_group;  // that a block writes of a chunk, one after the other: for what they have in common
   std::uint32_t pack() const { return 16 / size; }
 };
 
@@ -75,14 +74,12 @@ absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows
 // Sets the grid of a launch of persistent blocks or clusters: as many as run at once, but not more than rows.
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config);
 
-// Persistent blocks, or clusters, whose registers have a row, and some more in flight.
-struct BulkShape {
-  std::uint32_t blocks, threads, stages;
-  bool is_long = false;  // with long_bulk_elements
-};
-// The fewest blocks whose registers have an aligned row.
+// The fewest blocks whose registers have a row.
 std::uint32_t bulk_blocks_of(const LongRows& rows);
-BulkShape aligned_bulk(const LongRows& rows, std::uint32_t blocks, std::uint32_t stages);
+// Persistent blocks, or clusters, whose registers have a row, and so many in flight.
+struct BulkShape {
+  std::uint32_t blocks, stages;
+};
 // Of rows that are not aligned; none where a cluster has no room.
 std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& rows);
 absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const LongRows& rows, Alignment alignment,

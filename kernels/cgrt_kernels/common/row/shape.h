@@ -8,13 +8,7 @@ namespace cgrt::kernels {
 inline constexpr std::uint32_t kMaxThreads = 512;  // of a block
 inline constexpr std::uint32_t kMaxStages = 4;     // rows of a stream in flight
 
-inline constexpr std::uint32_t kBulkPacksOfThread = 8;  // of an aligned row in a bulk stream
-// Of others, elements of a thread, and threads of a block: two blocks of the first kind have room for 72 registers.
-inline constexpr int kBulkElements = 15;
-// Where 8 blocks of these have no room. `bytes`: of a column, in registers all the time.
-inline constexpr std::uint32_t kLongBulkThreads = 480;
-constexpr int long_bulk_elements(std::uint32_t bytes) { return bytes >= 6 ? 32 : 40; }
-inline constexpr std::uint32_t kBulkThreads = 448;
+inline constexpr int kBulkPacksOfThread = 8;  // of a row in a bulk stream
 
 // Of rows in a bulk stream: `blocks` share a row, `share` columns each, for which shared memory has `stride` packs of
 // 16 bytes, for so many rows at once.
@@ -29,14 +23,14 @@ struct RowChunks {
   std::uint32_t chunks = 0, columns = 0, rows = 1, lag = 0, ring = 0, stages = 0, stride = 0;
 };
 inline constexpr std::uint32_t kChunkThreads = 256;  // of a block
-// Of a thread, of each array.
+inline constexpr int kChunkPacks = 4;                // of a thread, of each array; or so many single elements
 constexpr int chunk_elements(std::uint32_t bytes_of_element, int arrays) {
   return bytes_of_element == 4 || arrays == 2 ? 16 : 24;
 }
 // Of a workspace: counters of the launch and of each place in the ring, and bytes of scratch memory.
-inline constexpr std::uint32_t kChunkCounters = 2, kCountersOfRow = 3;
+inline constexpr std::uint32_t kChunkCounters = 2, kCountersOfRow = 2;
 constexpr std::uint64_t chunk_scratch_bytes(const RowChunks& rows, std::uint64_t bytes_of_part) {
-  return rows.ring * (std::uint64_t{rows.chunks} + 1) * bytes_of_part;
+  return std::uint64_t{rows.ring} * rows.chunks * bytes_of_part;
 }
 
 }  // namespace cgrt::kernels

@@ -160,8 +160,25 @@ struct Tile {
     }
   }
 
-  // The same of an aligned run, from shared memory.
-  __device__ __forceinline__ void load_shared(const T* at, const Where& place) { load(at, place, nullptr); }
+  // The same from shared memory, where all of the 16 bytes may be read that a pack lies in.
+  __device__ __forceinline__ void load_shared(const T* at, const Where& place) {
+    std::uint32_t shift = 0;
+    if constexpr (!kIsAligned) {
+      single = place.has_single() ? at[place.single] : T{};
+      shift = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at + place.head) % 16);
+    }
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      uint4 words = {};
+      if (place.has(p)) {
+        const auto* const low =
+            reinterpret_cast<const uint4*>(reinterpret_cast<const unsigned char*>(at + place.of(p)) - shift);
+        words = *low;
+        if (!kIsAligned && shift != 0) words = shifted(words, low[1], shift);
+      }
+      packs[p] = reinterpret_cast<const Pack&>(words);
+    }
+  }
 
   // The pack of that index, or the single element.
   template <int kCount>
