@@ -348,8 +348,8 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
       [](const Coefficients& loaded) { return loaded; });
   position = start;
   walk(position, 0, mine, [&](std::uint32_t i, std::uint64_t offset) {
-    store_last(static_cast<Pack*>(task.out) + offset,
-               apply.apply(pack_at(x_packs, i), pack_at(kBackward ? gradient_packs : x_packs, i)));
+    static_cast<Pack*>(task.out)[offset] =
+        apply.apply(pack_at(x_packs, i), pack_at(kBackward ? gradient_packs : x_packs, i));
   });
   blocks.leave();
 }
