@@ -69,7 +69,6 @@ struct BatchNormTask {
   Divisor tiles_divisor;                          // kApply: tiles
   std::uint32_t step_rows = 0, step_columns = 0;  // kHeld: from an element of a thread to the next
   std::uint32_t slots = 0;
-  std::uint32_t trial = 0;  // TRIAL: 1 plain stores, 2 elements before the predecessor's end; from 16: steps kept in L2
 };
 
 using BatchNormKernel = Kernel<BatchNormTask>;

@@ -23,14 +23,6 @@ __device__ __forceinline__ Pack load_last(const Pack* from) {
     return reinterpret_cast<const Pack&>(words);
   }
 }
-template <class Pack>
-__device__ __forceinline__ void store_last(Pack* to, const Pack& pack) {
-  if constexpr (sizeof(Pack) != 16) {
-    *to = pack;
-  } else {
-    __stcs(reinterpret_cast<uint4*>(to), reinterpret_cast<const uint4&>(pack));
-  }
-}
 
 // use(lane, channel) for each column from `column` on.
 template <int kLanes, class Use>

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
       for (int i = 0; i < kOnWay; ++i) sums.add(values[i], gradients[kBackward ? i : 0]);
     }
   };
-  add_all_but((task.trial >> 4) * kOnWay, load_last<Pack>);  // TRIAL: 3
+  add_all_but(3 * kOnWay, load_last<Pack>);
   add_all_but(0, [](const Pack* from) { return *from; });
   for (; left > 0; --left) {
     const Pack value = x[at];
@@ -163,8 +163,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, kLanes == 1 ? 8 : 4) channe
   const std::uint64_t step = std::uint64_t{height} * packs;
   std::uint64_t at = std::uint64_t{row} * packs + pack;
   let_dependents_start();
-  const bool is_early = !kInfer && (task.trial & 2) != 0;
-  if (!is_early) wait_for_predecessors();
+  wait_for_predecessors();
   if (pack >= packs) row = end;
 
   Pack values[kOnWay], gradients[kBackward ? kOnWay : 1];
@@ -177,7 +176,6 @@ __global__ void __launch_bounds__(kBatchNormThreads, kLanes == 1 ? 8 : 4) channe
     }
   };
   load_rows();
-  if (is_early) wait_for_predecessors();
   if (row >= end) return;
   const auto load = [&](std::uint32_t channel) {
     if constexpr (!kInfer) return static_cast<const Coefficients*>(task.coefficients)[channel];
@@ -193,12 +191,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, kLanes == 1 ? 8 : 4) channe
 #pragma unroll
     for (std::uint32_t i = 0; i < kOnWay; ++i) {
       if (row + i * height >= end) continue;
-      const Pack result = apply.apply(values[i], gradients[kBackward ? i : 0]);
-      if ((task.trial & 1) != 0) {
-        out[at + i * step] = result;
-      } else {
-        store_last(out + at + i * step, result);
-      }
+      out[at + i * step] = apply.apply(values[i], gradients[kBackward ? i : 0]);
     }
     row += kOnWay * height, at += kOnWay * step;
     if (row >= end) return;
@@ -355,8 +348,8 @@ __global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(Ba
       [](const Coefficients& loaded) { return loaded; });
   position = start;
   walk(position, 0, mine, [&](std::uint32_t i, std::uint64_t offset) {
-    store_last(static_cast<Pack*>(task.out) + offset,
-               apply.apply(pack_at(x_packs, i), pack_at(kBackward ? gradient_packs : x_packs, i)));
+    static_cast<Pack*>(task.out)[offset] =
+        apply.apply(pack_at(x_packs, i), pack_at(kBackward ? gradient_packs : x_packs, i));
   });
   blocks.leave();
 }

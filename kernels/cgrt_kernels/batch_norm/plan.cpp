@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>  // TRIAL
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +18,8 @@ constexpr std::size_t kSlotBytes = 16;    // and a channel's coefficients
 // Packs of a tile's row (shorter ones need more slots, longer ones more threads), the rows that a thread
 // should have at least, and the most turns of the whole device.
 constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kLeastRows = 16, kMostTurns = 4;
-// Rows of a thread of kApply, in packs and in elements.
-constexpr std::uint32_t kMostPacks = 8, kMostElements = 32;
+// Rows of a thread of kApply, in packs (the few: where they are faster on an H200) and in elements.
+constexpr std::uint32_t kMostPacks = 8, kFewPacks = 4, kMostElements = 32;
 // Bytes of a row that a resident tile should have at least: memory is read in sectors of 32 and fetched
 // by twos.
 constexpr std::uint32_t kLeastRowBytes = 64;
@@ -103,19 +102,11 @@ absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) 
   return false;
 }
 
-std::uint32_t trial(const char* name, std::uint32_t otherwise) {  // TRIAL
-  const char* const value = std::getenv(name);
-  return value != nullptr ? static_cast<std::uint32_t>(std::atoi(value)) : otherwise;
-}
-
 // Tiles of columns.
 void plan_tiles(BatchNormPlan& plan) {
   BatchNormTask& task = plan.task;
   const std::uint32_t packs = task.columns / lanes_of(plan);
-  const std::uint32_t widest = task.plane != 1                       ? kTileOfPlanes
-                               : plan.desc.op == BatchNormOp::kInfer ? trial("CGRT_TRIAL_BN_TILE", kTileOfChannels)
-                                                                     : kTileOfChannels;
-  task.tiles = ceil_divide(packs, widest);
+  task.tiles = ceil_divide(packs, task.plane != 1 ? kTileOfPlanes : kTileOfChannels);
   task.tile_packs = ceil_divide(packs, task.tiles);
 }
 
@@ -126,13 +117,15 @@ absl::StatusOr<BatchNormPlan::Step> apply_step(const Machine& machine, BatchNorm
   CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, 0));
   const std::uint32_t height = std::min(kBatchNormThreads / task.tile_packs, task.rows);
   const std::uint64_t turn = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
-  const std::uint64_t each = std::clamp<std::uint64_t>(
-      std::uint64_t{task.rows} * task.tiles / (height * turn), 1,
-      plan.access == BatchNormAccess::kPacked ? trial("CGRT_TRIAL_BN_ROWS", kMostPacks) : kMostElements);
+  const bool has_few = plan.desc.op == BatchNormOp::kInfer && (task.plane != 1 || lanes_of(plan) == 4);
+  const std::uint32_t most = plan.access == BatchNormAccess::kElement ? kMostElements
+                             : has_few                                ? kFewPacks
+                                                                      : kMostPacks;
+  const std::uint64_t each =
+      std::clamp<std::uint64_t>(std::uint64_t{task.rows} * task.tiles / (height * turn), 1, most);
   const std::uint64_t splits = std::min(ceil_divide<std::uint64_t>(task.rows, height * each), kMostCount / task.tiles);
   task.split_rows = ceil_divide(task.rows, splits);
   task.tiles_divisor = Divisor(task.tiles);
-  task.trial = trial("CGRT_TRIAL_BN_BITS", 0) | trial("CGRT_TRIAL_BN_KEEP", 3) << 4;
   return BatchNormPlan::Step{
       kernel, {.grid = task.tiles * ceil_divide(task.rows, task.split_rows), .block = Dim3(task.tile_packs, height)}};
 }

@@ -2,7 +2,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <string>
 
@@ -59,25 +58,17 @@ void choose(const Machine& machine, HistogramPlan& plan) {
   const std::uint64_t most = machine.shared_per_block - kOtherShared;
   std::uint32_t bytes = 0;
   plan.shape = {.bins = static_cast<std::uint32_t>(bins)};
-  const char* const trial = std::getenv("CGRT_HISTOGRAM");  // TRIAL: global, or shared
   const bool is_sparse = bins > kFewBins && desc.count / kElementsOfBin < bins;
-  if (trial != nullptr ? *trial == 'g' : is_sparse) {
+  if (is_sparse || counters * 2 > most) {
     plan.regime = HistogramRegime::kGlobal;
   } else if (counters * 4 <= most) {
     plan.regime = HistogramRegime::kWords;
     const std::uint64_t copies = std::bit_floor(std::max<std::uint64_t>(kBytesOfCopies / (counters * 4), 1));
     plan.shape.copies = static_cast<std::uint32_t>(std::min<std::uint64_t>(copies, kMaxCopies));
-    if (const char* most_copies = std::getenv("CGRT_HISTOGRAM_COPIES");
-        most_copies != nullptr) {  // TRIAL: a power of 2
-      plan.shape.copies =
-          std::min<std::uint32_t>(plan.shape.copies, static_cast<std::uint32_t>(std::atoi(most_copies)));
-    }
     bytes = bytes_of(counters * plan.shape.copies, 4);
-  } else if (counters * 2 <= most) {
+  } else {
     plan.regime = HistogramRegime::kHalves;
     bytes = bytes_of(ceil_divide<std::uint64_t>(counters, 2), 4);
-  } else {
-    plan.regime = HistogramRegime::kGlobal;
   }
   plan.shape.words = bytes / 4;
   const std::uint32_t sms = machine.sms;

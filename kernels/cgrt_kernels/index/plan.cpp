@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -55,13 +54,12 @@ IndexPlan::Choice choose(const IndexDesc& desc, IndexRoute route, std::uint32_t 
   while (desc.columns * size % pack != 0) pack /= 2;
   if ((route != IndexRoute::kSelect && pack != 16) || route == IndexRoute::kScatter) pack = size;
   const std::uint32_t packs = columns / (pack / size);
-  IndexShape shape{.rows = static_cast<std::uint32_t>(desc.rows),
-                   .count = count,
-                   .items = packs * count,
-                   .packs = Divisor(packs),
-                   .is_long = desc.index_type == DType::kInt64};
-  shape.is_streamed = desc.count * desc.columns * size > kKeptBytes;
-  if (const char* trial = std::getenv("CGRT_STREAMED"); trial != nullptr) shape.is_streamed = *trial == '1';  // TRIAL
+  const IndexShape shape{.rows = static_cast<std::uint32_t>(desc.rows),
+                         .count = count,
+                         .items = packs * count,
+                         .packs = Divisor(packs),
+                         .is_long = desc.index_type == DType::kInt64,
+                         .is_streamed = desc.count * desc.columns * size > kKeptBytes};
   const std::uint32_t together = kIndexBlock * (route == IndexRoute::kSelect ? kSelectItems : kIndexItems);
   LaunchConfig config{.grid = ceil_divide(shape.items, together), .block = kIndexBlock};
   if (route == IndexRoute::kFew) config.grid = Dim3(ceil_divide(packs, together), count);

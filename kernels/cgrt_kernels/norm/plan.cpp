@@ -167,14 +167,12 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Probl
 absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
                                                             Alignment alignment) {
   const Problem problem = problem_of(desc);
+  constexpr std::uint32_t kMostWarps = 12;            // of a block: up to 6 % faster than 16 on an H200
   constexpr std::uint32_t kStaticShared = 16 * 1024;  // at most: what the warps of a row tell each other
   const std::uint32_t warp_bytes =
       kSumStages *
       (alignment == Alignment::kAligned ? kSumStageBytes<Alignment::kAligned> : kSumStageBytes<Alignment::kUnaligned>);
-  std::uint32_t max_warps =
-      std::min((machine.shared_per_block - kStaticShared) / warp_bytes, kMaxThreads / kWarpThreads);
-  if (const char* trial = std::getenv("CGRT_SUM_WARPS"))
-    max_warps = std::min<std::uint32_t>(max_warps, atoi(trial));  // TRIAL
+  const std::uint32_t max_warps = std::min((machine.shared_per_block - kStaticShared) / warp_bytes, kMostWarps);
   // Of a block's share of a row. The few elements before and after aligned packs are nobody's own.
   std::uint32_t blocks = 1, share = narrow(desc.columns), warps = 0;
   const auto warps_of = [&] { return ceil_divide(std::max(share / problem.pack(), 1u), kSumPacks * kWarpThreads); };

@@ -2,7 +2,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -46,9 +45,7 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
   constexpr std::uint32_t kStreamBytes = kScanStreamThreadBytes * kScanStreamStages;  // of shared memory, a thread
   // One block for each multiprocessor has the fewest tiles in a row; where there are so many rows that no two blocks
   // work on one, nobody waits, and two smaller ones store while the other sums.
-  std::uint32_t per_sm = desc.rows >= 2 * machine.sms ? 2 : 1;
-  const char* const trial = std::getenv("CGRT_SCAN");  // TRIAL: 1, 2 blocks that stay, or tiles
-  if (trial != nullptr) per_sm = *trial == '2' ? 2 : 1;
+  const std::uint32_t per_sm = desc.rows >= 2 * machine.sms ? 2 : 1;
   const std::uint32_t shared = std::min(machine.shared_per_block, machine.shared_per_sm / per_sm) - kOtherShared;
   const std::uint32_t stream_threads = std::min(kScanMostThreads / per_sm, shared / kStreamBytes / kWarp * kWarp);
   ScanRegime regime = ScanRegime::kStream;
@@ -57,8 +54,7 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
   std::uint64_t tiles = tiles_of(stream_threads, kScanStreamThreadBytes);
   // Blocks that stay take longer to begin with.
   const std::uint64_t blocks = std::uint64_t{machine.sms} * per_sm;
-  bool is_short = per_sm == 1 ? tiles <= blocks : desc.rows * tiles <= kLeastTilesOfBlock * blocks;
-  if (trial != nullptr) is_short = *trial == 't';
+  const bool is_short = per_sm == 1 ? tiles <= blocks : desc.rows * tiles <= kLeastTilesOfBlock * blocks;
   if (is_short) {
     const bool are_few = desc.rows * tiles_of(kScanTileThreads, kScanThreadBytes) < machine.sms;
     regime = ScanRegime::kTiles;
