@@ -104,8 +104,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_bulk_streamed
 
 // Rows in chunks, for blocks of the whole device.
 template <SoftmaxOp kOp, class T>
-__global__ void __launch_bounds__(kChunkThreads, sizeof(T) == 4 ? 3 : 2)
-    softmax_backward_in_chunks(SoftmaxBackwardParams p) {
+__global__ void __launch_bounds__(kChunkThreads, 2) softmax_backward_in_chunks(SoftmaxBackwardParams p) {
   extern __shared__ __align__(128) uint4 landing[];
   using Rows = ChunkedRows<T, float, 2>;
   using Row = ChunkTile<T, 2>;

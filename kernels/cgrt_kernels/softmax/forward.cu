@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_bulk_streamed(SoftmaxP
 
 // Rows in chunks, for blocks of the whole device.
 template <SoftmaxOp kOp, bool kIsMasked, class T>
-__global__ void __launch_bounds__(kChunkThreads, kIsMasked ? 2 : 3) softmax_in_chunks(SoftmaxParams p) {
+__global__ void __launch_bounds__(kChunkThreads, 2) softmax_in_chunks(SoftmaxParams p) {
   extern __shared__ __align__(128) uint4 landing[];
   using Rows = ChunkedRows<T, MaxSum, 1>;
   using Row = std::conditional_t<kIsMasked, ChunkScalars<T, 1>, ChunkTile<T, 1>>;

@@ -50,14 +50,17 @@ class BulkStream {
   // Waits for `row`, which is next, and gives where in shared memory the share of each array begins.
   __device__ __forceinline__ void wait(std::uint64_t row, const T* (&at)[kArrays]) {
     barriers()[stage_].wait(phase_);
-    bool is_cut = false;
+    if constexpr (kIsAligned) {
 #pragma unroll
-    for (int a = 0; a < kArrays; ++a) {
-      const Window<T> window = window_of(a, row);
-      at[a] = window.in(landing(stage_, a));
-      is_cut |= window.is_cut();
-    }
-    if constexpr (!kIsAligned) {
+      for (int a = 0; a < kArrays; ++a) at[a] = reinterpret_cast<const T*>(landing(stage_, a));
+    } else {
+      bool is_cut = false;
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) {
+        const Window<T> window = window_of(a, row);
+        at[a] = window.in(landing(stage_, a));
+        is_cut |= window.is_cut();
+      }
       if (!is_cut) return;
 #pragma unroll
       for (int a = 0; a < kArrays; ++a) window_of(a, row).copy_rest(landing(stage_, a));

@@ -78,8 +78,8 @@ class ChunkedRows {
     __syncthreads();
     const Item item = items()[0];
 #endif
+    finish_put();
     if (item.kind == kNone) {
-      finish_put();
       leave();
       return false;
     }
@@ -109,16 +109,15 @@ class ChunkedRows {
   }
   // All threads have what they need of this work in registers, and have met: others may come to its place.
   __device__ void release() {
-    finish_put();
 #if __CUDA_ARCH__ >= 900
     if (threadIdx.x == 0) fetch(stage_);
     if (++stage_ == shape_.stages) stage_ = 0, phase_ ^= 1;
 #endif
   }
 
-  // What all threads know of the chunk that was read; after release().
+  // What all threads know of the chunk that was read.
   __device__ void put(const Part& part) {
-    if (threadIdx.x != 0) return;
+    if (threadIdx.x != kPuts) return;
     const std::uint32_t place = row % shape_.ring;
     parts_of(place)[chunk_] = part;
     put_row_ = row;
@@ -132,7 +131,7 @@ class ChunkedRows {
 
  private:
   static constexpr std::uint32_t kRead = 0, kWrite = 1, kNone = 2, kNoRow = ~0u;
-  static constexpr std::uint32_t kAsks = 32;  // a thread that is not of the first warp
+  static constexpr std::uint32_t kAsks = 32, kPuts = 64;  // threads of different warps, and the first fetches
   struct Item {
     std::uint32_t row, chunk, kind, is_new;
   };
@@ -165,9 +164,9 @@ class ChunkedRows {
     const Part* const parts = parts_of(place);
     Part mine = none(Part{});
 #pragma unroll 4
-    for (std::uint32_t i = threadIdx.x; i < shape_.chunks; i += 32) mine = merge(mine, load_part(parts + i));
+    for (std::uint32_t i = threadIdx.x % 32; i < shape_.chunks; i += 32) mine = merge(mine, load_part(parts + i));
     mine = reduce_lanes(mine);
-    if (threadIdx.x == 0) publish(facts_of(place), mine, turn + 1);
+    if (threadIdx.x == kPuts) publish(facts_of(place), mine, turn + 1);
   }
 
   // Of thread 0. The next ticket is drawn long before it is needed.
@@ -243,6 +242,7 @@ class ChunkedRows {
   // The last block leaves the counters as it has found them.
   __device__ void leave() const {
     __shared__ bool is_last;
+    __syncthreads();
     if (threadIdx.x == 0) {
       __threadfence();
       is_last = atomicAdd(header_->counters + kDone, 1) + 1 == gridDim.x;

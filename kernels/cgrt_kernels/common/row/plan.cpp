@@ -93,11 +93,12 @@ absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows
   chunks = {.chunks = static_cast<std::uint32_t>(of_row),
             .columns = columns,
             .rows = rows.rows_of_group,
-            .stages = columns * rows.size * rows.arrays > 16 * 1024 ? 2u : 3u,
+            .stages = 3,
             .stride = columns * rows.size + 32};  // with what is around
-  config = {.grid = 1,
-            .block = kChunkThreads,
-            .shared_bytes = chunks.stages * rows.arrays * chunks.stride + columns * rows.column_bytes};
+  const auto shared_bytes = [&] { return chunks.stages * rows.arrays * chunks.stride + columns * rows.column_bytes; };
+  constexpr std::uint32_t kOfTwo = 112 * 1024;  // two blocks have room
+  if (shared_bytes() > kOfTwo) chunks.stages = 2;
+  config = {.grid = 1, .block = kChunkThreads, .shared_bytes = shared_bytes()};
   CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, tickets, config));
   // A block that writes should not have to wait: all that is before it has been drawn, and worked on, long ago.
   const std::uint64_t ahead = config.grid.x * std::uint64_t{2 + ceil_divide(chunks.stages, chunks.rows)};

@@ -23,9 +23,10 @@ struct RowChunks {
   std::uint32_t chunks = 0, columns = 0, rows = 1, lag = 0, ring = 0, stages = 0, stride = 0;
 };
 inline constexpr std::uint32_t kChunkThreads = 256;  // of a block
-inline constexpr int kChunkPacks = 4;                // of a thread, of each array; or so many single elements
+// Of a thread, of each array: packs, or single elements.
+constexpr int chunk_packs(int arrays) { return arrays == 2 ? 4 : 8; }
 constexpr int chunk_elements(std::uint32_t bytes_of_element, int arrays) {
-  return bytes_of_element == 4 || arrays == 2 ? 16 : 24;
+  return bytes_of_element == 4 || arrays == 2 ? 16 : 20;
 }
 // Of a workspace: counters of the launch and of each place in the ring, and bytes of scratch memory.
 inline constexpr std::uint32_t kChunkCounters = 2, kCountersOfRow = 2;
