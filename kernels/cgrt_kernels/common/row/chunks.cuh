@@ -152,10 +152,11 @@ class ChunkedRows {
       }
     }
   }
-  // Of the first warp: what comes after the last put, whose counter's answer is there by now. If all chunks of that row
-  // have been read, it merges what they have found.
+  // Of the warp that puts: what comes after the last put, whose counter's answer is there by now. If all chunks of that
+  // row have been read, it merges what they have found. Others may wait for that, and this block for them: so it comes
+  // first.
   __device__ void finish_put() {
-    if (threadIdx.x >= 32) return;
+    if (threadIdx.x / 32 != kPuts / 32) return;
     const std::uint32_t of_row = __shfl_sync(~0u, put_row_, 0), before = __shfl_sync(~0u, put_before_, 0);
     const std::uint32_t place = of_row % shape_.ring, turn = of_row / shape_.ring;
     put_row_ = kNoRow;
