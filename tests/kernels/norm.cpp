@@ -129,8 +129,13 @@ absl::Status check_refusals() {
       refuses(launched({.out = some, .in = some, .residual = some, .sum = some}), "out and sum are the same"));
   CGRT_RETURN_IF_ERROR(refuses(kernels::launch_norm(stream.ref(), plain, {.out = some, .in = some, .residual = some}),
                                "layer_norm: residual and sum are for a plan with Residual::kAdded"));
-  return refuses(launched({.out = some, .in = some, .residual = some, .sum = some + 65}),
-                 "add_layer_norm: sum (0x1041) is not aligned to 2 bytes");
+  CGRT_RETURN_IF_ERROR(refuses(launched({.out = some, .in = some, .residual = some, .sum = some + 65}),
+                               "add_layer_norm: sum (0x1041) is not aligned to 2 bytes"));
+  CGRT_ASSIGN_OR_RETURN(const NormPlan long_rows,
+                        kernels::plan_norm(kDevice, {NormOp::kRmsNorm, DType::kFloat32, 3, 1000003}));
+  return refuses(kernels::launch_norm(stream.ref(), long_rows,
+                                      {.out = some, .in = some, .workspace = {some, long_rows.workspace_bytes - 1}}),
+                 "the plan needs");
 }
 
 struct Matrix {

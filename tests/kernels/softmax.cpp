@@ -190,7 +190,11 @@ absl::Status check_refusals() {
     return kernels::launch_softmax_backward(stream.ref(), plan, args);
   };
   CGRT_RETURN_IF_ERROR(refuses(back({.dx = some, .y = some}), "log_softmax backward: dy is null"));
-  return refuses(back({.dx = some, .dy = some, .y = some + 2}), "y (0x1002) is not aligned to 4 bytes");
+  CGRT_RETURN_IF_ERROR(refuses(back({.dx = some, .dy = some, .y = some + 2}), "y (0x1002) is not aligned to 4 bytes"));
+  CGRT_ASSIGN_OR_RETURN(const kernels::SoftmaxPlan long_rows,
+                        kernels::plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, 3, 1000003}));
+  return refuses(kernels::launch_softmax(stream.ref(), long_rows, {.out = some, .in = some}),
+                 "softmax: workspace is null");
 }
 
 struct Matrix {

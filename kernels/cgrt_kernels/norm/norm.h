@@ -8,8 +8,8 @@
 //
 // A plan is a value and depends on the device and the descriptor only. Forward is one kernel; results do not vary
 // between runs. Rows and arrays need not be aligned: all is read and written in whole 16 bytes. A row is read once: by
-// some lanes of a warp, a block, or a cluster of up to 8 blocks. Of a row that does not fit the shared memory of such a
-// cluster (1.7 MB on an H200, for all that is read), the rest is read again.
+// some lanes of a warp, a block, or a cluster of up to 8 blocks. Longer rows are shared by the whole device and read a
+// second time, out of the L2 cache as far as it has room; their plans need a workspace.
 #pragma once
 
 #include <cstddef>
@@ -31,17 +31,18 @@ struct SumPartialsParams;
 struct NormPlan {
   NormDesc desc;
   RowLaunches<NormParams> launches;
-  std::size_t workspace_bytes = 0;  // 0 but for rows that do not fit a cluster; see common/workspace.h
+  std::size_t workspace_bytes = 0;  // 0 but for long rows; see common/workspace.h
 
   // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
 
-// kInvalidArgument for no rows or columns, and for 2^31 or more of either.
+// kInvalidArgument for no rows or columns, for 2^31 or more of either, and for 2^30 or more chunks of long rows.
 absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null out or in, or residual when one is added, for a residual
-// or sum when none is, for out == sum, and for pointers that are not aligned to the type's size.
+// or sum when none is, for out == sum, for pointers that are not aligned to the type's size, and for a workspace that
+// is not as the plan needs it.
 absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormArgs& args);
 
 // The forward saves nothing for the backward: mean and deviation of a row come from x, which is read anyway. One

@@ -7,8 +7,9 @@
 //
 // A plan is a value and depends on the device and the descriptor only. A launch is one kernel; results do not vary
 // between runs. Rows and arrays need not be aligned: all is read and written in whole 16 bytes. A row is read once: by
-// some lanes of a warp, a block, or a cluster of up to 8 blocks. Of a row that does not fit the shared memory of such a
-// cluster (1.7 MB on an H200; backward, that has to hold two arrays), the rest is read again.
+// some lanes of a warp, a block, or a cluster of up to 8 blocks. Longer rows (of 512 KB, where clusters are; backward
+// of half as much) are shared by the whole device and read a second time, out of the L2 cache as far as it has room;
+// their plans need a workspace.
 #pragma once
 
 #include <cstddef>
@@ -29,17 +30,17 @@ struct SoftmaxBackwardParams;
 struct SoftmaxPlan {
   SoftmaxDesc desc;
   RowLaunches<SoftmaxParams> launches;
-  std::size_t workspace_bytes = 0;  // 0 but for rows that do not fit a cluster; see common/workspace.h
+  std::size_t workspace_bytes = 0;  // 0 but for long rows; see common/workspace.h
 
   // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
 
-// kInvalidArgument for no rows or columns, and for 2^31 or more of either.
+// kInvalidArgument for no rows or columns, for 2^31 or more of either, and for 2^30 or more chunks of long rows.
 absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc);
 
-// kInvalidArgument, with the name of the argument, for a null out or in, and for pointers that are not aligned to
-// the type's size.
+// kInvalidArgument, with the name of the argument, for a null out or in, for pointers that are not aligned to the
+// type's size, and for a workspace that is not as the plan needs it.
 absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const SoftmaxArgs& args);
 
 struct SoftmaxBackwardPlan {
@@ -66,7 +67,7 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
 struct MaskedSoftmaxPlan {
   MaskedSoftmaxDesc desc;
   RowLaunches<SoftmaxParams> launches;
-  std::size_t workspace_bytes = 0;  // 0 but for rows that do not fit a cluster; see common/workspace.h
+  std::size_t workspace_bytes = 0;  // 0 but for long rows; see common/workspace.h
 
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
@@ -75,8 +76,8 @@ struct MaskedSoftmaxPlan {
 // do not divide matrices, and for mask_rows that are neither rows nor 1.
 absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const MaskedSoftmaxDesc& desc);
 
-// kInvalidArgument, with the name of the argument, for a null out or in, and for pointers that are not aligned to the
-// size of what they point to.
+// kInvalidArgument, with the name of the argument, for a null out or in, for pointers that are not aligned to the size
+// of what they point to, and for a workspace that is not as the plan needs it.
 absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan& plan, const MaskedSoftmaxArgs& args);
 
 }  // namespace cgrt::kernels
