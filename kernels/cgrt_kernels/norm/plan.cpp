@@ -167,24 +167,31 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Probl
 absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
                                                             Alignment alignment) {
   const Problem problem = problem_of(desc);
-  constexpr std::uint32_t kMostWarps = 12;            // of a block: up to 6 % faster than 16 on an H200
   constexpr std::uint32_t kStaticShared = 16 * 1024;  // at most: what the warps of a row tell each other
   const std::uint32_t warp_bytes =
       kSumStages *
       (alignment == Alignment::kAligned ? kSumStageBytes<Alignment::kAligned> : kSumStageBytes<Alignment::kUnaligned>);
-  const std::uint32_t max_warps = std::min((machine.shared_per_block - kStaticShared) / warp_bytes, kMostWarps);
   // Of a block's share of a row. The few elements before and after aligned packs are nobody's own.
-  std::uint32_t blocks = 1, share = narrow(desc.columns), warps = 0;
-  const auto warps_of = [&] { return ceil_divide(std::max(share / problem.pack(), 1u), kSumPacks * kWarpThreads); };
-  while ((warps = warps_of()) > max_warps) {
-    blocks *= 2;
-    if (blocks > (machine.has_clusters ? kMaxClusterBlocks : 1) || desc.rows * blocks > kMostCount) {
-      return long_launch<NormBackwardParams>(machine, problem, alignment, [&](NormRegime, Alignment) {
-        return norm_summed_chunks(desc.op, desc.type, alignment);
-      });
-    }
-    share = ceil_divide(ceil_divide(desc.columns, blocks), problem.pack()) * problem.pack();
+  const auto share_of = [&](std::uint32_t blocks) {
+    if (blocks == 1) return narrow(desc.columns);
+    return ceil_divide(ceil_divide(desc.columns, blocks), problem.pack()) * problem.pack();
+  };
+  const auto warps_of = [&](std::uint32_t blocks) {
+    return ceil_divide(std::max(share_of(blocks) / problem.pack(), 1u), kSumPacks * kWarpThreads);
+  };
+  // As many warps as were fastest on an H200, or as many as fit where a row needs them.
+  const std::uint32_t max_blocks = machine.has_clusters ? kMaxClusterBlocks : 1;
+  const std::uint32_t fitting =
+      std::min((machine.shared_per_block - kStaticShared) / warp_bytes, kMaxThreads / kWarpThreads);
+  const std::uint32_t max_warps = std::min(fitting, std::max(warps_of(max_blocks), 12u));
+  std::uint32_t blocks = 1;
+  while (blocks <= max_blocks && warps_of(blocks) > max_warps) blocks *= 2;
+  if (blocks > max_blocks || desc.rows * blocks > kMostCount) {
+    return long_launch<NormBackwardParams>(machine, problem, alignment, [&](NormRegime, Alignment) {
+      return norm_summed_chunks(desc.op, desc.type, alignment);
+    });
   }
+  const std::uint32_t share = share_of(blocks), warps = warps_of(blocks);
   const std::uint32_t packs = share / problem.pack();
   const NormSumRegime regime = alignment == Alignment::kAligned && packs <= 4 * kSumPacks ? NormSumRegime::kLanes4
                                : packs <= 16 * kSumPacks                                  ? NormSumRegime::kLanes16
