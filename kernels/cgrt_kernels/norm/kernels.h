@@ -49,13 +49,13 @@ using SumPartialsKernel = Kernel<SumPartialsParams>;
 enum class NormRegime : std::uint8_t {
   kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows
   kLanes16,
-  kWarp,            // a warp, 32 elements each (16 of unaligned floats)
-  kClusterShort,    // a block or a cluster of blocks, 8 elements each
-  kClusterMiddle,   // 16 elements
-  kCluster,         // 32 elements (16 of unaligned floats)
-  kClusterLong,     // 64 elements; aligned rows of 16-bit types only
-  kBulkStream,      // persistent blocks or clusters, the next rows in flight
-  kChunks,          // in chunks, for the whole device: any length
+  kWarp,           // a warp, 32 elements each (16 of unaligned floats)
+  kClusterShort,   // a block or a cluster of blocks, 8 elements each
+  kClusterMiddle,  // 16 elements
+  kCluster,        // 32 elements (16 of unaligned floats)
+  kClusterLong,    // 64 elements; aligned rows of 16-bit types only
+  kBulkStream,     // persistent blocks or clusters, the next rows in flight
+  kChunks,         // in chunks, for the whole device: any length
 };
 
 // Where gradients of the weights are summed: who takes a row. Each thread has kSumPacks packs of it, whose sums are in
