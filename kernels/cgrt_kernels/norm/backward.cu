@@ -119,13 +119,13 @@ __global__ void __launch_bounds__(kChunkThreads, 2) norm_backward_in_chunks(Norm
     const RowWeights<Row, false, Alignment::kUnaligned> weights(
         Columns<T>(p.weight != nullptr ? held : nullptr, 0, rows.count), place);
     Row x, dy;
-    x.load_shared(rows.at[0], place);
-    dy.load_shared(rows.at[1], place);
+    rows.load(x, 0, place);
+    rows.load(dy, 1, place);
     if (!rows.is_to_write) {
       const auto count = static_cast<float>(rows.count);
       const GradientPart<kOp> part = gather(group, part_of<kOp, 32, false>(x, dy, weights, place, count), count);
       rows.release();
-      rows.put(part);
+      rows.publish_part(part);
       continue;
     }
     const GradientFacts facts = gradient_facts(rows.facts(), static_cast<float>(p.columns), p.epsilon);

@@ -61,22 +61,33 @@ __device__ __forceinline__ RowFacts facts_of(const Group& group, Row& x, const t
   return facts_from(gather(group, part_of<kOp, Group::kLanes, Group::kIsWarp>(x, place, all), all), p);
 }
 
-// Values of a run from `offset` on become what the norm makes of them.
-template <NormOp kOp, Alignment kAlignment, class T, int kCount>
-__device__ __forceinline__ void normalize(float (&values)[kCount], std::uint64_t offset, const RowFacts& facts,
-                                          const Columns<T>& weight, const Columns<T>& bias) {
-  float others[kCount];
+template <NormOp kOp, int kCount>
+__device__ __forceinline__ void normalize(float (&values)[kCount], const RowFacts& facts) {
 #pragma unroll
   for (float& value : values) value = (kOp == NormOp::kLayerNorm ? value - facts.mean : value) * facts.scale;
+}
+template <int kCount>
+__device__ __forceinline__ void multiply(float (&values)[kCount], const float (&others)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] *= others[i];
+}
+template <int kCount>
+__device__ __forceinline__ void add(float (&values)[kCount], const float (&others)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] += others[i];
+}
+// Values of a run from `offset` on, with weight and bias as far as they are there.
+template <Alignment kAlignment, class T, int kCount>
+__device__ __forceinline__ void apply_columns(float (&values)[kCount], std::uint64_t offset, const Columns<T>& weight,
+                                              const Columns<T>& bias) {
+  float others[kCount];
   if (weight.is_there()) {
     load_values<kAlignment>(others, weight.begin, offset, weight.end);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) values[i] *= others[i];
+    multiply(values, others);
   }
-  if (kOp == NormOp::kLayerNorm && bias.is_there()) {
+  if (bias.is_there()) {
     load_values<kAlignment>(others, bias.begin, offset, bias.end);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) values[i] += others[i];
+    add(values, others);
   }
 }
 
@@ -107,9 +118,10 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
   const T *const in = static_cast<const T*>(p.in), *const residual = static_cast<const T*>(p.residual);
   T* const out = static_cast<T*>(p.out) + first;
   const typename Row::Where place(out, has_row ? run.count : 0, group.thread());
-  const Columns<T> weight(p.weight, run.begin, p.columns), bias(p.bias, run.begin, p.columns);
-  prefetch_once(group, p.weight, p.columns * sizeof(T));
-  if constexpr (kOp == NormOp::kLayerNorm) prefetch_once(group, p.bias, p.columns * sizeof(T));
+  const Columns<T> weight(p.weight, run.begin, p.columns),
+      bias(kOp == NormOp::kLayerNorm ? p.bias : nullptr, run.begin, p.columns);
+  prefetch_once(p.weight, p.columns * sizeof(T));
+  if constexpr (kOp == NormOp::kLayerNorm) prefetch_once(p.bias, p.columns * sizeof(T));
   wait_for_predecessors();
   let_dependents_start();
   Row x, weights;
@@ -136,20 +148,14 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
   x.stay_packed();
   if constexpr (kIsHeld) weights.stay_packed();
   x.store(out, place, [&](auto& values, std::uint64_t offset, int pack) {
+    normalize<kOp>(values, facts);
     if constexpr (kIsHeld) {
-      constexpr int kCount = sizeof(values) / sizeof(float);
-      float others[kCount];
+      float others[sizeof(values) / sizeof(float)];
       unpack(weights.packs[pack], others);
-      normalize<kOp, kAlignment>(values, offset, facts, Columns<T>(nullptr, 0, 0), Columns<T>(nullptr, 0, 0));
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) values[i] *= others[i];
-      if (kOp == NormOp::kLayerNorm && bias.is_there()) {
-        load_values<kAlignment>(others, bias.begin, offset, bias.end);
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) values[i] += others[i];
-      }
+      multiply(values, others);
+      apply_columns<kAlignment>(values, offset, Columns<T>(nullptr, 0, 0), bias);
     } else {
-      normalize<kOp, kAlignment>(values, offset, facts, weight, bias);
+      apply_columns<kAlignment>(values, offset, weight, bias);
     }
   });
 }
@@ -192,13 +198,12 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
       constexpr int kCount = sizeof(values) / sizeof(float);
       if constexpr (kCount > 1) {
         float others[kCount];
+        normalize<kOp>(values, facts);
         unpack(weights.packs[pack], others);
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) values[i] = (values[i] - facts.mean) * facts.scale * others[i];
+        multiply(values, others);
         if constexpr (kOp == NormOp::kLayerNorm) {
           unpack(biases.packs[pack], others);
-#pragma unroll
-          for (int i = 0; i < kCount; ++i) values[i] += others[i];
+          add(values, others);
         }
       }
     });
@@ -241,15 +246,13 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_unaligned_bulk_streamed(N
     rows.next(row);
     x.stay_packed();
     x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t, int index) {
-      constexpr int kCount = sizeof(values) / sizeof(float);
-      float others[kCount];
+      float others[sizeof(values) / sizeof(float)];
+      normalize<kOp>(values, facts);
       weight.get(index, others);
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) values[i] = (values[i] - facts.mean) * facts.scale * others[i];
+      multiply(values, others);
       if constexpr (kOp == NormOp::kLayerNorm) {
         bias.get(index, others);
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) values[i] += others[i];
+        add(values, others);
       }
     });
     first += std::uint64_t{group.rows()} * p.columns;
@@ -278,17 +281,17 @@ __global__ void __launch_bounds__(kChunkThreads, 2) norm_in_chunks(NormParams p)
     const typename Row::Where place(p.out, rows.count, threadIdx.x);
     const std::uint64_t first = std::uint64_t{rows.row} * p.columns + rows.begin;
     Row x;
-    x.load_shared(rows.at[0], place);
+    rows.load(x, 0, place);
     if constexpr (kHasResidual) {
       Row added;
-      added.load_shared(rows.at[1], place);
+      rows.load(added, 1, place);
       x.add(added, place);
     }
     if (!rows.is_to_write) {
       const auto count = static_cast<float>(rows.count);
       const RowPart<kOp> part = gather(group, part_of<kOp, 32, false>(x, place, count), count);
       rows.release();
-      rows.put(part);
+      rows.publish_part(part);
       continue;
     }
     const bool has_weight = p.weight != nullptr, has_bias = kOp == NormOp::kLayerNorm && p.bias != nullptr;
@@ -302,7 +305,8 @@ __global__ void __launch_bounds__(kChunkThreads, 2) norm_in_chunks(NormParams p)
     const Columns<T> weight(has_weight ? weights : nullptr, 0, rows.count),
         bias(has_bias ? biases : nullptr, 0, rows.count);
     x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t offset, int) {
-      normalize<kOp, Alignment::kUnaligned>(values, offset, facts, weight, bias);
+      normalize<kOp>(values, facts);
+      apply_columns<Alignment::kUnaligned>(values, offset, weight, bias);
     });
   }
 }

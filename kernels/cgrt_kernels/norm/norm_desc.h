@@ -38,7 +38,7 @@ struct NormArgs {
   const void* bias = nullptr;
   const void* residual = nullptr;
   void* sum = nullptr;
-  Workspace workspace = {};
+  Workspace workspace = {};  // as the plan says: NormPlan::workspace_bytes
 };
 
 enum class WeightGradients : std::uint8_t { kNone, kSummed };

@@ -1,6 +1,5 @@
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <numeric>
 
 #include "cgrt/base/status_macros.h"

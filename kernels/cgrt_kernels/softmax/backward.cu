@@ -115,8 +115,8 @@ __global__ void __launch_bounds__(kChunkThreads, 2) softmax_backward_in_chunks(S
     T* const dx = static_cast<T*>(p.dx) + std::uint64_t{rows.row} * p.columns + rows.begin;
     const typename Row::Where place(dx, rows.count, threadIdx.x);
     Row y, dy;
-    y.load_shared(rows.at[0], place);
-    dy.load_shared(rows.at[1], place);
+    rows.load(y, 0, place);
+    rows.load(dy, 1, place);
     if (rows.is_to_write) {
       const float all = rows.facts();
       rows.release();
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kChunkThreads, 2) softmax_backward_in_chunks(S
     } else {
       const float all = group.reduce(sum_of<kOp>(y, dy, place));
       rows.release();
-      rows.put(all);
+      rows.publish_part(all);
     }
   }
 }

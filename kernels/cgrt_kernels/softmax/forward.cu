@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kChunkThreads, 2) softmax_in_chunks(SoftmaxPar
     T* const out = static_cast<T*>(p.out) + std::uint64_t{rows.row} * p.columns + rows.begin;
     const typename Row::Where place(out, rows.count, threadIdx.x);
     Row x;
-    x.load_shared(rows.at[0], place);
+    rows.load(x, 0, place);
     std::uint32_t seen = rows.count;
     if constexpr (kIsMasked) {
       const MaskedRow<T> masked(p, rows.row);
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kChunkThreads, 2) softmax_in_chunks(SoftmaxPar
     if (!rows.is_to_write) {
       const MaxSum all = group.reduce(max_sum_of(x, place));
       rows.release();
-      rows.put(all);
+      rows.publish_part(all);
       continue;
     }
     const MaxSum all = rows.facts();

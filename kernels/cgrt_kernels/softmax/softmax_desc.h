@@ -26,7 +26,7 @@ struct SoftmaxDesc {
 struct SoftmaxArgs {
   void* out = nullptr;
   const void* in = nullptr;
-  Workspace workspace = {};
+  Workspace workspace = {};  // as the plan says: SoftmaxPlan::workspace_bytes
 };
 
 // dx of a row, from dy and from y, which the forward gave:
@@ -44,7 +44,7 @@ struct SoftmaxBackwardArgs {
   void* dx = nullptr;
   const void* dy = nullptr;
   const void* y = nullptr;
-  Workspace workspace = {};
+  Workspace workspace = {};  // as the plan says: SoftmaxBackwardPlan::workspace_bytes
 };
 
 // kLowerRight: row r of a matrix sees its first r + 1 + columns - rows columns, so that the last row sees all.
@@ -71,7 +71,7 @@ struct MaskedSoftmaxArgs {
   const void* in = nullptr;
   const void* mask = nullptr;
   const std::int32_t* lengths = nullptr;
-  Workspace workspace = {};
+  Workspace workspace = {};  // as the plan says: MaskedSoftmaxPlan::workspace_bytes
 };
 
 }  // namespace cgrt::kernels

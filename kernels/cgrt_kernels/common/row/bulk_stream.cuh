@@ -54,18 +54,8 @@ class BulkStream {
 #pragma unroll
       for (int a = 0; a < kArrays; ++a) at[a] = reinterpret_cast<const T*>(landing(stage_, a));
     } else {
-      bool is_cut = false;
-#pragma unroll
-      for (int a = 0; a < kArrays; ++a) {
-        const Window<T> window = window_of(a, row);
-        at[a] = window.in(landing(stage_, a));
-        is_cut |= window.is_cut();
-      }
-      if (!is_cut) return;
-#pragma unroll
-      for (int a = 0; a < kArrays; ++a) window_of(a, row).copy_rest(landing(stage_, a));
-      make_barriers_visible();  // stores before later bulk copies to the same place
-      __syncthreads();
+      begins_of(
+          at, [&](int a) { return window_of(a, row); }, [&](int a) { return landing(stage_, a); });
     }
   }
   // Shared memory behind the rows, for what all rows need of array `index` of a row's columns.
@@ -89,12 +79,8 @@ class BulkStream {
   }
   __device__ __forceinline__ void fetch(std::uint32_t stage, std::uint64_t row) {
     if (threadIdx.x != 0 || row >= rows_) return;
-    std::uint32_t bytes = 0;
-#pragma unroll
-    for (int a = 0; a < kArrays; ++a) bytes += window_of(a, row).bytes();
-    barriers()[stage].expect(bytes);
-#pragma unroll
-    for (int a = 0; a < kArrays; ++a) window_of(a, row).copy(barriers()[stage], landing(stage, a));
+    copy_all<kArrays>(
+        barriers()[stage], [&](int a) { return window_of(a, row); }, [&](int a) { return landing(stage, a); });
   }
   __device__ static BulkBarrier* barriers() {
     __shared__ BulkBarrier of_stages[kMaxStages];

@@ -38,7 +38,6 @@ class ChunkedRows {
   // the first, the last one of its group.
   bool is_to_write, is_new, is_last;
   std::uint32_t row, begin, count;
-  const T* at[kArrays];  // where the columns are, in shared memory (before sm_90: in the arrays)
 
   // `workspace`: see chunk_scratch_bytes. `landing`: shared memory for shape.stages. One thread asks for the first
   // work.
@@ -78,7 +77,7 @@ class ChunkedRows {
     __syncthreads();
     const Item item = items()[0];
 #endif
-    finish_put();
+    merge_if_last();
     if (item.kind == kNone) {
       leave();
       return false;
@@ -86,26 +85,28 @@ class ChunkedRows {
     row = item.row, chunk_ = item.chunk, is_to_write = item.kind == kWrite, is_new = item.is_new;
     is_last = row + 1 == rows_ || (row + 1) % shape_.rows == 0;
     turn_ ^= 1;
-    if (threadIdx.x == kAsks) ask();
+    if (threadIdx.x == kWaiter) wait_for_others();
     begin = chunk_ * shape_.columns, count = min(shape_.columns, columns_ - begin);
 #if __CUDA_ARCH__ >= 900
-    bool is_cut = false;
-#pragma unroll
-    for (int a = 0; a < kArrays; ++a) {
-      const Window<T> window = window_of(item, a);
-      at[a] = window.in(landing(stage_, a));
-      is_cut |= window.is_cut();
-    }
-    if (!is_cut) return true;
-#pragma unroll
-    for (int a = 0; a < kArrays; ++a) window_of(item, a).copy_rest(landing(stage_, a));
-    make_barriers_visible();  // stores before later bulk copies to the same place
-    __syncthreads();
-#else
-#pragma unroll
-    for (int a = 0; a < kArrays; ++a) at[a] = arrays_[a] + std::uint64_t{row} * columns_ + begin;
+    begins_of(
+        at_, [&](int a) { return window_of(item, a); }, [&](int a) { return landing(stage_, a); });
 #endif
     return true;
+  }
+  // What a thread has of an array's columns.
+  template <class Row>
+  __device__ __forceinline__ void load(Row& x, int array, const typename Row::Where& place) const {
+#if __CUDA_ARCH__ >= 900
+    x.load_shared(at_[array], place);
+#else
+    const T* const all = arrays_[array];
+    const T* const from = all + std::uint64_t{row} * columns_ + begin;
+    if constexpr (requires { x.load(from, place, all); }) {
+      x.load(from, place, all + std::uint64_t{rows_} * columns_);
+    } else {
+      x.load_shared(from, place);
+    }
+#endif
   }
   // All threads have what they need of this work in registers, and have met: others may come to its place.
   __device__ void release() {
@@ -116,50 +117,50 @@ class ChunkedRows {
   }
 
   // What all threads know of the chunk that was read.
-  __device__ void put(const Part& part) {
-    if (threadIdx.x != kPuts) return;
+  __device__ void publish_part(const Part& part) {
+    if (threadIdx.x != kPublisher) return;
     const std::uint32_t place = row % shape_.ring;
     parts_of(place)[chunk_] = part;
-    put_row_ = row;
-    asm volatile("atom.add.release.gpu.global.u32 %0, [%1], 1;" : "=r"(put_before_) : "l"(read(place)) : "memory");
+    published_row_ = row;
+    asm volatile("atom.add.release.gpu.global.u32 %0, [%1], 1;" : "=r"(parts_before_) : "l"(read(place)) : "memory");
   }
   // The facts of the row that is to be written, for all threads. They meet in it.
   __device__ Part facts() const {
     __syncthreads();
-    return answers()[turn_];
+    return facts_of_turns()[turn_];
   }
 
  private:
   static constexpr std::uint32_t kRead = 0, kWrite = 1, kNone = 2, kNoRow = ~0u;
-  static constexpr std::uint32_t kAsks = 32, kPuts = 64;  // threads of different warps, and the first fetches
+  static constexpr std::uint32_t kWaiter = 32, kPublisher = 64;  // threads of different warps, and the first fetches
   struct Item {
     std::uint32_t row, chunk, kind, is_new;
   };
 
   // Of one thread, while the others are reading: until there are facts of a row that is to be written, or until nobody
   // needs those of the row whose place this one takes. The block meets before it goes on.
-  __device__ void ask() const {
+  __device__ void wait_for_others() const {
     const std::uint32_t place = row % shape_.ring, turn = row / shape_.ring;
     if (is_to_write) {
       Published<Part> found;
       do {
         load_published(found, facts_of(place));
       } while (!found.is_there(turn + 1));
-      answers()[turn_] = found.value();
+      facts_of_turns()[turn_] = found.value();
       add_released(taken(place));
     } else if (turn != 0) {
       while (load_acquired(taken(place)) < turn * shape_.chunks) {
       }
     }
   }
-  // Of the warp that puts: what comes after the last put, whose counter's answer is there by now. If all chunks of that
-  // row have been read, it merges what they have found. Others may wait for that, and this block for them: so it comes
-  // first.
-  __device__ void finish_put() {
-    if (threadIdx.x / 32 != kPuts / 32) return;
-    const std::uint32_t of_row = __shfl_sync(~0u, put_row_, 0), before = __shfl_sync(~0u, put_before_, 0);
+  // Of the warp that publishes: what comes after its last part, whose counter's answer is there by now. If all chunks
+  // of that row have been read, it merges what they have found. Others may wait for that, and this block for them: so
+  // it comes first.
+  __device__ void merge_if_last() {
+    if (threadIdx.x / 32 != kPublisher / 32) return;
+    const std::uint32_t of_row = __shfl_sync(~0u, published_row_, 0), before = __shfl_sync(~0u, parts_before_, 0);
     const std::uint32_t place = of_row % shape_.ring, turn = of_row / shape_.ring;
-    put_row_ = kNoRow;
+    published_row_ = kNoRow;
     if (of_row == kNoRow || before + 1 != (turn + 1) * shape_.chunks) return;
     __threadfence();
     const Part* const parts = parts_of(place);
@@ -167,7 +168,7 @@ class ChunkedRows {
 #pragma unroll 4
     for (std::uint32_t i = threadIdx.x % 32; i < shape_.chunks; i += 32) mine = merge(mine, load_part(parts + i));
     mine = reduce_lanes(mine);
-    if (threadIdx.x == kPuts) publish(facts_of(place), mine, turn + 1);
+    if (threadIdx.x == kPublisher) publish(facts_of(place), mine, turn + 1);
   }
 
   // Of thread 0. The next ticket is drawn long before it is needed.
@@ -216,22 +217,16 @@ class ChunkedRows {
   __device__ void fetch(std::uint32_t stage) {
     const Item item = next_item();
     items()[stage] = item;
-    std::uint32_t bytes = 0;
-    if (item.kind != kNone) {
-#pragma unroll
-      for (int a = 0; a < kArrays; ++a) bytes += window_of(item, a).bytes();
-    }
-    barriers()[stage].expect(bytes);
-    if (item.kind == kNone) return;
-#pragma unroll
-    for (int a = 0; a < kArrays; ++a) window_of(item, a).copy(barriers()[stage], landing(stage, a));
+    if (item.kind == kNone) return barriers()[stage].expect(0);
+    copy_all<kArrays>(
+        barriers()[stage], [&](int a) { return window_of(item, a); }, [&](int a) { return landing(stage, a); });
   }
   __device__ static BulkBarrier* barriers() {
     __shared__ BulkBarrier of_stages[kMaxStages];
     return of_stages;
   }
 #endif
-  __device__ static Part* answers() {  // of this time and of the last, at which slow threads may still look
+  __device__ static Part* facts_of_turns() {  // of this time and of the last, at which slow threads may still look
     __shared__ Part of_turns[2];
     return of_turns;
   }
@@ -297,9 +292,12 @@ class ChunkedRows {
   Part* const parts_;
   unsigned char* const landing_;
   const T* arrays_[kArrays];
+#if __CUDA_ARCH__ >= 900
+  const T* at_[kArrays];  // where the columns are, in shared memory
+#endif
   Item item_{};
   std::uint32_t next_ticket_ = 0, rows_left_ = 0, chunk_ = 0, stage_ = 0, phase_ = 0, turn_ = 0;
-  std::uint32_t put_row_ = kNoRow, put_before_ = 0;
+  std::uint32_t published_row_ = kNoRow, parts_before_ = 0;
 };
 
 }  // namespace cgrt::kernels

@@ -76,7 +76,10 @@ absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const Lon
   // All rows of a block begin alike between multiples of 16 bytes.
   const std::uint32_t groups = config.grid.x / shape.blocks;
   const auto alike = static_cast<std::uint32_t>(16 / std::gcd<std::uint64_t>(rows.columns * rows.size, 16));
-  if (groups < rows.rows) config.grid = std::max(groups / alike, 1u) * alike * shape.blocks;
+  if (groups < rows.rows) {
+    const std::uint64_t all_alike = std::max(groups / alike, 1u) * std::uint64_t{alike};
+    config.grid = static_cast<std::uint32_t>(std::min(all_alike, rows.rows)) * shape.blocks;
+  }
   return absl::OkStatus();
 }
 
@@ -87,8 +90,8 @@ absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows
   const std::uint64_t groups = ceil_divide<std::uint64_t>(rows.rows, rows.rows_of_group);
   const std::uint64_t tickets = 2 * groups * of_row;
   if (tickets > kMostCount) {
-    return refuse(rows.name, absl::StrCat(rows.rows, " rows of ", rows.columns, " columns are more than ", kMostCount,
-                                          " chunks of ", columns, " columns."));
+    return refuse(rows.name, absl::StrCat(rows.rows, " rows of ", rows.columns, " columns are ", groups, " groups of ",
+                                          of_row, " chunks; the limit is ", kMostCount / 2, " in all."));
   }
   chunks = {.chunks = static_cast<std::uint32_t>(of_row),
             .columns = columns,

@@ -23,8 +23,7 @@ __device__ __forceinline__ void prefetch_ahead(const Group& group, const T* in, 
 
 // Asks for an array of a row's columns, which all rows need, once. Also before predecessors have ended: what they write
 // to it passes through the L2 cache, too.
-template <class Group>
-__device__ __forceinline__ void prefetch_once(const Group& group, const void* array, std::uint32_t bytes) {
+__device__ __forceinline__ void prefetch_once(const void* array, std::uint32_t bytes) {
   if (array != nullptr && blockIdx.x == 0 && threadIdx.x == 0) prefetch_to_l2(array, bytes);
 }
 

@@ -332,26 +332,4 @@ __device__ __forceinline__ void store_values(T* at, const float (&value)[1]) {
   pack_into(*at, value);
 }
 
-// The same to an array that may lie otherwise between multiples of 16 bytes.
-template <Alignment kAlignment, class T, int kCount>
-__device__ __forceinline__ void store_values_anywhere(T* at, const float (&values)[kCount]) {
-  if constexpr (kCount == 1) {
-    pack_into(*at, values);
-  } else {
-    typename PackOf<T>::Type pack;
-    pack_into(pack, values);
-    store_pack<kAlignment>(at, pack);
-  }
-}
-
-// a + b, rounded to the type.
-template <class T, int kCount>
-__device__ __forceinline__ void add_rounded(float (&a)[kCount], const float (&b)[kCount]) {
-  std::conditional_t<kCount == 1, T, typename PackOf<T>::Type> rounded;
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) a[i] += b[i];
-  pack_into(rounded, a);
-  unpack(rounded, a);
-}
-
 }  // namespace cgrt::kernels

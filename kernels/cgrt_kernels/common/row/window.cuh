@@ -39,7 +39,7 @@ struct Window {
   __device__ __forceinline__ void copy(BulkBarrier& barrier, unsigned char* landing) const {
     if (bytes() != 0) barrier.copy(landing + (is_cut_before ? 16 : 0), reinterpret_cast<const void*>(low), bytes());
   }
-  // What a cut window leaves out. The block meets before it is read.
+  // What a cut window leaves out. The block meets before it is read (see begins_of).
   __device__ __forceinline__ void copy_rest(unsigned char* landing) const {
     constexpr std::uint32_t kSize = 16 / sizeof(T);
     const std::uint32_t i = threadIdx.x;
@@ -49,5 +49,38 @@ struct Window {
   }
 #endif
 };
+
+#if __CUDA_ARCH__ >= 900
+
+// Where the runs of kArrays arrays begin whose copies have landed; window_of(array) and landing_of(array) give each.
+// What cut windows leave out is there, too: the block meets then.
+template <class T, int kArrays, class WindowOf, class LandingOf>
+__device__ __forceinline__ void begins_of(const T* (&at)[kArrays], WindowOf window_of, LandingOf landing_of) {
+  bool is_cut = false;
+#pragma unroll
+  for (int a = 0; a < kArrays; ++a) {
+    const Window<T> window = window_of(a);
+    at[a] = window.in(landing_of(a));
+    is_cut |= window.is_cut();
+  }
+  if (!is_cut) return;
+#pragma unroll
+  for (int a = 0; a < kArrays; ++a) window_of(a).copy_rest(landing_of(a));
+  make_barriers_visible();  // stores before later bulk copies to the same place
+  __syncthreads();
+}
+
+// Expects and asks for the runs of kArrays arrays.
+template <int kArrays, class WindowOf, class LandingOf>
+__device__ __forceinline__ void copy_all(BulkBarrier& barrier, WindowOf window_of, LandingOf landing_of) {
+  std::uint32_t bytes = 0;
+#pragma unroll
+  for (int a = 0; a < kArrays; ++a) bytes += window_of(a).bytes();
+  barrier.expect(bytes);
+#pragma unroll
+  for (int a = 0; a < kArrays; ++a) window_of(a).copy(barrier, landing_of(a));
+}
+
+#endif
 
 }  // namespace cgrt::kernels
