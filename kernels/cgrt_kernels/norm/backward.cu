@@ -2,9 +2,9 @@
 
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
-#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
+#include "cgrt_kernels/common/row/slices.cuh"
 #include "cgrt_kernels/norm/backward.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"
@@ -12,12 +12,12 @@
 namespace cgrt::kernels {
 namespace {
 
-// dx of a run; visit(offset, dy, normalized x) of each element.
+// dx of a run; visit(pack, index in it, dy, normalized x) of each element.
 template <class Row, class Weights, class Visit>
 __device__ __forceinline__ void write_gradient(const Row& x, const Row& dy, typename Row::Element* dx,
                                                const Weights& weights, const typename Row::Where& place,
                                                const GradientFacts& facts, Visit visit) {
-  x.store(dx, place, [&](auto& values, std::uint64_t offset, int pack) {
+  x.store(dx, place, [&](auto& values, std::uint64_t offset, const auto& pack) {
     constexpr int kCount = sizeof(values) / sizeof(float);
     float gradients[kCount], weight[kCount];
     dy.get(pack, gradients);
@@ -26,7 +26,7 @@ __device__ __forceinline__ void write_gradient(const Row& x, const Row& dy, type
     for (int i = 0; i < kCount; ++i) {
       float normalized;
       values[i] = gradient_of(facts, values[i], gradients[i], weight[i], normalized);
-      visit(offset + i, gradients[i], normalized);
+      visit(pack, i, gradients[i], normalized);
     }
   });
 }
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads,
   x.stay_packed();
   dy.stay_packed();
   weights.stay_packed();
-  write_gradient(x, dy, dx, weights, place, facts, [](std::uint64_t, float, float) {});
+  write_gradient(x, dy, dx, weights, place, facts, [](const auto&, int, float, float) {});
 }
 
 // A block, or a cluster, takes a row at a time, through registers; the weights are in shared memory, as each thread
@@ -88,63 +88,90 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_bulk_streamed(No
     rows.next(row);
     x.stay_packed();
     dy.stay_packed();
-    write_gradient(x, dy, dx, weights, place, facts, [](std::uint64_t, float, float) {});
+    write_gradient(x, dy, dx, weights, place, facts, [](const auto&, int, float, float) {});
     dx += std::uint64_t{group.rows()} * p.columns;
   }
 #endif
 }
 
-// Rows in chunks, for blocks of the whole device. What the rows of a group have in common is in shared memory, each
-// element for the thread alone that needs it: the weights and, with kIsSummed, sums of the columns.
+// Weights of the columns that a thread has; ones when there are none.
+template <class Array>
+struct UnitWeights {
+  Array array;
+  bool is_there;
+
+  template <class At, int kCount>
+  __device__ __forceinline__ void get(const At& at, std::uint64_t, float (&values)[kCount]) const {
+    if (is_there) return array.load(at, values);
+#pragma unroll
+    for (float& value : values) value = 1;
+  }
+};
+
+template <bool kIsSummed>
+constexpr std::uint32_t kWorkersOf = kIsSummed ? kSummedWorkers : kSliceWorkers;
+
+// Rows in slices of groups of blocks. With kIsSummed a thread has the same columns of all rows; their sums are in its
+// registers, or in what its group has summed where the block has several slices, or chunks.
 template <NormOp kOp, bool kIsSummed, class T>
-__global__ void __launch_bounds__(kChunkThreads, 2) norm_backward_in_chunks(NormBackwardParams p) {
+__global__ void __launch_bounds__((kWorkersOf<kIsSummed> + kSliceHelpers), 1)
+    norm_backward_in_slices(NormBackwardParams p) {
   extern __shared__ __align__(128) uint4 landing[];
-  using Rows = ChunkedRows<T, GradientPart<kOp>, 2>;
-  using Row = ChunkScalars<T, 2>;
-  constexpr int kPlanes = kOp == NormOp::kLayerNorm ? 2 : 1;
-  ClusterPerRow<kChunkThreads / 32> group;
-  auto* const sums =
-      reinterpret_cast<float*>(reinterpret_cast<unsigned char*>(landing) + p.chunks.stages * 2 * p.chunks.stride);
-  T* const held = reinterpret_cast<T*>(sums + (kIsSummed ? kPlanes * p.chunks.columns : 0));
+  constexpr int kPlanes = kOp == NormOp::kLayerNorm ? 2 : 1, kSize = 4 / sizeof(T);
+  constexpr int kUnits = kIsSummed ? kSummedColumns / kSize : 0;
+  using Rows = SlicedRows<T, GradientPart<kOp>, 2, kWorkersOf<kIsSummed>, kUnits>;
+  using Place = typename Rows::Place;
+  using Work = typename Rows::Work;
+  using Array = typename Rows::Array;
+  using Row = UnitRow<T, Place>;
   wait_for_predecessors();
   let_dependents_start();
-  for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing, {p.x, p.dy}); rows.next(); group.next()) {
-    const typename Row::Where place(p.dx, rows.count, threadIdx.x);
-    if (rows.is_new) {
-      if (p.weight != nullptr) place.copy(held, static_cast<const T*>(p.weight) + rows.begin);
-      if constexpr (kIsSummed) {
-        for (int plane = 0; plane < kPlanes; ++plane) place.fill(sums + plane * p.chunks.columns, 0.0f);
-      }
-    }
-    const RowWeights<Row, false, Alignment::kUnaligned> weights(
-        Columns<T>(p.weight != nullptr ? held : nullptr, 0, rows.count), place);
-    Row x, dy;
-    rows.load(x, 0, place);
-    rows.load(dy, 1, place);
-    if (!rows.is_to_write) {
-      const auto count = static_cast<float>(rows.count);
-      const GradientPart<kOp> part = gather(group, part_of<kOp, 32, false>(x, dy, weights, place, count), count);
-      rows.release();
-      rows.publish_part(part);
-      continue;
-    }
-    const GradientFacts facts = gradient_facts(rows.facts(), static_cast<float>(p.columns), p.epsilon);
-    rows.release();
-    T* const dx = static_cast<T*>(p.dx) + std::uint64_t{rows.row} * p.columns + rows.begin;
-    write_gradient(x, dy, dx, weights, place, facts, [&](std::uint64_t column, float gradient, float normalized) {
-      if constexpr (kIsSummed) {
-        sums[column] += gradient * normalized;
-        if constexpr (kPlanes == 2) sums[p.chunks.columns + column] += gradient;
+  Rows rows(p.slices, p.rows, p.columns, p.workspace, landing, {p.x, p.dy}, p.dx);
+  const SliceColumns<Rows, T> weight(rows, p.slices, p.weight, 0);
+  __syncthreads();
+  const auto weights_of = [&](const Place& place, const Work& work) {
+    return UnitWeights<Array>{weight.from(work.begin, place), weight.is_there()};
+  };
+  const bool has_own_columns = rows.has_own_columns() && p.slices.chunks == 1;
+  float sums[kPlanes][kIsSummed ? kSummedColumns : 1] = {};
+  const auto partials_of = [&](int plane, const Work& work) {
+    return p.partials + (plane * std::uint64_t{p.groups} + work.group) * p.columns + work.begin;
+  };
+  rows.run(
+      [&](const Place& place, const Work& work, const Array& x, const Array& dy) {
+        Row of_x{x}, of_dy{dy};
+        return part_of<kOp, 1, true>(of_x, of_dy, weights_of(place, work), place, static_cast<float>(place.elements()));
+      },
+      [&](const Place& place, const Work& work, const GradientPart<kOp>& part, const Array& x, const Array& dy) {
+        const GradientFacts facts = gradient_facts(part, static_cast<float>(p.columns), p.epsilon);
+        T* const dx = static_cast<T*>(p.dx) + work.first;
+        const auto add = [&](const auto& at, int i, float gradient, float normalized) {
+          if constexpr (kIsSummed) {
+#pragma unroll
+            for (int plane = 0; plane < kPlanes; ++plane) {
+              const float term = plane == 0 ? gradient * normalized : gradient;
+              if (has_own_columns) {
+                sums[plane][at.unit * kSize + i] += term;
+              } else {
+                float* const sum = partials_of(plane, work) + place.of(at, i);
+                *sum = work.index == 0 ? term : *sum + term;
+              }
+            }
+          }
+        };
+        write_gradient(Row{x}, Row{dy}, dx, weights_of(place, work), place, facts, add);
+      });
+  if constexpr (kIsSummed) {
+    if (!has_own_columns || threadIdx.x >= kSummedWorkers) return;
+    const Work own = rows.own();
+    const Place place(static_cast<const T*>(nullptr), own.count, threadIdx.x);
+    place.each([&]<int kCount>(const UnitAt<kCount>& at) {
+#pragma unroll
+      for (int plane = 0; plane < kPlanes; ++plane) {
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) partials_of(plane, own)[place.of(at, i)] = sums[plane][at.unit * kSize + i];
       }
     });
-    if constexpr (kIsSummed) {
-      if (!rows.is_last) continue;
-      const std::uint64_t of_group = std::uint64_t{rows.row / p.chunks.rows} * p.columns + rows.begin;
-      for (std::uint32_t plane = 0; plane < kPlanes; ++plane) {
-        place.copy(p.partials + plane * std::uint64_t{p.groups} * p.columns + of_group,
-                   sums + plane * p.chunks.columns);
-      }
-    }
   }
 }
 
@@ -180,9 +207,9 @@ NormBackwardKernel of_regime(NormRegime regime) {
     case NormRegime::kBulkStream:
       if constexpr (!kIsAligned) return with_host_body<norm_backward_bulk_streamed<kOp, T>, kOp, T>();
       break;
-    case NormRegime::kChunks: break;
+    case NormRegime::kSlices: break;
   }
-  return with_host_body<norm_backward_in_chunks<kOp, false, T>, kOp, T>();
+  return with_host_body<norm_backward_in_slices<kOp, false, T>, kOp, T>();
 }
 
 }  // namespace
@@ -194,11 +221,11 @@ NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime
   });
 }
 
-NormBackwardKernel norm_summed_chunks(NormOp op, DType type, Alignment alignment) {
+NormBackwardKernel norm_summed_slices(NormOp op, DType type, Alignment alignment) {
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
     constexpr auto kLayerNorm = NormOp::kLayerNorm, kRmsNorm = NormOp::kRmsNorm;
-    return op == kLayerNorm ? with_host_body<norm_backward_in_chunks<kLayerNorm, true, T>, kLayerNorm, T>()
-                            : with_host_body<norm_backward_in_chunks<kRmsNorm, true, T>, kRmsNorm, T>();
+    return op == kLayerNorm ? with_host_body<norm_backward_in_slices<kLayerNorm, true, T>, kLayerNorm, T>()
+                            : with_host_body<norm_backward_in_slices<kRmsNorm, true, T>, kRmsNorm, T>();
   });
 }
 

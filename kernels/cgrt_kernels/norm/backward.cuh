@@ -49,7 +49,7 @@ class RowWeights {
 template <class Row, class Weights, class Visit>
 __device__ __forceinline__ void each_gradient(const Row& x, const Row& dy, const Weights& weights,
                                               const typename Row::Where& place, Visit visit) {
-  x.each(place, [&](const auto& values, int pack) {
+  x.each(place, [&](const auto& values, const auto& pack) {
     constexpr int kCount = sizeof(values) / sizeof(float);
     float gradients[kCount], weight[kCount];
     dy.get(pack, gradients);

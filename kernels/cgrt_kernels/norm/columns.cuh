@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/common/row/tile.cuh"
 
 namespace cgrt::kernels {
@@ -56,6 +57,30 @@ class HeldColumns {
  private:
   typename Row::Pack* const held_;
   T single_;
+};
+
+// An array of columns for rows in slices: in shared memory where a block has the same columns of all rows.
+template <class Rows, class T>
+class SliceColumns {
+ public:
+  // By all threads, who meet before they call from().
+  __device__ __forceinline__ SliceColumns(const Rows& rows, const RowSlices& shape, const void* array, int plane)
+      : at_(static_cast<const T*>(array)), plane_(plane) {
+    if (array == nullptr || shape.held == 0 || !rows.has_own_columns()) return;
+    at_ = rows.copy_columns(at_, plane), first_ = rows.own().begin, is_held_ = true;
+  }
+  __device__ __forceinline__ bool is_there() const { return at_ != nullptr; }
+  // Of the columns from `begin` on.
+  __device__ __forceinline__ typename Rows::Array from(std::uint32_t begin, const typename Rows::Place& place) const {
+    if (is_held_) Rows::wait_for_columns(plane_);
+    return {at_ + (begin - first_), place};
+  }
+
+ private:
+  const T* at_;
+  const int plane_;
+  std::uint32_t first_ = 0;
+  bool is_held_ = false;
 };
 
 }  // namespace cgrt::kernels

@@ -36,6 +36,8 @@ __device__ __forceinline__ Comoments join_warp(Comoments part, float count) {
   return {count, mean, reduce_lanes(part.squares + part.count * away * away), reduce_lanes(part.sum),
           reduce_lanes(part.product + part.sum * away)};
 }
+__device__ __forceinline__ Products join_lanes(Products part) { return reduce_lanes(part); }
+__device__ __forceinline__ Comoments join_lanes(Comoments part) { return join_warp(part, reduce_lanes(part.count)); }
 
 // dx = scale * (g - sum - (x - mean) * product)
 struct GradientFacts {

@@ -3,10 +3,10 @@
 
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
-#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
+#include "cgrt_kernels/common/row/slices.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/norm/columns.cuh"
 #include "cgrt_kernels/norm/kernels.h"
@@ -260,55 +260,47 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_unaligned_bulk_streamed(N
 #endif
 }
 
-// Rows in chunks, for blocks of the whole device. Weight and bias of a chunk are in shared memory for a group of rows,
-// each element for the thread alone that needs it.
+// Rows in slices of groups of blocks.
 template <NormOp kOp, bool kHasResidual, class T>
-__global__ void __launch_bounds__(kChunkThreads, 2) norm_in_chunks(NormParams p) {
+__global__ void __launch_bounds__(kSliceThreads, 1) norm_in_slices(NormParams p) {
   extern __shared__ __align__(128) uint4 landing[];
   constexpr int kArrays = kHasResidual ? 2 : 1;
-  using Rows = ChunkedRows<T, RowPart<kOp>, kArrays>;
-  using Row = ChunkScalars<T, kArrays>;
-  ClusterPerRow<kChunkThreads / 32> group;
+  using Rows = SlicedRows<T, RowPart<kOp>, kArrays>;
+  using Place = typename Rows::Place;
+  using Work = typename Rows::Work;
+  using Row = UnitRow<T, Place, kArrays>;
   const void* const arrays[2] = {p.in, p.residual};
-  T* const weights =
-      reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(landing) + p.chunks.stages * kArrays * p.chunks.stride);
-  T* const biases = weights + p.chunks.columns;
   wait_for_predecessors();
   let_dependents_start();
-  for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing,
-                 reinterpret_cast<const void* const(&)[kArrays]>(arrays));
-       rows.next(); group.next()) {
-    const typename Row::Where place(p.out, rows.count, threadIdx.x);
-    const std::uint64_t first = std::uint64_t{rows.row} * p.columns + rows.begin;
-    Row x;
-    rows.load(x, 0, place);
-    if constexpr (kHasResidual) {
-      Row added;
-      rows.load(added, 1, place);
-      x.add(added, place);
-    }
-    if (!rows.is_to_write) {
-      const auto count = static_cast<float>(rows.count);
-      const RowPart<kOp> part = gather(group, part_of<kOp, 32, false>(x, place, count), count);
-      rows.release();
-      rows.publish_part(part);
-      continue;
-    }
-    const bool has_weight = p.weight != nullptr, has_bias = kOp == NormOp::kLayerNorm && p.bias != nullptr;
-    if (rows.is_new) {
-      if (has_weight) place.copy(weights, static_cast<const T*>(p.weight) + rows.begin);
-      if (has_bias) place.copy(biases, static_cast<const T*>(p.bias) + rows.begin);
-    }
-    const RowFacts facts = facts_from(rows.facts(), p);
-    rows.release();
-    if (kHasResidual && p.sum != nullptr) x.store_as_is(static_cast<T*>(p.sum) + first, place);
-    const Columns<T> weight(has_weight ? weights : nullptr, 0, rows.count),
-        bias(has_bias ? biases : nullptr, 0, rows.count);
-    x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t offset, int) {
-      normalize<kOp>(values, facts);
-      apply_columns<Alignment::kUnaligned>(values, offset, weight, bias);
-    });
-  }
+  Rows rows(p.slices, p.rows, p.columns, p.workspace, landing, reinterpret_cast<const void* const(&)[kArrays]>(arrays),
+            p.out);
+  const SliceColumns<Rows, T> weight(rows, p.slices, p.weight, 0),
+      bias(rows, p.slices, kOp == NormOp::kLayerNorm ? p.bias : nullptr, 1);
+  __syncthreads();
+  rows.run(
+      [](const Place& place, const Work&, const auto&... arrays) {
+        Row x{arrays...};
+        return part_of<kOp, 1, true>(x, place, static_cast<float>(place.elements()));
+      },
+      [&](const Place& place, const Work& work, const RowPart<kOp>& part, const auto&... arrays) {
+        const Row x{arrays...};
+        const std::uint64_t first = work.first;
+        const RowFacts facts = facts_from(part, p);
+        if (kHasResidual && p.sum != nullptr) x.store_as_is(static_cast<T*>(p.sum) + first, place);
+        const auto weights = weight.from(work.begin, place), biases = bias.from(work.begin, place);
+        x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint32_t, const auto& at) {
+          float others[sizeof(values) / sizeof(float)];
+          normalize<kOp>(values, facts);
+          if (weight.is_there()) {
+            weights.load(at, others);
+            multiply(values, others);
+          }
+          if (bias.is_there()) {
+            biases.load(at, others);
+            add(values, others);
+          }
+        });
+      });
 }
 
 template <NormOp kOp, class T>
@@ -366,9 +358,9 @@ NormKernel of_regime(NormRegime regime) {
         return with_host_body<norm_unaligned_bulk_streamed<kOp, kHasResidual, T>, kOp, T>();
       }
       break;
-    case NormRegime::kChunks: break;
+    case NormRegime::kSlices: break;
   }
-  return with_host_body<norm_in_chunks<kOp, kHasResidual, T>, kOp, T>();
+  return with_host_body<norm_in_slices<kOp, kHasResidual, T>, kOp, T>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>

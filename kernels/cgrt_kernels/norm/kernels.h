@@ -18,8 +18,8 @@ struct NormParams {
   std::uint32_t rows, columns;
   std::uint32_t rows_ahead;  // from a block's own row to that which it fetches into the L2 cache
   RowShares shares;
-  RowChunks chunks;
-  void* workspace;  // of rows in chunks
+  RowSlices slices;
+  void* workspace;  // of rows in slices
 };
 
 // `partials`: null, or what each of `groups` has summed of its rows: groups x columns floats for dweight, then as many
@@ -31,8 +31,8 @@ struct NormBackwardParams {
   float epsilon, one_of_columns;
   std::uint32_t rows, columns, groups;
   RowShares shares;
-  RowChunks chunks;
-  void* workspace;  // of rows in chunks
+  RowSlices slices;
+  void* workspace;  // of rows in slices
 };
 
 struct SumPartialsParams {
@@ -55,7 +55,7 @@ enum class NormRegime : std::uint8_t {
   kCluster,        // 32 elements (16 of unaligned floats)
   kClusterLong,    // 64 elements; aligned rows of 16-bit types only
   kBulkStream,     // persistent blocks or clusters, the next rows in flight
-  kChunks,         // in chunks, for the whole device: any length
+  kSlices,         // in slices of a group of blocks: any length
 };
 
 // Where gradients of the weights are summed: who takes a row. Each thread has kSumPacks packs of it, whose sums are in
@@ -75,8 +75,9 @@ inline constexpr std::uint32_t kSumStageBytes = 2 * 32 * (kSumPacks * 16 + (kAli
 NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
-// As kChunks.
-NormBackwardKernel norm_summed_chunks(NormOp op, DType type, Alignment alignment);
+// As kSlices. Sums of a thread's columns are in its registers.
+inline constexpr std::uint32_t kSummedWorkers = 512, kSummedColumns = 16;
+NormBackwardKernel norm_summed_slices(NormOp op, DType type, Alignment alignment);
 SumPartialsKernel sum_partials_kernel(DType type);
 
 }  // namespace cgrt::kernels

@@ -42,14 +42,6 @@ Problem problem_of(const NormBackwardDesc& desc) {
 
 std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
 
-// Rows that a block writes one after the other keep what they have in common, as far as the device has enough to do and
-// the L2 cache keeps what was read.
-std::uint32_t rows_of_group(const Problem& problem) {
-  constexpr std::uint64_t kBytes = std::uint64_t{8} << 20;
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kBytes / (problem.row_bytes() * problem.arrays()), 1,
-                                                              std::min<std::uint64_t>(8, problem.rows)));
-}
-
 LongRows long_rows(const Problem& problem) {
   const std::uint32_t planes = problem.op == NormOp::kLayerNorm ? 2 : 1;
   const std::uint32_t part = problem.is_backward ? (planes == 2 ? 6 : 2) : planes == 2 ? 4 : 1;  // words
@@ -59,8 +51,7 @@ LongRows long_rows(const Problem& problem) {
           problem.size(),
           problem.arrays(),
           part * 4,
-          (problem.is_backward ? 1 : planes) * problem.size() + (problem.is_summed ? planes * 4 : 0),
-          rows_of_group(problem)};
+          problem.is_backward ? 1 : planes};
 }
 std::uint32_t bulk_blocks(const Problem& problem) { return bulk_blocks_of(long_rows(problem)); }
 
@@ -98,8 +89,9 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
   if (alignment == Alignment::kUnaligned && !problem.is_summed && bulk) {
     return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment, *bulk);
   }
-  return in_chunks(machine, kernel_of(NormRegime::kChunks, alignment), rows,
-                   chunk_elements(rows.size, static_cast<int>(rows.arrays)));
+  const SliceLimits limits = problem.is_summed ? SliceLimits{kSummedWorkers, kSummedWorkers * kSummedColumns}
+                                               : SliceLimits{kSliceWorkers, 0};
+  return in_slices(machine, kernel_of(NormRegime::kSlices, alignment), rows, limits);
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
@@ -187,7 +179,7 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   while (blocks <= max_blocks && warps_of(blocks) > max_warps) blocks *= 2;
   if (blocks > max_blocks || desc.rows * blocks > kMostCount) {
     return long_launch<NormBackwardParams>(machine, problem, alignment, [&](NormRegime, Alignment) {
-      return norm_summed_chunks(desc.op, desc.type, alignment);
+      return norm_summed_slices(desc.op, desc.type, alignment);
     });
   }
   const std::uint32_t share = share_of(blocks), warps = warps_of(blocks);
@@ -221,8 +213,8 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
 }
 
 // That leave sums of columns.
-std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch, std::uint64_t rows) {
-  if (launch.chunks.chunks != 0) return ceil_divide(rows, launch.chunks.rows);
+std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch) {
+  if (launch.slices.groups != 0) return launch.slices.groups;
   return launch.config.grid.x / launch.config.attributes.cluster.x;
 }
 
@@ -276,7 +268,7 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
                     .columns = narrow(desc.columns),
                     .rows_ahead = is_ahead ? rows_ahead(arrays * desc.columns * size_of(desc.type)) : narrow(desc.rows),
                     .shares = chosen.shares,
-                    .chunks = chosen.chunks,
+                    .slices = chosen.slices,
                     .workspace = args.workspace.data};
   return launch(target, chosen.config, chosen.kernel, params);
 }
@@ -302,10 +294,10 @@ absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const No
                         .sum_kernel = sum_partials_kernel(desc.type),
                         .workspace_bytes = launches.workspace_bytes()};
   if (is_summed(desc)) {
-    plan.groups[0] = groups_of(plan.launches.aligned, desc.rows),
-    plan.groups[1] = groups_of(plan.launches.unaligned, desc.rows);
+    plan.groups[0] = groups_of(plan.launches.aligned),
+    plan.groups[1] = groups_of(plan.launches.unaligned);
     const std::size_t planes = desc.op == NormOp::kLayerNorm ? 2 : 1;
-    // Behind what rows in chunks need.
+    // Behind what rows in slices need.
     plan.partials_offset = ceil_divide<std::size_t>(std::max(plan.workspace_bytes, workspace_with(0)), 16) * 16;
     plan.workspace_bytes =
         plan.partials_offset + planes * std::max(plan.groups[0], plan.groups[1]) * desc.columns * sizeof(float);
@@ -348,7 +340,7 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
                             .columns = narrow(desc.columns),
                             .groups = groups,
                             .shares = chosen.shares,
-                            .chunks = chosen.chunks,
+                            .slices = chosen.slices,
                             .workspace = args.workspace.data};
   CGRT_RETURN_IF_ERROR(launch(target, chosen.config, chosen.kernel, params));
   if (!is_summed(desc)) return absl::OkStatus();

@@ -2,9 +2,9 @@
 
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
-#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
+#include "cgrt_kernels/common/row/slices.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/softmax/kernels.h"
 #include "cgrt_kernels/softmax/reference.h"
@@ -25,7 +25,7 @@ __device__ __forceinline__ float gradient_of(float y, float dy, float sum, float
 template <SoftmaxOp kOp, class Row>
 __device__ __forceinline__ float sum_of(const Row& y, const Row& dy, const typename Row::Where& place) {
   float sum = 0;
-  y.each(place, [&](const auto& values, int index) {
+  y.each(place, [&](const auto& values, const auto& index) {
     constexpr int kCount = sizeof(values) / sizeof(float);
     float gradients[kCount];
     dy.get(index, gradients);
@@ -37,7 +37,7 @@ __device__ __forceinline__ float sum_of(const Row& y, const Row& dy, const typen
 template <SoftmaxOp kOp, class Row>
 __device__ __forceinline__ void write_gradient(const Row& y, const Row& dy, typename Row::Element* dx,
                                                const typename Row::Where& place, float sum, float scale) {
-  y.store(dx, place, [&](auto& values, std::uint64_t, int index) {
+  y.store(dx, place, [&](auto& values, std::uint64_t, const auto& index) {
     constexpr int kCount = sizeof(values) / sizeof(float);
     float gradients[kCount];
     dy.get(index, gradients);
@@ -102,31 +102,24 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_bulk_streamed
 #endif
 }
 
-// Rows in chunks, for blocks of the whole device.
+// Rows in slices of groups of blocks.
 template <SoftmaxOp kOp, class T>
-__global__ void __launch_bounds__(kChunkThreads, 2) softmax_backward_in_chunks(SoftmaxBackwardParams p) {
+__global__ void __launch_bounds__(kSliceThreads, 1) softmax_backward_in_slices(SoftmaxBackwardParams p) {
   extern __shared__ __align__(128) uint4 landing[];
-  using Rows = ChunkedRows<T, float, 2>;
-  using Row = ChunkTile<T, 2>;
-  ClusterPerRow<kChunkThreads / 32> group;
+  using Rows = SlicedRows<T, float, 2>;
+  using Place = typename Rows::Place;
+  using Work = typename Rows::Work;
+  using Array = typename Rows::Array;
+  using Row = UnitRow<T, Place>;
   wait_for_predecessors();
   let_dependents_start();
-  for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing, {p.y, p.dy}); rows.next(); group.next()) {
-    T* const dx = static_cast<T*>(p.dx) + std::uint64_t{rows.row} * p.columns + rows.begin;
-    const typename Row::Where place(dx, rows.count, threadIdx.x);
-    Row y, dy;
-    rows.load(y, 0, place);
-    rows.load(dy, 1, place);
-    if (rows.is_to_write) {
-      const float all = rows.facts();
-      rows.release();
-      write_gradient<kOp>(y, dy, dx, place, all, p.scale);
-    } else {
-      const float all = group.reduce(sum_of<kOp>(y, dy, place));
-      rows.release();
-      rows.publish_part(all);
-    }
-  }
+  Rows rows(p.slices, p.rows, p.columns, p.workspace, landing, {p.y, p.dy}, p.dx);
+  rows.run([](const Place& place, const Work&, const Array& y,
+              const Array& dy) { return sum_of<kOp>(Row{y}, Row{dy}, place); },
+           [&](const Place& place, const Work& work, float all, const Array& y, const Array& dy) {
+             T* const dx = static_cast<T*>(p.dx) + work.first;
+             write_gradient<kOp>(Row{y}, Row{dy}, dx, place, all, p.scale);
+           });
 }
 
 template <SoftmaxOp kOp, class T>
@@ -167,9 +160,9 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kCluster:
     case SoftmaxRegime::kClusterLong:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
-    case SoftmaxRegime::kChunks: break;
+    case SoftmaxRegime::kSlices: break;
   }
-  return with_host_body<softmax_backward_in_chunks<kOp, T>, kOp, T>();
+  return with_host_body<softmax_backward_in_slices<kOp, T>, kOp, T>();
 }
 
 }  // namespace

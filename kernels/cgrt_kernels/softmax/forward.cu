@@ -3,10 +3,10 @@
 
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
-#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
+#include "cgrt_kernels/common/row/slices.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/softmax/kernels.h"
 #include "cgrt_kernels/softmax/masked_row.cuh"
@@ -24,19 +24,6 @@ __device__ __forceinline__ float result_of(float value, MaxSum row, float factor
 template <SoftmaxOp kOp>
 __device__ __forceinline__ float factor_of(MaxSum row) {
   return kOp == SoftmaxOp::kSoftmax ? 1 / row.sum : -logf(row.sum);
-}
-
-// Of what a thread has of a row.
-template <class Row>
-__device__ __forceinline__ MaxSum max_sum_of(const Row& x, const typename Row::Where& place) {
-  MaxSum mine = none(MaxSum{});
-  x.each(place, [&](const auto& values, int) {
-#pragma unroll
-    for (const float value : values) mine.max = fmaxf(mine.max, value);
-  });
-  const float base = finite_or_zero(mine.max);
-  mine.sum = x.sum(place, [=](float value) { return exp_of(value - base); });
-  return mine;
 }
 
 // The softmax of a row that is in registers. Powers are kept in place of the elements where that costs no registers;
@@ -133,45 +120,66 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_bulk_streamed(SoftmaxP
 #endif
 }
 
-// Rows in chunks, for blocks of the whole device.
+// Rows in slices of groups of blocks.
 template <SoftmaxOp kOp, bool kIsMasked, class T>
-__global__ void __launch_bounds__(kChunkThreads, 2) softmax_in_chunks(SoftmaxParams p) {
+__global__ void __launch_bounds__(kSliceThreads, 1) softmax_in_slices(SoftmaxParams p) {
   extern __shared__ __align__(128) uint4 landing[];
-  using Rows = ChunkedRows<T, MaxSum, 1>;
-  using Row = std::conditional_t<kIsMasked, ChunkScalars<T, 1>, ChunkTile<T, 1>>;
-  ClusterPerRow<kChunkThreads / 32> group;
+  using Rows = SlicedRows<T, MaxSum, 1>;
+  using Place = typename Rows::Place;
+  using Work = typename Rows::Work;
+  using Array = typename Rows::Array;
   wait_for_predecessors();
   let_dependents_start();
-  for (Rows rows(p.chunks, p.rows, p.columns, p.workspace, landing, {p.in}); rows.next(); group.next()) {
-    T* const out = static_cast<T*>(p.out) + std::uint64_t{rows.row} * p.columns + rows.begin;
-    const typename Row::Where place(out, rows.count, threadIdx.x);
-    Row x;
-    rows.load(x, 0, place);
-    std::uint32_t seen = rows.count;
+  Rows rows(p.slices, p.rows, p.columns, p.workspace, landing, {p.in}, p.out);
+  // visit(values, at) of elements as they enter the softmax.
+  const auto each = [&](const Place& place, const Work& work, const Array& in, auto visit) {
+    const UnitRow<T, Place> x{in};
     if constexpr (kIsMasked) {
-      const MaskedRow<T> masked(p, rows.row);
-      seen = masked.seen > rows.begin ? min(masked.seen - rows.begin, rows.count) : 0;
-      x.update(place, [&](auto& values, int index) {
-        masked.template apply<Alignment::kUnaligned>(values, rows.begin + place.of(index), p.scale);
-      });
-    }
-    if (!rows.is_to_write) {
-      const MaxSum all = group.reduce(max_sum_of(x, place));
-      rows.release();
-      rows.publish_part(all);
-      continue;
-    }
-    const MaxSum all = rows.facts();
-    rows.release();
-    // A masked row may see nothing, or a NaN that the rest of it must not become.
-    const float factor = kIsMasked ? (all.sum == 0 ? 0 : 1 / all.sum) : factor_of<kOp>(all);
-    x.store(out, place, [&](auto& values, std::uint64_t offset, int) {
+      const MaskedRow<T> masked(p, work.row);
+      const Array mask(masked.mask + work.begin, place);
+      x.each(place, [&]<int kCount>(float(&values)[kCount], const UnitAt<kCount>& at) {
+        float added[kCount] = {};
+        if (masked.mask != nullptr) mask.load(at, added);
 #pragma unroll
-      for (int i = 0; i < static_cast<int>(sizeof(values) / sizeof(float)); ++i) {
-        values[i] = !kIsMasked || offset + i < seen ? result_of<kOp>(values[i], all, factor) : 0.0f;
-      }
-    });
-  }
+        for (int i = 0; i < kCount; ++i) {
+          const bool is_seen = work.begin + place.of(at, i) < masked.seen;
+          values[i] = is_seen ? values[i] * p.scale + added[i] : -INFINITY;
+        }
+        visit(values, at);
+      });
+    } else {
+      x.each(place, visit);
+    }
+  };
+  rows.run(
+      [&](const Place& place, const Work& work, const Array& in) {
+        MaxSum mine = none(MaxSum{});
+        each(place, work, in, [&]<int kCount>(const float(&values)[kCount], const UnitAt<kCount>&) {
+          float max = mine.max;
+#pragma unroll
+          for (const float value : values) max = fmaxf(max, value);
+          const float base = finite_or_zero(max);
+          float sums[2] = {mine.sum * exp_of(mine.max - base), 0};
+#pragma unroll
+          for (int i = 0; i < kCount; ++i) sums[i % 2] += exp_of(values[i] - base);
+          mine = {max, sums[0] + sums[1]};
+        });
+        return mine;
+      },
+      [&](const Place& place, const Work& work, const MaxSum& all, const Array& in) {
+        const UnitArray<T, Place> out(static_cast<T*>(p.out) + work.first, place);
+        // A masked row may see nothing, or a NaN that the rest of it must not become.
+        const float factor = kIsMasked ? (all.sum == 0 ? 0 : 1 / all.sum) : factor_of<kOp>(all);
+        const std::uint32_t seen = kIsMasked ? MaskedRow<T>(p, work.row).seen : p.columns;
+        each(place, work, in, [&]<int kCount>(float(&values)[kCount], const UnitAt<kCount>& at) {
+#pragma unroll
+          for (int i = 0; i < kCount; ++i) {
+            const bool is_seen = !kIsMasked || work.begin + place.of(at, i) < seen;
+            values[i] = is_seen ? result_of<kOp>(values[i], all, factor) : 0.0f;
+          }
+          out.store(at, values);
+        });
+      });
 }
 
 // Of a row that sees a NaN: all that it sees is one, the rest 0, and no longer a product. Finds its way anew, so that
@@ -332,9 +340,9 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
       }
       break;
     case SoftmaxRegime::kBulkStream: return with_host_body<softmax_bulk_streamed<kOp, T, kAlignment>, kHost>();
-    case SoftmaxRegime::kChunks: break;
+    case SoftmaxRegime::kSlices: break;
   }
-  return with_host_body<softmax_in_chunks<kOp, false, T>, kHost>();
+  return with_host_body<softmax_in_slices<kOp, false, T>, kHost>();
 }
 
 template <class T, Alignment kAlignment>
@@ -355,9 +363,9 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kClusterLong:
     case SoftmaxRegime::kBulkStream:
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
-    case SoftmaxRegime::kChunks: break;
+    case SoftmaxRegime::kSlices: break;
   }
-  return with_host_body<softmax_in_chunks<kOp, true, T>, kHost>();
+  return with_host_body<softmax_in_slices<kOp, true, T>, kHost>();
 }
 
 }  // namespace

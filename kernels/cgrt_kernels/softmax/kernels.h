@@ -18,8 +18,8 @@ struct SoftmaxParams {
   std::uint32_t rows, columns;  // rows of all matrices
   std::uint32_t rows_ahead;     // from a block's own row to that which it fetches into the L2 cache
   RowShares shares;
-  RowChunks chunks;
-  void* workspace;  // of rows in chunks
+  RowSlices slices;
+  void* workspace;  // of rows in slices
 
   const void* mask = nullptr;
   const std::int32_t* lengths = nullptr;
@@ -33,7 +33,7 @@ struct SoftmaxBackwardParams {
   float scale;
   std::uint32_t rows, columns;
   RowShares shares;
-  RowChunks chunks;
+  RowSlices slices;
   void* workspace;
 };
 
@@ -49,7 +49,7 @@ enum class SoftmaxRegime : std::uint8_t {
   kCluster,       // as kWarp
   kClusterLong,   // 64 elements; aligned rows of 16-bit types only
   kBulkStream,    // persistent blocks or clusters, the next rows in flight
-  kChunks,        // in chunks, for the whole device: any length
+  kSlices,        // in slices of a group of blocks: any length
 };
 
 SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment);

@@ -30,15 +30,6 @@ struct MaskedRow {
       seen = min(seen, static_cast<std::uint32_t>(max(last, 0)));
     }
   }
-
-  // Values of `column` on become scale * value + mask, or -inf where they are not seen.
-  template <Alignment kAlignment, int kCount>
-  __device__ __forceinline__ void apply(float (&values)[kCount], std::uint64_t column, float scale) const {
-    float added[kCount] = {};
-    if (mask != nullptr && column < seen) load_values<kAlignment>(added, mask, column, end);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) values[i] = column + i < seen ? values[i] * scale + added[i] : -INFINITY;
-  }
 };
 
 }  // namespace cgrt::kernels

@@ -29,8 +29,7 @@ LongRows long_rows(const Problem& problem) {
           static_cast<std::uint32_t>(size_of(problem.type)),
           problem.arrays,
           2 * sizeof(float),  // the maximum and a sum, or a sum
-          0,
-          1};
+          0};
 }
 
 // Forward rows that need the registers of eight blocks: clusters of eight wait for each other more than streams do.
@@ -52,9 +51,7 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
   if (alignment == Alignment::kUnaligned && !problem.is_masked && bulk) {
     return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment, *bulk);
   }
-  return in_chunks(machine, kernel_of(SoftmaxRegime::kChunks, alignment), rows,
-                   problem.is_masked ? chunk_elements(rows.size, 1)
-                                     : chunk_packs(static_cast<int>(rows.arrays)) * static_cast<int>(rows.pack()));
+  return in_slices(machine, kernel_of(SoftmaxRegime::kSlices, alignment), rows, {kSliceWorkers, 0});
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
@@ -142,7 +139,7 @@ absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const 
                        .columns = narrow(desc.columns),
                        .rows_ahead = rows_ahead(desc.columns * size_of(desc.type)),
                        .shares = chosen.shares,
-                       .chunks = chosen.chunks,
+                       .slices = chosen.slices,
                        .workspace = args.workspace.data};
   return launch(target, chosen.config, chosen.kernel, params);
 }
@@ -173,7 +170,7 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
                                .rows = narrow(desc.rows),
                                .columns = narrow(desc.columns),
                                .shares = chosen.shares,
-                               .chunks = chosen.chunks,
+                               .slices = chosen.slices,
                                .workspace = args.workspace.data};
   return launch(target, chosen.config, chosen.kernel, params);
 }
@@ -215,7 +212,7 @@ absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan&
                        .columns = narrow(desc.columns),
                        .rows_ahead = 0,
                        .shares = chosen.shares,
-                       .chunks = chosen.chunks,
+                       .slices = chosen.slices,
                        .workspace = args.workspace.data,
                        .mask = args.mask,
                        .lengths = args.lengths,

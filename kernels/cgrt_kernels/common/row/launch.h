@@ -17,8 +17,8 @@ struct RowLaunch {
   Kernel<Params> kernel;
   LaunchConfig config = {};
   RowShares shares = {};
-  RowChunks chunks = {};
-  std::size_t workspace_bytes = 0;  // of rows in chunks
+  RowSlices slices = {};
+  std::size_t workspace_bytes = 0;  // of rows in slices
 };
 
 template <class Params>

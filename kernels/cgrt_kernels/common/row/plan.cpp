@@ -1,5 +1,7 @@
 #include "cgrt_kernels/common/row/plan.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +27,7 @@ BulkBytes bulk_bytes(const LongRows& rows, Alignment alignment, std::uint32_t bl
   const std::uint32_t packs = share_of(rows, blocks) / rows.pack();
   const std::uint32_t threads = ceil_divide(packs, kBulkPacksOfThread * kWarpThreads) * kWarpThreads;
   return {threads, rows.arrays * (packs + (is_aligned ? 0 : 2)) * 16,  // with what is around
-          is_aligned ? 0 : rows.column_bytes / rows.size * threads * kBulkPacksOfThread * 16};
+          is_aligned ? 0 : rows.column_arrays * threads * kBulkPacksOfThread * 16};
 }
 
 }  // namespace
@@ -52,6 +54,7 @@ std::uint32_t bulk_blocks_of(const LongRows& rows) {
 
 std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& rows) {
   if (!machine.has_clusters) return std::nullopt;
+  if (getenv("TRIAL_SLICES") != nullptr && rows.columns * rows.size >= std::strtoull(getenv("TRIAL_SLICES"), nullptr, 10)) return std::nullopt;  // TRIAL
   // Smaller blocks wait less for each other, until what they do alone costs more.
   std::uint32_t blocks = bulk_blocks_of(rows);
   if (rows.size == 4 && blocks < kMaxClusterBlocks) blocks *= 2;
@@ -83,35 +86,65 @@ absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const Lon
   return absl::OkStatus();
 }
 
-absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows& rows, int elements,
-                        LaunchConfig& config, RowChunks& chunks) {
-  const auto columns = static_cast<std::uint32_t>(kChunkThreads * elements);
-  const std::uint64_t of_row = ceil_divide<std::uint64_t>(rows.columns, columns);
-  const std::uint64_t groups = ceil_divide<std::uint64_t>(rows.rows, rows.rows_of_group);
-  const std::uint64_t tickets = 2 * groups * of_row;
-  if (tickets > kMostCount) {
-    return refuse(rows.name, absl::StrCat(rows.rows, " rows of ", rows.columns, " columns are ", groups, " groups of ",
-                                          of_row, " chunks; the limit is ", kMostCount / 2, " in all."));
+absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows& rows, const SliceLimits& limits,
+                        LaunchConfig& config, RowSlices& slices) {
+  // As was measured on an H200: what a multiprocessor reads and writes at full speed, what it has in flight then, what
+  // each row costs a group beside it, and how long facts are on their way.
+  constexpr double kBytesPerUs = 33'000, kRowUs = 0.7, kTwiceRead = 1.4;
+  constexpr std::uint32_t kLatencyUs = 8, kBytesInFlight = 64 * 1024;
+  const std::uint32_t max_chunk = getenv("TRIAL_CHUNK") ? static_cast<unsigned>(std::atoi(getenv("TRIAL_CHUNK"))) : 48 * 1024 / rows.arrays;  // bytes of an array  // TRIAL
+  const std::uint32_t room = room_of(machine);
+  const std::uint32_t sms = std::min<std::uint32_t>(machine.sms, kMaxSlicePlaces);
+  const auto with_members = [&](std::uint32_t members) {
+    RowSlices some{.groups = static_cast<std::uint32_t>(std::min<std::uint64_t>(sms / members, rows.rows)),
+                   .members = members,
+                   .share = static_cast<std::uint32_t>(ceil_divide<std::uint64_t>(rows.columns, members))};
+    some.chunks = some.share <= limits.max_share ? 1 : ceil_divide(some.share * rows.size, max_chunk);
+    some.columns = ceil_divide(some.share, some.chunks);
+    some.stride = ceil_divide(some.columns * rows.size, 16u) * 16 + 32;  // with what is around
+    const auto stages_in = [&](std::uint32_t bytes) {
+      return std::min(bytes / (rows.arrays * some.stride), kMaxSliceStages);
+    };
+    const std::uint64_t held = std::uint64_t{ceil_divide(some.share * rows.size, 16u)} * 16 + 32;
+    const bool is_held = held * rows.column_arrays < room &&
+                         stages_in(room - static_cast<std::uint32_t>(held) * rows.column_arrays) >= some.chunks + 2;
+    if (is_held && rows.column_arrays != 0) some.held = static_cast<std::uint32_t>(held);
+    some.stages = stages_in(room - some.held * rows.column_arrays);
+    const std::uint32_t chunk_bytes = (rows.arrays + 1) * some.stride;
+    const auto latency = static_cast<std::uint32_t>(kLatencyUs * kBytesPerUs / chunk_bytes) + 1;
+    const std::uint32_t in_flight = ceil_divide(kBytesInFlight, rows.arrays * some.stride);
+    some.lag = std::max(some.chunks, std::min(latency, some.stages > in_flight ? some.stages - in_flight : 1u));
+    some.is_kept = some.lag + 1 < some.stages ? 1 : 0;
+    if (some.is_kept == 0) some.lag = some.chunks - 1 + latency;
+    return some;
+  };
+  const auto time_of = [&](const RowSlices& some) {
+    const double bytes = static_cast<double>(some.share) * rows.size * (rows.arrays + 1);
+    const bool is_slow = some.is_kept == 0 || (rows.column_arrays != 0 && some.held == 0) ||
+                         (limits.max_share != 0 && some.chunks > 1);
+    return static_cast<double>(ceil_divide<std::uint64_t>(rows.rows, some.groups)) *
+           (bytes / kBytesPerUs * (is_slow ? kTwiceRead : 1) + kRowUs * some.chunks);
+  };
+  slices = with_members(sms);
+  for (std::uint32_t members = 1; members < sms; ++members) {
+    if (rows.columns / members > 64 * 1024) continue;
+    const RowSlices some = with_members(members);
+    if (time_of(some) < time_of(slices)) slices = some;
   }
-  chunks = {.chunks = static_cast<std::uint32_t>(of_row),
-            .columns = columns,
-            .rows = rows.rows_of_group,
-            .stages = 3,
-            .stride = columns * rows.size + 32};  // with what is around
-  const auto shared_bytes = [&] { return chunks.stages * rows.arrays * chunks.stride + columns * rows.column_bytes; };
-  constexpr std::uint32_t kOfTwo = 112 * 1024;  // two blocks have room
-  if (shared_bytes() > kOfTwo) chunks.stages = 2;
-  config = {.grid = 1, .block = kChunkThreads, .shared_bytes = shared_bytes()};
-  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, tickets, config));
-  // A block that writes should not have to wait: all that is before it has been drawn, and worked on, long ago.
-  const std::uint64_t ahead = config.grid.x * std::uint64_t{2 + ceil_divide(chunks.stages, chunks.rows)};
-  const std::uint32_t max_rows = std::min((WorkspaceHeader::kCounters - kChunkCounters) / kCountersOfRow,
-                                          WorkspaceHeader::kPartWords * 4 / rows.part_bytes);
-  const std::uint32_t max_ring = max_rows / chunks.rows;  // groups
-  const std::uint64_t lag = ceil_divide<std::uint64_t>(ahead, 2 * of_row) + 1;
-  chunks.lag = static_cast<std::uint32_t>(std::min({lag, groups, std::uint64_t{max_ring} / 2 - 1}));
-  chunks.ring = std::min(2 * chunks.lag + 2, max_ring) * chunks.rows;
-  return absl::OkStatus();
+  if (const char* e = getenv("TRIAL_MEMBERS")) slices = with_members(static_cast<unsigned>(std::atoi(e)));  // TRIAL
+  if (const char* e = getenv("TRIAL_LAG")) slices.lag = std::max(slices.chunks, std::min(slices.stages - 2, static_cast<unsigned>(std::atoi(e))));  // TRIAL
+  if (const char* e = getenv("TRIAL_STAGES")) slices.stages = std::min(slices.stages, static_cast<unsigned>(std::atoi(e)));  // TRIAL
+  if (getenv("TRIAL_PRINT")) fprintf(stderr, "groups %u members %u share %u chunks %u columns %u lag %u stages %u kept %u has %u\n", slices.groups, slices.members, slices.share, slices.chunks, slices.columns, slices.lag, slices.stages, slices.is_kept, slices.held);  // TRIAL
+  // See publish_parts: a block is so many rows behind, with one that it works on, and the ring has twice as many.
+  const std::uint32_t row_words = slices.groups * slices.members * rows.part_bytes / 4;
+  const std::uint32_t max_behind = WorkspaceHeader::kTaggedWords / row_words / 2 - 1;
+  slices.lag = std::min(slices.lag, max_behind * slices.chunks);
+  slices.ring = 2 * (ceil_divide(slices.lag, slices.chunks) + 1);
+  config = {.grid = slices.groups * slices.members,
+            .block = limits.workers + kSliceHelpers,
+            .shared_bytes = slices.stages * rows.arrays * slices.stride +
+                            rows.column_arrays * slices.held};
+  return allow_shared_bytes(kernel, machine, config.shared_bytes);
 }
 
 }  // namespace cgrt::kernels

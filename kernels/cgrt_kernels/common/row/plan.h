@@ -62,14 +62,17 @@ struct LongRows {
   OperationName name;
   std::uint64_t rows, columns;
   std::uint32_t size, arrays;   // bytes of an element, arrays that are read
-  std::uint32_t part_bytes;     // what is found out about a chunk of a row
-  std::uint32_t column_bytes;   // of a column, what all rows need of it
-  std::uint32_t rows_of_group;  // that a block writes of a chunk, one after the other: for what they have in common
+  std::uint32_t part_bytes;    // what is found out about a part of a row
+  std::uint32_t column_arrays;  // that all rows need
   std::uint32_t pack() const { return 16 / size; }
 };
 
-absl::Status set_chunks(const Machine& machine, KernelRef kernel, const LongRows& rows, int elements,
-                        LaunchConfig& config, RowChunks& chunks);
+// Of a kernel for rows in slices: threads that work, and the columns that they can have of a slice, 0 for any number.
+struct SliceLimits {
+  std::uint32_t workers, max_share;
+};
+absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows& rows, const SliceLimits& limits,
+                        LaunchConfig& config, RowSlices& slices);
 
 // Sets the grid of a launch of persistent blocks or clusters: as many as run at once, but not more than rows.
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config);
@@ -93,13 +96,13 @@ absl::StatusOr<RowLaunch<Params>> bulk_stream(const Machine& machine, const Kern
   return launch;
 }
 
-// Chunks for persistent blocks of the whole device: rows of any length. `elements`: of a thread.
+// Slices for groups of blocks of the whole device: rows of any length.
 template <class Params>
-absl::StatusOr<RowLaunch<Params>> in_chunks(const Machine& machine, const Kernel<Params>& kernel, const LongRows& rows,
-                                            int elements) {
+absl::StatusOr<RowLaunch<Params>> in_slices(const Machine& machine, const Kernel<Params>& kernel, const LongRows& rows,
+                                            const SliceLimits& limits) {
   RowLaunch<Params> launch{.kernel = kernel};
-  CGRT_RETURN_IF_ERROR(set_chunks(machine, kernel, rows, elements, launch.config, launch.chunks));
-  launch.workspace_bytes = workspace_with(chunk_scratch_bytes(launch.chunks, rows.part_bytes));
+  CGRT_RETURN_IF_ERROR(set_slices(machine, kernel, rows, limits, launch.config, launch.slices));
+  launch.workspace_bytes = workspace_with(0);
   return launch;
 }
 

@@ -16,22 +16,17 @@ struct RowShares {
   std::uint32_t blocks = 1, share = 0, stride = 0, stages = 0;
 };
 
-// Of rows in chunks (chunks.cuh): `chunks` a row, of `columns` each. `rows` are a group, which is written `lag` groups
-// after it was read. Facts of `ring` rows, whole groups, are kept at once. Of each array shared memory has `stride`
-// bytes for each of `stages` chunks in flight.
-struct RowChunks {
-  std::uint32_t chunks = 0, columns = 0, rows = 1, lag = 0, ring = 0, stages = 0, stride = 0;
+// Of rows in slices (slices.cuh). Each of `groups` of `members` blocks takes a row at a time, of which a member has a
+// slice of `share` columns: `chunks` of `columns` each. A chunk is written `lag` chunks after it was read; until then it
+// is kept in shared memory, if `is_kept`. Of each array shared memory has `stride` bytes for each of `stages` chunks.
+// Facts of `ring` rows of a group are kept at once. Behind the stages there are `held` bytes, if not 0, for each array
+// of what belongs to a slice's columns.
+struct RowSlices {
+  std::uint32_t groups = 0, members = 0, share = 0, chunks = 0, columns = 0;
+  std::uint32_t lag = 0, stages = 0, stride = 0, ring = 0, is_kept = 0, held = 0;
 };
-inline constexpr std::uint32_t kChunkThreads = 256;  // of a block
-// Of a thread, of each array: packs, or single elements.
-constexpr int chunk_packs(int arrays) { return arrays == 2 ? 4 : 8; }
-constexpr int chunk_elements(std::uint32_t bytes_of_element, int arrays) {
-  return bytes_of_element == 4 || arrays == 2 ? 16 : 20;
-}
-// Of a workspace: counters of the launch and of each place in the ring, and bytes of scratch memory.
-inline constexpr std::uint32_t kChunkCounters = 2, kCountersOfRow = 2;
-constexpr std::uint64_t chunk_scratch_bytes(const RowChunks& rows, std::uint64_t bytes_of_part) {
-  return std::uint64_t{rows.ring} * rows.chunks * bytes_of_part;
-}
+// Of a block: threads that work on elements, warps that help them, and what there is room for.
+inline constexpr std::uint32_t kSliceWorkers = 640, kSliceHelpers = 4 * 32, kSliceThreads = kSliceWorkers + kSliceHelpers;
+inline constexpr std::uint32_t kMaxSliceStages = 12, kMaxSlicePlaces = 256;
 
 }  // namespace cgrt::kernels
