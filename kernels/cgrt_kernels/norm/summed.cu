@@ -31,7 +31,8 @@ __device__ __forceinline__ Comoments join_warps(RowParts<Comoments>& parts, floa
   parts.wait();
   float mean = 0;
   parts.each([&](const Comoments& part) { mean += part.count * part.mean; });
-  mean = reduce_lanes(mean) * one_of_all;
+  parts.reduce(mean);
+  mean *= one_of_all;
   Comoments row{0, mean, 0, 0, 0};
   parts.each([&](const Comoments& part) {
     const float away = part.mean - mean;
@@ -40,14 +41,16 @@ __device__ __forceinline__ Comoments join_warps(RowParts<Comoments>& parts, floa
     row.product += part.product + part.sum * away;
   });
   parts.next();
-  return {0, mean, reduce_lanes(row.squares), reduce_lanes(row.sum), reduce_lanes(row.product)};
+  parts.reduce(row.squares, row.sum, row.product);
+  return row;
 }
 __device__ __forceinline__ Products join_warps(RowParts<Products>& parts, float) {
   parts.wait();
   Products row{0, 0};
   parts.each([&](const Products& part) { row = merge(row, part); });
   parts.next();
-  return reduce_lanes(row);
+  parts.reduce(row.squares, row.product);
+  return row;
 }
 
 // 16 bytes at once: the compiler would store some words as soon as they are there.
@@ -154,8 +157,8 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_summed(NormBackw
 
   wait_for_predecessors();
   let_dependents_start();
-#pragma unroll
-  for (int s = 0; s < kSumStages; ++s) fetch(s, row + step * s);
+#pragma unroll 1
+  for (std::uint32_t s = 0; s < kSumStages; ++s) fetch(s, row + step * s);  // little code, which is fetched, too
   const Columns<T> weight(p.weight, begin, p.columns);
   Row weights;
   if (weight.is_there()) {
