@@ -19,7 +19,6 @@ NOT_CODE = {
     "cgrt/inspect/dot.h.1": "a shell's; the test graphdump",
     "cgrt/ir/validate.h.2": "a list",
     "cgrt_kernels/elementwise/map.cuh.2": "two declarations of what a functor may have",
-    "cgrt_kernels/common/row/chunks.cuh.1": "a drawing",
     "cgrt_kernels/scan/stream.cuh.1": "a drawing",
 }
 # Headers of the runtime that need no example.

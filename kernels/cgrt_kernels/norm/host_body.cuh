@@ -17,6 +17,8 @@ void norm_backward_on_host(HostGrid, NormBackwardParams p) {
                             static_cast<double>(p.epsilon), of_weight.data(), of_bias.data());
     write_row<T>(p.dx, row, values);
   }
+  if (p.dweight != nullptr) write_row<T>(p.dweight, 0, of_weight);
+  if (p.dbias != nullptr) write_row<T>(p.dbias, 0, of_bias);
   if (p.partials == nullptr) return;
   const std::uint64_t plane = std::uint64_t{p.groups} * p.columns;
   for (std::uint64_t i = 0; i < plane; ++i) {  // all in the first group

@@ -23,9 +23,9 @@ struct NormParams {
 };
 
 // `partials`: null, or what each of `groups` has summed of its rows: groups x columns floats for dweight, then as many
-// for dbias.
+// for dbias. Of rows that one block takes there are none, and it writes dweight and dbias, which may be null.
 struct NormBackwardParams {
-  void* dx;
+  void *dx, *dweight, *dbias;
   const void *dy, *x, *weight;
   float* partials;
   float epsilon, one_of_columns;
@@ -66,8 +66,13 @@ enum class NormSumRegime : std::uint8_t {
   kWarps,    // warps of a block or of a cluster of blocks
 };
 inline constexpr int kSumPacks = 4;
-inline constexpr int kSumStages = 3;  // rows of dy and of x in shared memory, or in flight to it
-inline constexpr std::uint32_t kSumColumns = 32, kSumLanes = 32;  // of a block of sum_partials, at most
+inline constexpr int kSumStages = 3;                   // rows of dy and of x in shared memory, or in flight to it
+inline constexpr std::uint32_t kMaxSumThreads = 1024;  // of a block of sum_partials
+
+inline constexpr std::uint32_t kMaxFewRows = 64, kMaxFewColumns = 256;                         // in one block
+constexpr std::uint32_t few_warps(std::uint32_t columns) { return columns <= 128 ? 32 : 16; }  // at most
+inline constexpr std::uint32_t kTileStages = 3, kMaxTileWords = 128, kTileBytes = 2048,
+                               kMaxTileWarps = 12;  // of short rows in chunks
 
 // Bytes of shared memory of a warp for a row: unaligned ones have single elements.
 template <Alignment kAlignment>
@@ -78,6 +83,10 @@ NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regim
 // As kSlices. Sums of a thread's columns are in its registers.
 inline constexpr std::uint32_t kSummedWorkers = 512, kSummedColumns = 16;
 NormBackwardKernel norm_summed_slices(NormOp op, DType type, Alignment alignment);
+// All rows in one block, which sums, too.
+NormBackwardKernel norm_summed_few(NormOp op, DType type, std::uint32_t columns);
+// Rows of so many words, begun ones counted, in chunks of `shares.share` that are whole packs.
+NormBackwardKernel norm_summed_tiled(NormOp op, DType type, std::uint32_t words);
 SumPartialsKernel sum_partials_kernel(DType type);
 
 }  // namespace cgrt::kernels

@@ -37,7 +37,7 @@ struct NormPlan {
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
 
-// kInvalidArgument for no rows or columns, for 2^31 or more of either, and for 2^30 or more chunks of long rows.
+// kInvalidArgument for no rows or columns, or 2^31 or more of either.
 absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null out or in, or residual when one is added, for a residual
@@ -46,15 +46,17 @@ absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc);
 absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormArgs& args);
 
 // The forward saves nothing for the backward: mean and deviation of a row come from x, which is read anyway. One
-// kernel; with WeightGradients::kSummed two: persistent blocks sum their rows' part of dweight and dbias, the second
-// kernel adds what they leave in the workspace, always in the same order.
+// kernel; with WeightGradients::kSummed two, but for few short rows: persistent blocks sum their rows' part of dweight
+// and dbias, the second kernel adds what they leave in the workspace, always in the same order.
 struct NormBackwardPlan {
   NormBackwardDesc desc;
   RowLaunches<NormBackwardParams> launches;
-  std::uint32_t groups[2] = {};  // of the aligned and the unaligned launch: blocks or clusters that sum
+  // Of the aligned and the unaligned launch: blocks or clusters that leave sums. 0: no second kernel.
+  std::uint32_t groups[2] = {};
   Kernel<SumPartialsParams> sum_kernel;
-  std::size_t workspace_bytes = 0;  // see common/workspace.h
-  std::size_t partials_offset = 0;  // of the sums that groups leave, in the workspace
+  std::size_t workspace_bytes = 0;           // see common/workspace.h
+  std::size_t partials_offset = 0;           // of the sums that groups leave, in the workspace
+  EdgeKind edges = EdgeKind::kProgrammatic;  // between the two; full where their code was compiled for 8.0
 
   std::uint64_t topology_id(std::size_t alignment = 16) const;
 };

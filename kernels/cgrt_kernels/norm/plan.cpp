@@ -89,8 +89,8 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
   if (alignment == Alignment::kUnaligned && !problem.is_summed && bulk) {
     return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment, *bulk);
   }
-  const SliceLimits limits = problem.is_summed ? SliceLimits{kSummedWorkers, kSummedWorkers * kSummedColumns}
-                                               : SliceLimits{kSliceWorkers, 0};
+  const SliceLimits limits =
+      problem.is_summed ? SliceLimits{kSummedWorkers, kSummedWorkers * kSummedColumns} : SliceLimits{kSliceWorkers, 0};
   return in_slices(machine, kernel_of(NormRegime::kSlices, alignment), rows, limits);
 }
 
@@ -153,6 +153,44 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Probl
   return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
 }
 
+std::uint32_t planes_of(const NormBackwardDesc& desc) { return desc.op == NormOp::kLayerNorm ? 2 : 1; }
+
+// Few short rows: one block, with which no second kernel is needed.
+bool are_few(const NormBackwardDesc& desc) { return desc.rows <= kMaxFewRows && desc.columns <= kMaxFewColumns; }
+RowLaunch<NormBackwardParams> few_launch(const NormBackwardDesc& desc) {
+  const std::uint32_t columns = narrow(desc.columns), warps = std::min(narrow(desc.rows), few_warps(columns));
+  return {.kernel = norm_summed_few(desc.op, desc.type, columns),
+          .config = {.grid = 1,
+                     .block = warps * kWarpThreads,
+                     .shared_bytes = planes_of(desc) * warps * columns * static_cast<std::uint32_t>(sizeof(float))}};
+}
+
+// Short rows that are not whole packs, in aligned arrays: chunks of rows that are, in bulk.
+std::uint32_t tile_words(const NormBackwardDesc& desc) {
+  return ceil_divide(desc.columns * size_of(desc.type), sizeof(std::uint32_t));
+}
+bool are_tiled(const Machine& machine, const NormBackwardDesc& desc) {
+  const std::uint64_t row_bytes = problem_of(desc).row_bytes();
+  return machine.has_clusters && row_bytes % 16 != 0 && row_bytes > 64 && row_bytes <= 4 * kMaxTileWords;
+}
+absl::StatusOr<RowLaunch<NormBackwardParams>> tiled_launch(const Machine& machine, const NormBackwardDesc& desc) {
+  const Problem problem = problem_of(desc);
+  const std::uint32_t words = tile_words(desc), columns = narrow(desc.columns), row_bytes = columns * problem.size();
+  const std::uint32_t of_packs = problem.pack() * row_bytes;
+  const std::uint32_t rows = std::max(kTileBytes / of_packs, 1u) * problem.pack();
+  const std::uint32_t warp_bytes = kTileStages * 2 * rows * row_bytes;
+  const std::uint32_t chunks = ceil_divide(desc.rows, rows);
+  const std::uint32_t max_warps = std::min(kMaxTileWarps, (machine.shared_per_block - kOtherShared) / warp_bytes);
+  const std::uint32_t warps = std::min(ceil_divide(chunks, machine.sms), max_warps);
+  const std::uint32_t sums = planes_of(desc) * warps * (words <= 64 ? 4 : 2) * columns * 4;
+  RowLaunch<NormBackwardParams> launch{
+      .kernel = norm_summed_tiled(desc.op, desc.type, words),
+      .config = {.grid = 1, .block = warps * kWarpThreads, .shared_bytes = std::max(warps * warp_bytes, sums)},
+      .shares = {.share = rows}};
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, ceil_divide(chunks, warps), launch.config));
+  return launch;
+}
+
 // With sums of columns: persistent blocks or clusters, as many as run at once. A block has as many rows at once as its
 // threads can take, if there are so many for it.
 absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
@@ -174,7 +212,10 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   const std::uint32_t max_blocks = machine.has_clusters ? kMaxClusterBlocks : 1;
   const std::uint32_t fitting =
       std::min((machine.shared_per_block - kStaticShared) / warp_bytes, kMaxThreads / kWarpThreads);
-  const std::uint32_t max_warps = std::min(fitting, std::max(warps_of(max_blocks), 12u));
+  constexpr std::uint32_t kWarps = 12;
+  const std::uint32_t of_row = warps_of(1);
+  const bool is_wasteful = of_row > kWarps / 2 && of_row < kWarps - 2;  // one row where 16 warps have two
+  const std::uint32_t max_warps = std::min(fitting, is_wasteful ? fitting : std::max(warps_of(max_blocks), kWarps));
   std::uint32_t blocks = 1;
   while (blocks <= max_blocks && warps_of(blocks) > max_warps) blocks *= 2;
   if (blocks > max_blocks || desc.rows * blocks > kMostCount) {
@@ -293,21 +334,29 @@ absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const No
                         .launches = launches,
                         .sum_kernel = sum_partials_kernel(desc.type),
                         .workspace_bytes = launches.workspace_bytes()};
-  if (is_summed(desc)) {
-    plan.groups[0] = groups_of(plan.launches.aligned),
+  if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
+  if (is_summed(desc) && are_few(desc)) {
+    plan.launches.aligned = plan.launches.unaligned = few_launch(desc);
+    plan.workspace_bytes = 0;
+  } else if (is_summed(desc)) {
+    if (are_tiled(machine, desc)) {
+      CGRT_ASSIGN_OR_RETURN(plan.launches.aligned, tiled_launch(machine, desc));
+    }
+    plan.groups[0] = groups_of(plan.launches.aligned);
     plan.groups[1] = groups_of(plan.launches.unaligned);
-    const std::size_t planes = desc.op == NormOp::kLayerNorm ? 2 : 1;
     // Behind what rows in slices need.
     plan.partials_offset = ceil_divide<std::size_t>(std::max(plan.workspace_bytes, workspace_with(0)), 16) * 16;
-    plan.workspace_bytes =
-        plan.partials_offset + planes * std::max(plan.groups[0], plan.groups[1]) * desc.columns * sizeof(float);
+    plan.workspace_bytes = plan.partials_offset + std::size_t{planes_of(desc)} *
+                                                      std::max(plan.groups[0], plan.groups[1]) * desc.columns *
+                                                      sizeof(float);
   }
   return plan;
 }
 
 std::uint64_t NormBackwardPlan::topology_id(std::size_t alignment) const {
-  if (!is_summed(desc)) return launches.topology_id(alignment);
-  return topology_of_kernels({(alignment % 16 == 0 ? launches.aligned : launches.unaligned).config.attributes, {}});
+  if (groups[0] == 0) return launches.topology_id(alignment);
+  return topology_of_kernels({(alignment % 16 == 0 ? launches.aligned : launches.unaligned).config.attributes, {}},
+                             edges);
 }
 
 absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& plan, const NormBackwardArgs& args) {
@@ -326,10 +375,12 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
   const RowLaunch<NormBackwardParams>& chosen = plan.launches.of(alignment);
   const std::uint32_t groups = plan.groups[alignment == Alignment::kAligned ? 0 : 1];
   auto* const partials =
-      is_summed(desc)
-          ? reinterpret_cast<float*>(static_cast<unsigned char*>(args.workspace.data) + plan.partials_offset)
-          : nullptr;
+      groups != 0 ? reinterpret_cast<float*>(static_cast<unsigned char*>(args.workspace.data) + plan.partials_offset)
+                  : nullptr;
+  const bool is_one_block = is_summed(desc) && groups == 0;
   NormBackwardParams params{.dx = args.dx,
+                            .dweight = is_one_block ? args.dweight : nullptr,
+                            .dbias = is_one_block && desc.op == NormOp::kLayerNorm ? args.dbias : nullptr,
                             .dy = args.dy,
                             .x = args.x,
                             .weight = args.weight,
@@ -343,11 +394,14 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
                             .slices = chosen.slices,
                             .workspace = args.workspace.data};
   CGRT_RETURN_IF_ERROR(launch(target, chosen.config, chosen.kernel, params));
-  if (!is_summed(desc)) return absl::OkStatus();
+  if (groups == 0) return absl::OkStatus();
   const bool has_bias = desc.op == NormOp::kLayerNorm && args.dbias != nullptr;
-  const LaunchConfig config{.grid = {ceil_divide(desc.columns, kSumColumns), has_bias ? 2u : 1u},
-                            .block = {kSumColumns, std::min(std::bit_ceil(ceil_divide(groups, 8)), kSumLanes)}};
-  return launch(target, config, plan.sum_kernel,
+  // Up to 8 groups for a thread, if that takes no more than 32 threads.
+  const std::uint32_t lanes = std::min(std::bit_ceil(ceil_divide(groups, 8)), 32u),
+                      columns = std::max(256 / lanes, 32u);
+  const LaunchConfig config{.grid = {ceil_divide(desc.columns, columns), has_bias ? 2u : 1u},
+                            .block = {columns, lanes}};
+  return launch(plan.edges == EdgeKind::kProgrammatic ? target.programmatic() : target, config, plan.sum_kernel,
                 SumPartialsParams{args.dweight, args.dbias, partials, groups, narrow(desc.columns)});
 }
 

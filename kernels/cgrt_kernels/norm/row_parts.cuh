@@ -109,12 +109,19 @@ class RowParts {
 #endif
     to_wait_for.wait(phase);
   }
-  // visit(part) of each, spread over the lanes.
+  // visit(part) of each, spread over the lanes that reduce() adds.
   template <class Visit>
   __device__ __forceinline__ void each(Visit visit) const {
     const Part* const from = parts(turn_ % kTurns);
 #pragma unroll 1
-    for (std::uint32_t i = threadIdx.x % 32; i < warps_ * blocks; i += 32) visit(from[i]);
+    for (std::uint32_t i = threadIdx.x & (lanes() - 1); i < warps_ * blocks; i += 32) visit(from[i]);
+  }
+  template <class... Values>
+  __device__ __forceinline__ void reduce(Values&... values) const {
+#pragma unroll 1
+    for (std::uint32_t mask = lanes() / 2; mask > 0; mask /= 2) {
+      ((values += shuffle(values, static_cast<int>(mask))), ...);
+    }
   }
   __device__ __forceinline__ void next() { ++turn_; }
 
@@ -128,6 +135,10 @@ class RowParts {
 #else
   static constexpr std::uint32_t kMaxParts = kMaxWarps;
 #endif
+  // That have the parts of a row, the others the same again: a power of two.
+  __device__ __forceinline__ std::uint32_t lanes() const {
+    return 1u << min(32 - __clz(static_cast<int>(warps_ * blocks - 1)), 5);
+  }
   __device__ __forceinline__ Part* parts(std::uint32_t turn) const {
     __shared__ Part of_turns[kTurns][kMaxParts];
     return of_turns[turn] + index_ * warps_;

@@ -31,7 +31,8 @@ __device__ __forceinline__ Comoments join_warps(RowParts<Comoments>& parts, floa
   parts.wait();
   float mean = 0;
   parts.each([&](const Comoments& part) { mean += part.count * part.mean; });
-  mean = reduce_lanes(mean) * one_of_all;
+  parts.reduce(mean);
+  mean *= one_of_all;
   Comoments row{0, mean, 0, 0, 0};
   parts.each([&](const Comoments& part) {
     const float away = part.mean - mean;
@@ -40,14 +41,16 @@ __device__ __forceinline__ Comoments join_warps(RowParts<Comoments>& parts, floa
     row.product += part.product + part.sum * away;
   });
   parts.next();
-  return {0, mean, reduce_lanes(row.squares), reduce_lanes(row.sum), reduce_lanes(row.product)};
+  parts.reduce(row.squares, row.sum, row.product);
+  return row;
 }
 __device__ __forceinline__ Products join_warps(RowParts<Products>& parts, float) {
   parts.wait();
   Products row{0, 0};
   parts.each([&](const Products& part) { row = merge(row, part); });
   parts.next();
-  return reduce_lanes(row);
+  parts.reduce(row.squares, row.product);
+  return row;
 }
 
 // 16 bytes at once: the compiler would store some words as soon as they are there.
@@ -154,8 +157,8 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_summed(NormBackw
 
   wait_for_predecessors();
   let_dependents_start();
-#pragma unroll
-  for (int s = 0; s < kSumStages; ++s) fetch(s, row + step * s);
+#pragma unroll 1
+  for (std::uint32_t s = 0; s < kSumStages; ++s) fetch(s, row + step * s);  // little code, which is fetched, too
   const Columns<T> weight(p.weight, begin, p.columns);
   Row weights;
   if (weight.is_there()) {
@@ -308,9 +311,10 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_summed(NormBackw
 
 // Columns of what the groups have summed, always added in the same order.
 template <class T>
-__global__ void __launch_bounds__(kSumColumns* kSumLanes) sum_partials(SumPartialsParams p) {
-  __shared__ float sums[kSumLanes][kSumColumns];
-  const std::uint32_t column = blockIdx.x * kSumColumns + threadIdx.x, lane = threadIdx.y, lanes = blockDim.y;
+__global__ void __launch_bounds__(kMaxSumThreads) sum_partials(SumPartialsParams p) {
+  __shared__ float sums[kMaxSumThreads];
+  const std::uint32_t columns = blockDim.x, column = blockIdx.x * columns + threadIdx.x;
+  const std::uint32_t lane = threadIdx.y, lanes = blockDim.y;
   const bool is_bias = blockIdx.y == 1;
   T* const out = static_cast<T*>(is_bias ? p.dbias : p.dweight);
   const float* const plane = p.partials + (is_bias ? std::uint64_t{p.groups} * p.columns : 0);
@@ -323,10 +327,10 @@ __global__ void __launch_bounds__(kSumColumns* kSumLanes) sum_partials(SumPartia
       sum += plane[std::uint64_t{group} * p.columns + column];
     }
   }
-  sums[lane][threadIdx.x] = sum;
+  sums[lane * columns + threadIdx.x] = sum;
   __syncthreads();
   if (lane != 0 || column >= p.columns) return;
-  for (std::uint32_t other = 1; other < lanes; ++other) sum += sums[other][threadIdx.x];
+  for (std::uint32_t other = 1; other < lanes; ++other) sum += sums[other * columns + threadIdx.x];
   out[column] = from_float<T>(sum);
 }
 

@@ -36,7 +36,7 @@ struct SoftmaxPlan {
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
 
-// kInvalidArgument for no rows or columns, for 2^31 or more of either, and for 2^30 or more chunks of long rows.
+// kInvalidArgument for no rows or columns, or 2^31 or more of either.
 absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null out or in, for pointers that are not aligned to the

@@ -1,7 +1,5 @@
 #include "cgrt_kernels/common/row/plan.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -54,12 +52,14 @@ std::uint32_t bulk_blocks_of(const LongRows& rows) {
 
 std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& rows) {
   if (!machine.has_clusters) return std::nullopt;
-  if (getenv("TRIAL_SLICES") != nullptr && rows.columns * rows.size >= std::strtoull(getenv("TRIAL_SLICES"), nullptr, 10)) return std::nullopt;  // TRIAL
   // Smaller blocks wait less for each other, until what they do alone costs more.
   std::uint32_t blocks = bulk_blocks_of(rows);
   if (rows.size == 4 && blocks < kMaxClusterBlocks) blocks *= 2;
   for (; blocks <= kMaxClusterBlocks; blocks *= 2) {
     const BulkBytes bytes = bulk_bytes(rows, Alignment::kUnaligned, blocks);
+    // Small blocks of large clusters have too little in flight, for many rows with more to read than one array.
+    const bool is_slow = blocks == kMaxClusterBlocks && bytes.threads < 384 && rows.rows > 64;
+    if (is_slow && (rows.arrays > 1 || rows.column_arrays != 0)) return std::nullopt;
     if (bytes.of_columns + bytes.of_stage <= room_of(machine)) return BulkShape{blocks, 2};
   }
   return std::nullopt;
@@ -92,20 +92,20 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
   // each row costs a group beside it, and how long facts are on their way.
   constexpr double kBytesPerUs = 33'000, kRowUs = 0.7, kTwiceRead = 1.4;
   constexpr std::uint32_t kLatencyUs = 8, kBytesInFlight = 64 * 1024;
-  const std::uint32_t max_chunk = getenv("TRIAL_CHUNK") ? static_cast<unsigned>(std::atoi(getenv("TRIAL_CHUNK"))) : 48 * 1024 / rows.arrays;  // bytes of an array  // TRIAL
+  const std::uint32_t max_chunk = 48 * 1024 / rows.arrays;  // bytes of an array
   const std::uint32_t room = room_of(machine);
   const std::uint32_t sms = std::min<std::uint32_t>(machine.sms, kMaxSlicePlaces);
   const auto with_members = [&](std::uint32_t members) {
     RowSlices some{.groups = static_cast<std::uint32_t>(std::min<std::uint64_t>(sms / members, rows.rows)),
                    .members = members,
                    .share = static_cast<std::uint32_t>(ceil_divide<std::uint64_t>(rows.columns, members))};
-    some.chunks = some.share <= limits.max_share ? 1 : ceil_divide(some.share * rows.size, max_chunk);
+    some.chunks = some.share <= limits.max_share ? 1 : ceil_divide(std::uint64_t{some.share} * rows.size, max_chunk);
     some.columns = ceil_divide(some.share, some.chunks);
-    some.stride = ceil_divide(some.columns * rows.size, 16u) * 16 + 32;  // with what is around
+    some.stride = ceil_divide(some.columns * rows.size, 16) * 16 + 32;  // with what is around
     const auto stages_in = [&](std::uint32_t bytes) {
       return std::min(bytes / (rows.arrays * some.stride), kMaxSliceStages);
     };
-    const std::uint64_t held = std::uint64_t{ceil_divide(some.share * rows.size, 16u)} * 16 + 32;
+    const std::uint64_t held = ceil_divide<std::uint64_t>(std::uint64_t{some.share} * rows.size, 16) * 16 + 32;
     const bool is_held = held * rows.column_arrays < room &&
                          stages_in(room - static_cast<std::uint32_t>(held) * rows.column_arrays) >= some.chunks + 2;
     if (is_held && rows.column_arrays != 0) some.held = static_cast<std::uint32_t>(held);
@@ -120,8 +120,8 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
   };
   const auto time_of = [&](const RowSlices& some) {
     const double bytes = static_cast<double>(some.share) * rows.size * (rows.arrays + 1);
-    const bool is_slow = some.is_kept == 0 || (rows.column_arrays != 0 && some.held == 0) ||
-                         (limits.max_share != 0 && some.chunks > 1);
+    const bool is_slow =
+        some.is_kept == 0 || (rows.column_arrays != 0 && some.held == 0) || (limits.max_share != 0 && some.chunks > 1);
     return static_cast<double>(ceil_divide<std::uint64_t>(rows.rows, some.groups)) *
            (bytes / kBytesPerUs * (is_slow ? kTwiceRead : 1) + kRowUs * some.chunks);
   };
@@ -131,10 +131,6 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
     const RowSlices some = with_members(members);
     if (time_of(some) < time_of(slices)) slices = some;
   }
-  if (const char* e = getenv("TRIAL_MEMBERS")) slices = with_members(static_cast<unsigned>(std::atoi(e)));  // TRIAL
-  if (const char* e = getenv("TRIAL_LAG")) slices.lag = std::max(slices.chunks, std::min(slices.stages - 2, static_cast<unsigned>(std::atoi(e))));  // TRIAL
-  if (const char* e = getenv("TRIAL_STAGES")) slices.stages = std::min(slices.stages, static_cast<unsigned>(std::atoi(e)));  // TRIAL
-  if (getenv("TRIAL_PRINT")) fprintf(stderr, "groups %u members %u share %u chunks %u columns %u lag %u stages %u kept %u has %u\n", slices.groups, slices.members, slices.share, slices.chunks, slices.columns, slices.lag, slices.stages, slices.is_kept, slices.held);  // TRIAL
   // See publish_parts: a block is so many rows behind, with one that it works on, and the ring has twice as many.
   const std::uint32_t row_words = slices.groups * slices.members * rows.part_bytes / 4;
   const std::uint32_t max_behind = WorkspaceHeader::kTaggedWords / row_words / 2 - 1;
@@ -142,8 +138,7 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
   slices.ring = 2 * (ceil_divide(slices.lag, slices.chunks) + 1);
   config = {.grid = slices.groups * slices.members,
             .block = limits.workers + kSliceHelpers,
-            .shared_bytes = slices.stages * rows.arrays * slices.stride +
-                            rows.column_arrays * slices.held};
+            .shared_bytes = slices.stages * rows.arrays * slices.stride + rows.column_arrays * slices.held};
   return allow_shared_bytes(kernel, machine, config.shared_bytes);
 }
 

@@ -62,7 +62,7 @@ struct LongRows {
   OperationName name;
   std::uint64_t rows, columns;
   std::uint32_t size, arrays;   // bytes of an element, arrays that are read
-  std::uint32_t part_bytes;    // what is found out about a part of a row
+  std::uint32_t part_bytes;     // what is found out about a part of a row
   std::uint32_t column_arrays;  // that all rows need
   std::uint32_t pack() const { return 16 / size; }
 };

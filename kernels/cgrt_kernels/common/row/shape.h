@@ -17,16 +17,17 @@ struct RowShares {
 };
 
 // Of rows in slices (slices.cuh). Each of `groups` of `members` blocks takes a row at a time, of which a member has a
-// slice of `share` columns: `chunks` of `columns` each. A chunk is written `lag` chunks after it was read; until then it
-// is kept in shared memory, if `is_kept`. Of each array shared memory has `stride` bytes for each of `stages` chunks.
-// Facts of `ring` rows of a group are kept at once. Behind the stages there are `held` bytes, if not 0, for each array
-// of what belongs to a slice's columns.
+// slice of `share` columns: `chunks` of `columns` each. A chunk is written `lag` chunks after it was read; until then
+// it is kept in shared memory, if `is_kept`. Of each array shared memory has `stride` bytes for each of `stages`
+// chunks. Facts of `ring` rows of a group are kept at once. Behind the stages there are `held` bytes, if not 0, for
+// each array of what belongs to a slice's columns.
 struct RowSlices {
   std::uint32_t groups = 0, members = 0, share = 0, chunks = 0, columns = 0;
   std::uint32_t lag = 0, stages = 0, stride = 0, ring = 0, is_kept = 0, held = 0;
 };
 // Of a block: threads that work on elements, warps that help them, and what there is room for.
-inline constexpr std::uint32_t kSliceWorkers = 640, kSliceHelpers = 4 * 32, kSliceThreads = kSliceWorkers + kSliceHelpers;
+inline constexpr std::uint32_t kSliceWorkers = 640, kSliceHelpers = 4 * 32,
+                               kSliceThreads = kSliceWorkers + kSliceHelpers;
 inline constexpr std::uint32_t kMaxSliceStages = 12, kMaxSlicePlaces = 256;
 
 }  // namespace cgrt::kernels

@@ -3,9 +3,9 @@
 // the slice when the whole group has published. Until then it goes on reading the next rows; shared memory keeps the
 // slices that are not written yet. Longer slices are cut into chunks, which are read twice, out of the L2 cache.
 //
-// A block takes its place in a group when it begins. Blocks that have a place wait for each other, so all places must be
-// taken: a block that has waited too long, as other launches hold the multiprocessors, takes more places and works on
-// these slices in turn.
+// A block takes its place in a group when it begins. Blocks that have a place wait for each other, so all places must
+// be taken: a block that has waited too long, as other launches hold the multiprocessors, takes more places and works
+// on these slices in turn.
 //
 // Warps of a block have duties of their own, so that none waits where others have to do: most work on elements, one
 // fetches, one publishes what the others have found, and one waits for what the group has found.
@@ -292,9 +292,9 @@ class SlicedRows {
 #endif
   }
 
-  // Each part is published in a ring, with a tag of the launch and of the turn: in a place that nobody reads any more, as
-  // a block that has read a row has taken the facts of an earlier one, for which all others had read theirs, and so on.
-  // Without fences, which wait for what all threads of a multiprocessor have written.
+  // Each part is published in a ring, with a tag of the launch and of the turn: in a place that nobody reads any more,
+  // as a block that has read a row has taken the facts of an earlier one, for which all others had read theirs, and so
+  // on. Without fences, which wait for what all threads of a multiprocessor have written.
   __device__ void publish_parts() const {
     const std::uint32_t lane = threadIdx.x % 32;
     Use use;
@@ -405,8 +405,7 @@ class SlicedRows {
 #if __CUDA_ARCH__ >= 900
   __device__ Window<T> window_of(const Work& work, int array) const {
     const T* const all = arrays_[array];
-    return {all + work.first, work.count, all,
-            all + std::uint64_t{rows_} * columns_};
+    return {all + work.first, work.count, all, all + std::uint64_t{rows_} * columns_};
   }
   __device__ unsigned char* landing(std::uint32_t stage, int array) const {
     return landing_ + (stage * kArrays + array) * shape_.stride;

@@ -10,8 +10,8 @@
 
 namespace cgrt::kernels {
 
-// kCount elements that a thread works on at once: those of some units or of one, or one where the run has only half of a
-// unit. `offset`: of the first in the run; `unit`: which of the thread's units it is.
+// kCount elements that a thread works on at once: those of some units or of one, or one where the run has only half of
+// a unit. `offset`: of the first in the run; `unit`: which of the thread's units it is.
 template <int kCount>
 struct UnitAt {
   int unit, offset;
@@ -24,10 +24,11 @@ template <class T, int kThreads, int kUnits>
 struct UnitPlace {
   static constexpr bool kHasSameColumns = kUnits != 0;
   static constexpr int kSize = 4 / sizeof(T), kStride = kThreads * kSize;
-  static constexpr int kGroupUnits = kHasSameColumns ? 4 / kSize : 4, kGroupSize = kGroupUnits * kSize;  // at once
-  int first;            // this thread's first element, before the run if negative
-  std::uint32_t count;  // elements of the run
-  int whole;            // units before this one are within the run, of all threads, but for the first of all
+  static constexpr int kGroupUnits = kHasSameColumns && kSize == 2 ? 1 : 4,
+                       kGroupSize = kGroupUnits * kSize;  // at once
+  int first;                                              // this thread's first element, before the run if negative
+  std::uint32_t count;                                    // elements of the run
+  int whole;  // units before this one are within the run, of all threads, but for the first of all
 
   __device__ __forceinline__ UnitPlace(const T* out, std::uint32_t count_, std::uint32_t thread) : count(count_) {
     std::uint32_t lead = 0;
