@@ -92,14 +92,15 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
   // each row costs a group beside it, and how long facts are on their way.
   constexpr double kBytesPerUs = 33'000, kRowUs = 0.7, kTwiceRead = 1.4;
   constexpr std::uint32_t kLatencyUs = 8, kBytesInFlight = 64 * 1024;
-  const std::uint32_t max_chunk = 48 * 1024 / rows.arrays;  // bytes of an array
+  const std::uint32_t max_columns =
+      std::min(48 * 1024 / rows.arrays / rows.size, limits.max_share != 0 ? limits.max_share : ~0u);  // of a chunk
   const std::uint32_t room = room_of(machine);
   const std::uint32_t sms = std::min<std::uint32_t>(machine.sms, kMaxSlicePlaces);
   const auto with_members = [&](std::uint32_t members) {
     RowSlices some{.groups = static_cast<std::uint32_t>(std::min<std::uint64_t>(sms / members, rows.rows)),
                    .members = members,
                    .share = static_cast<std::uint32_t>(ceil_divide<std::uint64_t>(rows.columns, members))};
-    some.chunks = some.share <= limits.max_share ? 1 : ceil_divide(std::uint64_t{some.share} * rows.size, max_chunk);
+    some.chunks = ceil_divide(some.share, max_columns);
     some.columns = ceil_divide(some.share, some.chunks);
     some.stride = ceil_divide(some.columns * rows.size, 16) * 16 + 32;  // with what is around
     const auto stages_in = [&](std::uint32_t bytes) {
