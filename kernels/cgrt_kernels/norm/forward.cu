@@ -9,8 +9,8 @@
 #include "cgrt_kernels/common/row/prefetch.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/norm/columns.cuh"
+#include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"
-#include "cgrt_kernels/norm/reference.h"
 
 namespace cgrt::kernels {
 namespace {
@@ -91,6 +91,17 @@ __device__ __forceinline__ void apply_columns(float (&values)[kCount], std::uint
   }
 }
 
+// Columns as registers have them; `otherwise`: of an array that is not there.
+template <class Row, class T>
+__device__ __forceinline__ void hold(Row& row, const Columns<T>& columns, const typename Row::Where& place,
+                                     float otherwise) {
+  if (columns.is_there()) {
+    row.load(columns.begin, place, columns.end);
+  } else {
+    row.fill(otherwise);
+  }
+}
+
 // Two blocks of 512 threads for a multiprocessor, with 64 registers for a thread; the packed halves of layer_norm need
 // only 40.
 template <NormOp kOp, bool kHasResidual, class T, class Group, int kPacks, Alignment kAlignment>
@@ -101,14 +112,16 @@ constexpr int kMinBlocks = Group::kIsWarp                                       
                                ? 3
                                : 2;
 
-// Each group of threads takes a row, read once: it is in their registers. 16-bit weights are asked for together with
-// the row where that was faster.
+// Each group of threads takes a row, read once: it is in their registers. Weights are asked for together with the row
+// where that was faster; so is the bias of few elements, whose rows are few, too.
 template <NormOp kOp, bool kHasResidual, class T, class Group, int kPacks, Alignment kAlignment>
 __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResidual, T, Group, kPacks, kAlignment>))
     norm_in_registers(NormParams p) {
   using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
-  constexpr bool kIsHeld = Row::kIsHalves && Row::kIsAligned && !kHasResidual &&
-                           kPacks * Row::kSize <= (kOp == NormOp::kLayerNorm ? 16 : 32);
+  constexpr bool kAreAllHeld = Row::kIsAligned && kPacks * Row::kSize <= 8;
+  constexpr bool kIsHeld = kAreAllHeld || (Row::kIsHalves && Row::kIsAligned && !kHasResidual &&
+                                           kPacks * Row::kSize <= (kOp == NormOp::kLayerNorm ? 16 : 32));
+  constexpr bool kIsBiasHeld = kAreAllHeld && kOp == NormOp::kLayerNorm;
   Group group;
   // Lanes without a row stay with the others of their warp.
   const bool has_row = !Group::kIsWarp || group.row() < p.rows;
@@ -124,14 +137,9 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
   if constexpr (kOp == NormOp::kLayerNorm) prefetch_once(p.bias, p.columns * sizeof(T));
   wait_for_predecessors();
   let_dependents_start();
-  Row x, weights;
-  if constexpr (kIsHeld) {
-    if (weight.is_there()) {
-      weights.load(weight.begin, place, weight.end);
-    } else {
-      weights.fill(1);
-    }
-  }
+  Row x, weights, biases;
+  if constexpr (kIsHeld) hold(weights, weight, place, 1);
+  if constexpr (kIsBiasHeld) hold(biases, bias, place, 0);
   x.load(in + first, place, in + count);
   if constexpr (kHasResidual) {
     Row added;
@@ -147,63 +155,75 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
   const RowFacts facts = facts_of<kOp>(group, x, place, p);
   x.stay_packed();
   if constexpr (kIsHeld) weights.stay_packed();
+  if constexpr (kIsBiasHeld) biases.stay_packed();
   x.store(out, place, [&](auto& values, std::uint64_t offset, int pack) {
     normalize<kOp>(values, facts);
     if constexpr (kIsHeld) {
       float others[sizeof(values) / sizeof(float)];
       unpack(weights.packs[pack], others);
       multiply(values, others);
-      apply_columns<kAlignment>(values, offset, Columns<T>(nullptr, 0, 0), bias);
+      if constexpr (kIsBiasHeld) {
+        unpack(biases.packs[pack], others);
+        add(values, others);
+      } else {
+        apply_columns<kAlignment>(values, offset, Columns<T>(nullptr, 0, 0), bias);
+      }
     } else {
       apply_columns<kAlignment>(values, offset, weight, bias);
     }
   });
 }
 
-// A block, or a cluster, takes an aligned row at a time, through registers, which also keep weight and bias.
-template <NormOp kOp, class T>
+// A block, or a cluster, takes an aligned row at a time, through registers, which also keep the weight, and the bias
+// where no residual needs them.
+template <NormOp kOp, bool kHasResidual, class T>
 __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
-  using Rows = BulkStream<T, Group, Alignment::kAligned>;
+  constexpr int kArrays = kHasResidual ? 2 : 1;
+  constexpr bool kHasBias = kOp == NormOp::kLayerNorm, kIsBiasHeld = kHasBias && !kHasResidual;
+  using Rows = BulkStream<T, Group, Alignment::kAligned, kArrays>;
   using Row = typename Rows::Row;
   Group group;
-  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.in});
+  const void* const arrays[2] = {p.in, p.residual};
+  Rows rows(p.shares, ring, group, p.rows, p.columns, reinterpret_cast<const void* const(&)[kArrays]>(arrays));
   const typename Row::Where place(static_cast<const T*>(nullptr), rows.count, threadIdx.x);
+  const Columns<T> weight(p.weight, rows.begin, p.columns), bias(kHasBias ? p.bias : nullptr, rows.begin, p.columns);
   wait_for_predecessors();
   rows.start(group.row());
   Row weights, biases;
-  const auto take_columns = [&](auto& held, const void* array, float otherwise) {
-    const Columns<T> columns(array, rows.begin, p.columns);
-    if (columns.is_there()) {
-      held.load(columns.begin, place, columns.end);
-    } else {
-      held.fill(otherwise);
-    }
-  };
-  take_columns(weights, p.weight, 1);
-  if constexpr (kOp == NormOp::kLayerNorm) take_columns(biases, p.bias, 0);
+  hold(weights, weight, place, 1);
+  if constexpr (kIsBiasHeld) hold(biases, bias, place, 0);
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
-    const T* at[1];
+    const std::uint64_t first = row * p.columns + rows.begin;
+    const T* at[kArrays];
     rows.wait(row, at);
     Row x;
     x.load_shared(at[0], place);
+    if constexpr (kHasResidual) {
+      Row added;
+      added.load_shared(at[1], place);
+      x.add(added, place);
+      if (p.sum != nullptr) x.store_as_is(static_cast<T*>(p.sum) + first, place);
+    }
     const RowFacts facts = facts_of<kOp>(group, x, place, p);
     rows.next(row);
     x.stay_packed();
     weights.stay_packed();
-    if constexpr (kOp == NormOp::kLayerNorm) biases.stay_packed();
-    x.store(static_cast<T*>(p.out) + row * p.columns + rows.begin, place, [&](auto& values, std::uint64_t, int pack) {
+    if constexpr (kIsBiasHeld) biases.stay_packed();
+    x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t offset, int pack) {
       constexpr int kCount = sizeof(values) / sizeof(float);
       if constexpr (kCount > 1) {
         float others[kCount];
         normalize<kOp>(values, facts);
         unpack(weights.packs[pack], others);
         multiply(values, others);
-        if constexpr (kOp == NormOp::kLayerNorm) {
+        if constexpr (kIsBiasHeld) {
           unpack(biases.packs[pack], others);
           add(values, others);
+        } else {
+          apply_columns<Alignment::kAligned>(values, offset, Columns<T>(nullptr, 0, 0), bias);
         }
       }
     });
@@ -311,22 +331,6 @@ __global__ void __launch_bounds__(kChunkThreads, 2) norm_in_chunks(NormParams p)
   }
 }
 
-template <NormOp kOp, class T>
-void norm_on_host(HostGrid, NormParams p) {
-  const std::vector<double> weights = read_row<T>(p.weight, 0, p.columns), biases = read_row<T>(p.bias, 0, p.columns);
-  for (std::uint64_t row = 0; row < p.rows; ++row) {
-    std::vector<double> values = read_row<T>(p.in, row, p.columns);
-    const std::vector<double> added = read_row<T>(p.residual, row, p.columns);
-    for (std::size_t i = 0; i < added.size(); ++i) {
-      values[i] = static_cast<double>(to_float(from_float<T>(static_cast<float>(values[i] + added[i]))));
-    }
-    if (p.sum != nullptr) write_row<T>(p.sum, row, values);
-    norm_reference(kOp, values, weights.empty() ? nullptr : weights.data(), biases.empty() ? nullptr : biases.data(),
-                   static_cast<double>(p.epsilon));
-    write_row<T>(p.out, row, values);
-  }
-}
-
 template <auto kKernel, NormOp kOp, class T>
 NormKernel with_host_body() {
   return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
@@ -361,8 +365,9 @@ NormKernel of_regime(NormRegime regime) {
       }
       break;
     case NormRegime::kBulkStream:
-      if constexpr (kIsAligned && !kHasResidual) return with_host_body<norm_bulk_streamed<kOp, T>, kOp, T>();
-      if constexpr (!kIsAligned) {
+      if constexpr (kIsAligned) {
+        return with_host_body<norm_bulk_streamed<kOp, kHasResidual, T>, kOp, T>();
+      } else {
         return with_host_body<norm_unaligned_bulk_streamed<kOp, kHasResidual, T>, kOp, T>();
       }
       break;

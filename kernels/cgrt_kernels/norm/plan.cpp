@@ -1,6 +1,8 @@
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <numeric>
+#include <string_view>
 
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/common/row/plan.h"
@@ -66,7 +68,9 @@ std::uint32_t bulk_blocks(const Problem& problem) { return bulk_blocks_of(long_r
 
 // Forward rows that would need a cluster each: streams keep their weights.
 bool gains_from_bulk(const Machine& machine, const Problem& problem) {
-  if (problem.is_backward || problem.has_residual || !machine.has_clusters) return false;
+  if (problem.is_backward || !machine.has_clusters) return false;
+  if (trial("CGRT_BULK", 0) != 0) return bulk_blocks(problem) <= kMaxClusterBlocks;  // TRIAL
+  if (problem.has_residual) return false;
   const std::uint32_t blocks = bulk_blocks(problem);
   if (blocks > kMaxClusterBlocks || problem.rows * blocks <= machine.sms) return false;
   const bool fills_a_block = problem.row_bytes() == 64 * 1024;
@@ -77,6 +81,9 @@ bool gains_from_bulk(const Machine& machine, const Problem& problem) {
 // what they exchange costs more, and rows that are fetched too early push each other out of the L2 cache.
 std::pair<std::uint32_t, std::uint32_t> bulk_depth(const Problem& problem) {
   const std::uint32_t fewest = bulk_blocks(problem);
+  if (trial("CGRT_BULK", 0) != 0) {  // TRIAL
+    return {std::clamp(trial("CGRT_BLOCKS", fewest), fewest, kMaxClusterBlocks), trial("CGRT_STAGES", 2)};
+  }
   const bool is_half = problem.pack() == 8, is_rms = problem.op == NormOp::kRmsNorm;
   const std::uint32_t stages = is_half == is_rms ? kMaxStages : 2;
   if (fewest == 1 || (!is_half && !is_rms)) return {fewest == 1 ? 1 : std::max(fewest, 4u), stages};
@@ -110,6 +117,19 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   const auto share = [&](NormRegime regime, std::uint32_t per_thread, std::uint32_t max_threads = kMaxThreads) {
     return share_among_blocks(machine, problem.rows, columns, regime, per_thread, max_threads);
   };
+  // TRIAL
+  if (!problem.is_backward && is_aligned && columns > 256 && std::getenv("CGRT_REGIME") != nullptr) {
+    const std::string_view regime = std::getenv("CGRT_REGIME");
+    const std::uint32_t threads = trial("CGRT_THREADS", kMaxThreads);
+    if (regime == "short") return share(NormRegime::kClusterShort, 8, threads);
+    if (regime == "middle") return share(NormRegime::kClusterMiddle, 16, threads);
+    if (regime == "cluster") return share(NormRegime::kCluster, 32, threads);
+    if (regime == "long" && is_half && !problem.has_residual) return share(NormRegime::kClusterLong, 64, threads);
+  }
+  // TRIAL
+  if (!problem.is_backward && is_aligned && columns > 256 && problem.rows <= machine.sms && trial("CGRT_FEW", 0) != 0) {
+    if (auto shape = share(NormRegime::kClusterShort, 8)) return shape;
+  }
   if (is_aligned && !problem.has_residual && columns <= 16 * 4) {
     return share_among_lanes(problem.rows, NormRegime::kLanes4, 4);
   }
@@ -159,6 +179,32 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Probl
   const std::optional<Shape> shape = register_shape(machine, problem, alignment);
   if (!shape) return long_launch<Params>(machine, problem, alignment, kernel_of);
   return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
+}
+
+// Short rows: some lanes of a warp for each, several one after the other where there are enough for all
+// multiprocessors.
+std::optional<RowLaunch<NormParams>> lanes_launch(const Machine& machine, const NormDesc& desc, Alignment alignment) {
+  const Problem problem = problem_of(desc);
+  const bool is_aligned = alignment == Alignment::kAligned;
+  if (desc.columns > 256 || trial("CGRT_LANES", 1) == 0) return std::nullopt;  // TRIAL
+  const std::uint64_t columns = desc.columns;
+  if (!is_aligned && !problem.has_residual) {
+    if (const auto shape = share_among_stages(machine, desc.rows, columns, problem.size())) {
+      return RowLaunch<NormParams>{.kernel = norm_staged_kernel(desc.op, desc.type, narrow(columns)),
+                                   .config = shape->config,
+                                   .shares = shape->shares};
+    }
+  }
+  const std::uint32_t lanes = is_aligned ? (columns <= 64 ? 4 : columns <= 128 ? 8 : 16) : (columns <= 128 ? 16 : 32);
+  const std::uint32_t at_once = kWarpThreads / lanes;
+  const auto rows =
+      static_cast<std::uint32_t>(lane_rows(problem.size(), static_cast<int>(problem.arrays()), alignment));
+  const bool are_many = are_enough_warps(machine, desc.rows, at_once * rows) && trial("CGRT_ROUNDS", 2) != 1;  // TRIAL
+  const std::uint32_t of_warp = are_many ? at_once * rows : at_once;
+  return RowLaunch<NormParams>{
+      .kernel = norm_lanes_kernel(desc.op, desc.residual, desc.type, alignment, lanes),
+      .config = {.grid = narrow(ceil_divide<std::uint64_t>(desc.rows, kLaneThreads / kWarpThreads * of_warp)),
+                 .block = kLaneThreads}};
 }
 
 // With sums of columns: persistent blocks or clusters, as many as run at once. A block has as many rows at once as its
@@ -237,11 +283,13 @@ absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc) {
   };
   CGRT_ASSIGN_OR_RETURN(const Machine machine,
                         machine_of(context, kernel_of(NormRegime::kCluster, Alignment::kAligned)));
-  CGRT_ASSIGN_OR_RETURN(
-      const RowLaunches<NormParams> launches,
-      plan_row_launches<NormParams>(machine, problem.row_bytes(), [&](const Machine& some, Alignment alignment) {
-        return row_launch<NormParams>(some, problem, alignment, kernel_of);
-      }));
+  CGRT_ASSIGN_OR_RETURN(const RowLaunches<NormParams> launches,
+                        plan_row_launches<NormParams>(
+                            machine, problem.row_bytes(),
+                            [&](const Machine& some, Alignment alignment) -> absl::StatusOr<RowLaunch<NormParams>> {
+                              if (const auto launch = lanes_launch(some, desc, alignment)) return *launch;
+                              return row_launch<NormParams>(some, problem, alignment, kernel_of);
+                            }));
   return NormPlan{desc, launches, launches.workspace_bytes()};
 }
 

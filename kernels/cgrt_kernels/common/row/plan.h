@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -27,6 +28,12 @@ inline std::uint32_t rows_ahead(std::uint64_t row_bytes) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(kBytesAhead / row_bytes, 1));
 }
 
+// TRIAL: numbers that measurements choose.
+inline std::uint32_t trial(const char* name, std::uint32_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text != nullptr ? static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10)) : otherwise;
+}
+
 // How the threads share a row that stays in registers.
 template <class Regime>
 struct RowShape {
@@ -39,6 +46,33 @@ template <class Regime>
 RowShape<Regime> share_among_lanes(std::uint64_t rows, Regime regime, std::uint32_t lanes = kWarpThreads) {
   constexpr std::uint32_t kThreads = 4 * kWarpThreads;  // of a block
   return {regime, {.grid = ceil_divide(rows, kThreads / lanes), .block = kThreads}};
+}
+
+// Whether so many rows for each warp leave no multiprocessor without work.
+inline bool are_enough_warps(const Machine& machine, std::uint64_t rows, std::uint32_t of_warp) {
+  constexpr std::uint32_t kWarpsOfSm = 16;
+  return rows / of_warp >= std::uint64_t{trial("CGRT_WARPS", kWarpsOfSm)} * machine.sms;
+}
+
+// Many rows of up to 255 columns, which pass through a warp's shared memory (lanes.cuh).
+struct StageShape {
+  LaunchConfig config;
+  RowShares shares;
+};
+inline std::optional<StageShape> share_among_stages(const Machine& machine, std::uint64_t rows, std::uint64_t columns,
+                                                    std::uint32_t size) {
+  constexpr std::uint32_t kBytes = 3584, kMaxRounds = 16, kBehind = 1024;  // of a stage; that lanes may read behind it
+  const std::uint32_t at_once = size == 4 && columns > 128 ? 1 : 2;        // rows of a warp
+  if (columns > 255 || trial("CGRT_STAGED", 1) == 0) return std::nullopt;  // TRIAL
+  const std::uint32_t bytes = at_once * static_cast<std::uint32_t>(columns) * size;
+  const std::uint32_t rounds = std::clamp(trial("CGRT_STAGE_BYTES", kBytes) / bytes, 1u, kMaxRounds);
+  if (!are_enough_warps(machine, rows, at_once * rounds)) return std::nullopt;
+  const std::uint32_t warps = kLaneThreads / kWarpThreads,
+                      stride = ceil_divide(bytes * rounds, 16) + 2;  // what is around
+  return StageShape{{.grid = ceil_divide(rows, warps * at_once * rounds),
+                     .block = kLaneThreads,
+                     .shared_bytes = warps * stride * 16 + kBehind},
+                    {.stride = stride, .stages = rounds}};
 }
 
 // A block, or a cluster of blocks of at most `max_threads`, for each row, of which each thread keeps `per_thread`

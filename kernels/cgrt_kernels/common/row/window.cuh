@@ -39,15 +39,14 @@ struct Window {
   __device__ __forceinline__ void copy(BulkBarrier& barrier, unsigned char* landing) const {
     if (bytes() != 0) barrier.copy(landing + (is_cut_before ? 16 : 0), reinterpret_cast<const void*>(low), bytes());
   }
-  // What a cut window leaves out. The block meets before it is read (see begins_of).
-  __device__ __forceinline__ void copy_rest(unsigned char* landing) const {
-    constexpr std::uint32_t kSize = 16 / sizeof(T);
-    const std::uint32_t i = threadIdx.x;
-    if (i >= min(kSize, count)) return;
-    if (is_cut_before) in(landing)[i] = from[i];
-    if (is_cut_behind) in(landing)[count - 1 - i] = from[count - 1 - i];
-  }
 #endif
+  // What a cut window leaves out, by threads from 0 on. They meet before it is read (see begins_of).
+  __device__ __forceinline__ void copy_rest(unsigned char* landing, std::uint32_t thread) const {
+    constexpr std::uint32_t kSize = 16 / sizeof(T);
+    if (thread >= min(kSize, count)) return;
+    if (is_cut_before) in(landing)[thread] = from[thread];
+    if (is_cut_behind) in(landing)[count - 1 - thread] = from[count - 1 - thread];
+  }
 };
 
 #if __CUDA_ARCH__ >= 900
@@ -65,7 +64,7 @@ __device__ __forceinline__ void begins_of(const T* (&at)[kArrays], WindowOf wind
   }
   if (!is_cut) return;
 #pragma unroll
-  for (int a = 0; a < kArrays; ++a) window_of(a).copy_rest(landing_of(a));
+  for (int a = 0; a < kArrays; ++a) window_of(a).copy_rest(landing_of(a), threadIdx.x);
   make_barriers_visible();  // stores before later bulk copies to the same place
   __syncthreads();
 }
