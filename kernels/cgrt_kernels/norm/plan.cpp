@@ -158,11 +158,11 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     }
     return share(NormRegime::kCluster, 32);
   }
+  if (gains_from_bulk(machine, problem)) return std::nullopt;
   if (problem.has_residual) {
     if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
     return share(NormRegime::kCluster, 32);
   }
-  if (gains_from_bulk(machine, problem)) return std::nullopt;
   if (!is_half && is_layer && !is_long) {
     if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
   }
