@@ -9,8 +9,8 @@
 #include "cgrt_kernels/common/row/slices.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/norm/columns.cuh"
+#include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"
-#include "cgrt_kernels/norm/reference.h"
 
 namespace cgrt::kernels {
 namespace {
@@ -91,6 +91,17 @@ __device__ __forceinline__ void apply_columns(float (&values)[kCount], std::uint
   }
 }
 
+// Columns as registers have them; `otherwise`: of an array that is not there.
+template <class Row, class T>
+__device__ __forceinline__ void hold(Row& row, const Columns<T>& columns, const typename Row::Where& place,
+                                     float otherwise) {
+  if (columns.is_there()) {
+    row.load(columns.begin, place, columns.end);
+  } else {
+    row.fill(otherwise);
+  }
+}
+
 // Two blocks of 512 threads for a multiprocessor, with 64 registers for a thread; the packed halves of layer_norm need
 // only 40.
 template <NormOp kOp, bool kHasResidual, class T, class Group, int kPacks, Alignment kAlignment>
@@ -101,14 +112,16 @@ constexpr int kMinBlocks = Group::kIsWarp                                       
                                ? 3
                                : 2;
 
-// Each group of threads takes a row, read once: it is in their registers. 16-bit weights are asked for together with
-// the row where that was faster.
+// Each group of threads takes a row, read once: it is in their registers. Weights are asked for together with the row
+// where that was faster; so is the bias of few elements, whose rows are few, too.
 template <NormOp kOp, bool kHasResidual, class T, class Group, int kPacks, Alignment kAlignment>
 __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResidual, T, Group, kPacks, kAlignment>))
     norm_in_registers(NormParams p) {
   using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
-  constexpr bool kIsHeld = Row::kIsHalves && Row::kIsAligned && !kHasResidual &&
-                           kPacks * Row::kSize <= (kOp == NormOp::kLayerNorm ? 16 : 32);
+  constexpr bool kAreAllHeld = Row::kIsAligned && kPacks * Row::kSize <= 8;
+  constexpr bool kIsHeld = kAreAllHeld || (Row::kIsHalves && Row::kIsAligned && !kHasResidual &&
+                                           kPacks * Row::kSize <= (kOp == NormOp::kLayerNorm ? 16 : 32));
+  constexpr bool kIsBiasHeld = kAreAllHeld && kOp == NormOp::kLayerNorm;
   Group group;
   // Lanes without a row stay with the others of their warp.
   const bool has_row = !Group::kIsWarp || group.row() < p.rows;
@@ -124,14 +137,9 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
   if constexpr (kOp == NormOp::kLayerNorm) prefetch_once(p.bias, p.columns * sizeof(T));
   wait_for_predecessors();
   let_dependents_start();
-  Row x, weights;
-  if constexpr (kIsHeld) {
-    if (weight.is_there()) {
-      weights.load(weight.begin, place, weight.end);
-    } else {
-      weights.fill(1);
-    }
-  }
+  Row x, weights, biases;
+  if constexpr (kIsHeld) hold(weights, weight, place, 1);
+  if constexpr (kIsBiasHeld) hold(biases, bias, place, 0);
   x.load(in + first, place, in + count);
   if constexpr (kHasResidual) {
     Row added;
@@ -147,13 +155,19 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
   const RowFacts facts = facts_of<kOp>(group, x, place, p);
   x.stay_packed();
   if constexpr (kIsHeld) weights.stay_packed();
+  if constexpr (kIsBiasHeld) biases.stay_packed();
   x.store(out, place, [&](auto& values, std::uint64_t offset, int pack) {
     normalize<kOp>(values, facts);
     if constexpr (kIsHeld) {
       float others[sizeof(values) / sizeof(float)];
       unpack(weights.packs[pack], others);
       multiply(values, others);
-      apply_columns<kAlignment>(values, offset, Columns<T>(nullptr, 0, 0), bias);
+      if constexpr (kIsBiasHeld) {
+        unpack(biases.packs[pack], others);
+        add(values, others);
+      } else {
+        apply_columns<kAlignment>(values, offset, Columns<T>(nullptr, 0, 0), bias);
+      }
     } else {
       apply_columns<kAlignment>(values, offset, weight, bias);
     }
@@ -174,16 +188,8 @@ __global__ void __launch_bounds__(kMaxThreads) norm_bulk_streamed(NormParams p) 
   wait_for_predecessors();
   rows.start(group.row());
   Row weights, biases;
-  const auto take_columns = [&](auto& held, const void* array, float otherwise) {
-    const Columns<T> columns(array, rows.begin, p.columns);
-    if (columns.is_there()) {
-      held.load(columns.begin, place, columns.end);
-    } else {
-      held.fill(otherwise);
-    }
-  };
-  take_columns(weights, p.weight, 1);
-  if constexpr (kOp == NormOp::kLayerNorm) take_columns(biases, p.bias, 0);
+  hold(weights, Columns<T>(p.weight, rows.begin, p.columns), place, 1);
+  if constexpr (kOp == NormOp::kLayerNorm) hold(biases, Columns<T>(p.bias, rows.begin, p.columns), place, 0);
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
     const T* at[1];
     rows.wait(row, at);
@@ -303,22 +309,6 @@ __global__ void __launch_bounds__(kSliceThreads, 1) norm_in_slices(NormParams p)
       });
 }
 
-template <NormOp kOp, class T>
-void norm_on_host(HostGrid, NormParams p) {
-  const std::vector<double> weights = read_row<T>(p.weight, 0, p.columns), biases = read_row<T>(p.bias, 0, p.columns);
-  for (std::uint64_t row = 0; row < p.rows; ++row) {
-    std::vector<double> values = read_row<T>(p.in, row, p.columns);
-    const std::vector<double> added = read_row<T>(p.residual, row, p.columns);
-    for (std::size_t i = 0; i < added.size(); ++i) {
-      values[i] = static_cast<double>(to_float(from_float<T>(static_cast<float>(values[i] + added[i]))));
-    }
-    if (p.sum != nullptr) write_row<T>(p.sum, row, values);
-    norm_reference(kOp, values, weights.empty() ? nullptr : weights.data(), biases.empty() ? nullptr : biases.data(),
-                   static_cast<double>(p.epsilon));
-    write_row<T>(p.out, row, values);
-  }
-}
-
 template <auto kKernel, NormOp kOp, class T>
 NormKernel with_host_body() {
   return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
@@ -334,11 +324,6 @@ NormKernel of_regime(NormRegime regime) {
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   constexpr int kSize = kPackSize<T>, kPacks = kIsAligned ? 32 / kSize : 4;
   switch (regime) {
-    case NormRegime::kLanes4:
-      if constexpr (kIsAligned && !kHasResidual)
-        return in_registers<kOp, kHasResidual, T, kAlignment, LanesPerRow<4>, 16 / kSize>();
-      break;
-    case NormRegime::kLanes16: return in_registers<kOp, kHasResidual, T, kAlignment, LanesPerRow<16>, 16 / kSize>();
     case NormRegime::kWarp: return in_registers<kOp, kHasResidual, T, kAlignment, WarpPerRow, kPacks>();
     case NormRegime::kClusterShort:
       if constexpr (kIsAligned) return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 8 / kSize>();
@@ -358,6 +343,8 @@ NormKernel of_regime(NormRegime regime) {
         return with_host_body<norm_unaligned_bulk_streamed<kOp, kHasResidual, T>, kOp, T>();
       }
       break;
+    case NormRegime::kLanes4:  // see norm_lanes_kernel
+    case NormRegime::kLanes16:
     case NormRegime::kSlices: break;
   }
   return with_host_body<norm_in_slices<kOp, kHasResidual, T>, kOp, T>();

@@ -1,4 +1,4 @@
-// What the backward kernels do, for the simulator.
+// What the kernels do, for the simulator.
 #pragma once
 
 #include "cgrt_kernels/common/row/dispatch.cuh"
@@ -6,6 +6,22 @@
 #include "cgrt_kernels/norm/reference.h"
 
 namespace cgrt::kernels {
+
+template <NormOp kOp, class T>
+void norm_on_host(HostGrid, NormParams p) {
+  const std::vector<double> weights = read_row<T>(p.weight, 0, p.columns), biases = read_row<T>(p.bias, 0, p.columns);
+  for (std::uint64_t row = 0; row < p.rows; ++row) {
+    std::vector<double> values = read_row<T>(p.in, row, p.columns);
+    const std::vector<double> added = read_row<T>(p.residual, row, p.columns);
+    for (std::size_t i = 0; i < added.size(); ++i) {
+      values[i] = static_cast<double>(to_float(from_float<T>(static_cast<float>(values[i] + added[i]))));
+    }
+    if (p.sum != nullptr) write_row<T>(p.sum, row, values);
+    norm_reference(kOp, values, weights.empty() ? nullptr : weights.data(), biases.empty() ? nullptr : biases.data(),
+                   static_cast<double>(p.epsilon));
+    write_row<T>(p.out, row, values);
+  }
+}
 
 template <NormOp kOp, class T>
 void norm_backward_on_host(HostGrid, NormBackwardParams p) {

@@ -77,7 +77,13 @@ inline constexpr std::uint32_t kTileStages = 3, kMaxTileWords = 128, kTileBytes 
 // Bytes of shared memory of a warp for a row: unaligned ones have single elements.
 template <Alignment kAlignment>
 inline constexpr std::uint32_t kSumStageBytes = 2 * 32 * (kSumPacks * 16 + (kAlignment == Alignment::kAligned ? 0 : 4));
+
 NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
+inline constexpr std::uint32_t kMaxLaneColumns = 256;
+// Of 4, 8 or 16 lanes with up to 16 elements each of an aligned row, or 16 or 32 with up to 8 of another.
+NormKernel norm_lanes_kernel(NormOp op, Residual residual, DType type, Alignment alignment, std::uint32_t lanes);
+// Of up to 255 columns that are not aligned.
+NormKernel norm_staged_kernel(NormOp op, DType type, std::uint32_t columns);
 NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
 // As kSlices. Sums of a thread's columns are in its registers.

@@ -191,6 +191,32 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> tiled_launch(const Machine& machin
   return launch;
 }
 
+// Short rows: some lanes of a warp for each, several one after the other where there are enough for all
+// multiprocessors.
+std::optional<RowLaunch<NormParams>> lanes_launch(const Machine& machine, const NormDesc& desc, Alignment alignment) {
+  const Problem problem = problem_of(desc);
+  const bool is_aligned = alignment == Alignment::kAligned;
+  if (desc.columns > kMaxLaneColumns) return std::nullopt;
+  const std::uint64_t columns = desc.columns;
+  if (!is_aligned && !problem.has_residual) {
+    if (const auto shape = share_among_stages(machine, desc.rows, columns, problem.size())) {
+      return RowLaunch<NormParams>{.kernel = norm_staged_kernel(desc.op, desc.type, narrow(columns)),
+                                   .config = shape->config,
+                                   .shares = shape->shares};
+    }
+  }
+  const std::uint32_t lanes = is_aligned ? (columns <= 64 ? 4 : columns <= 128 ? 8 : 16) : (columns <= 128 ? 16 : 32);
+  const std::uint32_t at_once = kWarpThreads / lanes;
+  const auto rows =
+      static_cast<std::uint32_t>(lane_rows(problem.size(), static_cast<int>(problem.arrays()), alignment));
+  const bool are_many = are_enough_warps(machine, desc.rows, at_once * rows);
+  const std::uint32_t of_warp = are_many ? at_once * rows : at_once;
+  return RowLaunch<NormParams>{
+      .kernel = norm_lanes_kernel(desc.op, desc.residual, desc.type, alignment, lanes),
+      .config = {.grid = narrow(ceil_divide<std::uint64_t>(desc.rows, kLaneThreads / kWarpThreads * of_warp)),
+                 .block = kLaneThreads}};
+}
+
 // With sums of columns: persistent blocks or clusters, as many as run at once. A block has as many rows at once as its
 // threads can take, if there are so many for it.
 absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
@@ -270,11 +296,13 @@ absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc) {
   };
   CGRT_ASSIGN_OR_RETURN(const Machine machine,
                         machine_of(context, kernel_of(NormRegime::kCluster, Alignment::kAligned)));
-  CGRT_ASSIGN_OR_RETURN(
-      const RowLaunches<NormParams> launches,
-      plan_row_launches<NormParams>(machine, problem.row_bytes(), [&](const Machine& some, Alignment alignment) {
-        return row_launch<NormParams>(some, problem, alignment, kernel_of);
-      }));
+  CGRT_ASSIGN_OR_RETURN(const RowLaunches<NormParams> launches,
+                        plan_row_launches<NormParams>(
+                            machine, problem.row_bytes(),
+                            [&](const Machine& some, Alignment alignment) -> absl::StatusOr<RowLaunch<NormParams>> {
+                              if (const auto launch = lanes_launch(some, desc, alignment)) return *launch;
+                              return row_launch<NormParams>(some, problem, alignment, kernel_of);
+                            }));
   return NormPlan{desc, launches, launches.workspace_bytes()};
 }
 

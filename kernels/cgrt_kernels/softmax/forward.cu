@@ -5,6 +5,7 @@
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
+#include "cgrt_kernels/common/row/lanes.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
 #include "cgrt_kernels/common/row/slices.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
@@ -93,6 +94,47 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) so
   prefetch_ahead<Row>(group, in, p.rows, p.columns, p.rows_ahead);
 
   softmax_of<kOp>(group, x, out, place, [] {});
+}
+
+// Many short rows that are not aligned pass through shared memory.
+template <SoftmaxOp kOp, class Row>
+__global__ void __launch_bounds__(kLaneThreads, 6) softmax_staged(SoftmaxParams p) {
+  extern __shared__ __align__(128) uint4 stages[];
+  using T = typename Row::Element;
+  const StagedRows rows(p.rows, p.shares.stages * Row::kStep);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (rows.count == 0) return;
+  const std::uint64_t begin = std::uint64_t{rows.first} * p.columns;
+  const T* const in = static_cast<const T*>(p.in);
+  const WarpStage<T> stage(stages + threadIdx.x / 32 * p.shares.stride, static_cast<T*>(p.out) + begin, in + begin,
+                           rows.count * p.columns, in, in + std::uint64_t{p.rows} * p.columns);
+  std::uint32_t row = threadIdx.x % 32 / Row::kLanes;
+  T* at = stage.begin() + row * p.columns;
+  const Row place(at, p.columns);
+  typename Row::Values away;
+  place.mark(away, 0, -INFINITY);
+  stage.wait();
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < rows.count; i += Row::kStep, row += Row::kStep, at += Row::kStep * p.columns) {
+    typename Row::Values values, powers;
+    place.get(values, at);
+    float max = -INFINITY;
+    each_pair(values, away, [&](float& value, float other) { max = fmaxf(max, value += other); });
+#pragma unroll
+    for (int mask = Row::kLanes / 2; mask > 0; mask /= 2) max = fmaxf(max, shuffle(max, mask));
+    const float base = finite_or_zero(max);
+    each_pair(powers, values, [=](float& power, float value) { power = exp_of(value - base); });
+    const MaxSum all{max, reduce_lanes<Row::kLanes>(sum_of(powers, [](float power) { return power; }))};
+    const float factor = factor_of<kOp>(all);
+    if constexpr (kOp == SoftmaxOp::kSoftmax) {
+      each_pair(values, powers, [=](float& value, float power) { value = power * factor; });
+    } else {
+      each_pair(values, powers, [=](float& value, float) { value = result_of<kOp>(value, all, factor); });
+    }
+    if (row < rows.count) place.put(at, values);
+  }
+  stage.store();
 }
 
 // A block, or a cluster, takes a row at a time, through registers.
@@ -315,6 +357,15 @@ SoftmaxKernel with_host_body() {
   return make_kernel<kKernel, kHost, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
 }
 
+template <SoftmaxOp kOp, class T>
+SoftmaxKernel staged(std::uint32_t columns) {
+  constexpr auto kHost = softmax_on_host<kOp, T>;
+  using Short = ShortStagedRow<T>;
+  using Long = LongStagedRow<T>;
+  if (columns <= Short::kMaxColumns) return with_host_body<softmax_staged<kOp, Short>, kHost>();
+  return with_host_body<softmax_staged<kOp, Long>, kHost>();
+}
+
 template <SoftmaxOp kOp, class T, Alignment kAlignment>
 SoftmaxKernel of_regime(SoftmaxRegime regime) {
   constexpr auto kHost = softmax_on_host<kOp, T>;
@@ -374,6 +425,13 @@ SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Ali
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
     return op == SoftmaxOp::kSoftmax ? of_regime<SoftmaxOp::kSoftmax, T, kAlignment>(regime)
                                      : of_regime<SoftmaxOp::kLogSoftmax, T, kAlignment>(regime);
+  });
+}
+
+SoftmaxKernel staged_softmax_kernel(SoftmaxOp op, DType type, std::uint32_t columns) {
+  return of_float_type(type, Alignment::kUnaligned, [=]<class T, Alignment>() {
+    return op == SoftmaxOp::kSoftmax ? staged<SoftmaxOp::kSoftmax, T>(columns)
+                                     : staged<SoftmaxOp::kLogSoftmax, T>(columns);
   });
 }
 

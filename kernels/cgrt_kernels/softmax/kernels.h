@@ -53,6 +53,8 @@ enum class SoftmaxRegime : std::uint8_t {
 };
 
 SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment);
+// Many rows of up to 255 columns that are not aligned.
+SoftmaxKernel staged_softmax_kernel(SoftmaxOp op, DType type, std::uint32_t columns);
 SoftmaxKernel masked_softmax_kernel(DType type, SoftmaxRegime regime, Alignment alignment);
 SoftmaxBackwardKernel softmax_backward_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment);
 

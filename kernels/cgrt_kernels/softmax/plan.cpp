@@ -98,14 +98,25 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Probl
   return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
 }
 
-template <class Params, class KernelOf>
-absl::StatusOr<RowLaunches<Params>> plan_launches(ContextRef context, const Problem& problem, KernelOf kernel_of) {
+// staged(machine) gives the launch of many short rows, if there are.
+template <class Params, class KernelOf, class Staged>
+absl::StatusOr<RowLaunches<Params>> plan_launches(ContextRef context, const Problem& problem, KernelOf kernel_of,
+                                                  Staged staged) {
   CGRT_RETURN_IF_ERROR(check_float(problem.name, problem.type));
   CGRT_ASSIGN_OR_RETURN(const Machine machine,
                         machine_of(context, kernel_of(SoftmaxRegime::kCluster, Alignment::kAligned)));
-  return plan_row_launches<Params>(machine, problem.row_bytes(), [&](const Machine& some, Alignment alignment) {
+  const auto launch_for = [&](const Machine& some, Alignment alignment) -> absl::StatusOr<RowLaunch<Params>> {
+    if (alignment == Alignment::kUnaligned) {
+      if (const std::optional<RowLaunch<Params>> launch = staged(some)) return *launch;
+    }
     return row_launch<Params>(some, problem, alignment, kernel_of);
-  });
+  };
+  return plan_row_launches<Params>(machine, problem.row_bytes(), launch_for);
+}
+template <class Params, class KernelOf>
+absl::StatusOr<RowLaunches<Params>> plan_launches(ContextRef context, const Problem& problem, KernelOf kernel_of) {
+  return plan_launches<Params>(context, problem, kernel_of,
+                               [](const Machine&) -> std::optional<RowLaunch<Params>> { return std::nullopt; });
 }
 
 OperationName name(const SoftmaxDesc& desc) { return to_string(desc.op); }
@@ -120,10 +131,19 @@ std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(co
 absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_matrix(name(desc), desc.rows, desc.columns));
   const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 1, false};
+  const auto kernel_of = [&](SoftmaxRegime regime, Alignment alignment) {
+    return softmax_kernel(desc.op, desc.type, regime, alignment);
+  };
+  const auto staged = [&](const Machine& machine) -> std::optional<RowLaunch<SoftmaxParams>> {
+    if (problem.pack() == 4) return std::nullopt;  // registers are as fast
+    const auto shape = share_among_stages(machine, desc.rows, desc.columns, 16 / problem.pack());
+    if (!shape) return std::nullopt;
+    return RowLaunch<SoftmaxParams>{.kernel = staged_softmax_kernel(desc.op, desc.type, narrow(desc.columns)),
+                                    .config = shape->config,
+                                    .shares = shape->shares};
+  };
   CGRT_ASSIGN_OR_RETURN(const RowLaunches<SoftmaxParams> launches,
-                        plan_launches<SoftmaxParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
-                          return softmax_kernel(desc.op, desc.type, regime, alignment);
-                        }));
+                        plan_launches<SoftmaxParams>(context, problem, kernel_of, staged));
   return SoftmaxPlan{desc, launches, launches.workspace_bytes()};
 }
 

@@ -92,8 +92,8 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
   // each row costs a group beside it, and how long facts are on their way.
   constexpr double kBytesPerUs = 33'000, kRowUs = 0.7, kTwiceRead = 1.4;
   constexpr std::uint32_t kLatencyUs = 8, kBytesInFlight = 64 * 1024;
-  const std::uint32_t max_columns =
-      std::min(48 * 1024 / rows.arrays / rows.size, limits.max_share != 0 ? limits.max_share : ~0u);  // of a chunk
+  // Of a chunk.
+  const std::uint32_t max_columns = limits.max_share != 0 ? limits.max_share : 48 * 1024 / rows.arrays / rows.size;
   const std::uint32_t room = room_of(machine);
   const std::uint32_t sms = std::min<std::uint32_t>(machine.sms, kMaxSlicePlaces);
   const auto with_members = [&](std::uint32_t members) {

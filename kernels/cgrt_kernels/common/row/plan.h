@@ -41,6 +41,33 @@ RowShape<Regime> share_among_lanes(std::uint64_t rows, Regime regime, std::uint3
   return {regime, {.grid = ceil_divide(rows, kThreads / lanes), .block = kThreads}};
 }
 
+// Whether so many rows for each warp leave no multiprocessor without work.
+inline bool are_enough_warps(const Machine& machine, std::uint64_t rows, std::uint32_t of_warp) {
+  constexpr std::uint32_t kWarpsOfSm = 16;
+  return rows / of_warp >= std::uint64_t{kWarpsOfSm} * machine.sms;
+}
+
+// Many rows of up to 255 columns, which pass through a warp's shared memory (lanes.cuh).
+struct StageShape {
+  LaunchConfig config;
+  RowShares shares;
+};
+inline std::optional<StageShape> share_among_stages(const Machine& machine, std::uint64_t rows, std::uint64_t columns,
+                                                    std::uint32_t size) {
+  constexpr std::uint32_t kBytes = 3584, kMaxRounds = 16, kBehind = 1024;  // of a stage; that lanes may read behind it
+  const std::uint32_t at_once = size == 4 && columns > 128 ? 1 : 2;        // rows of a warp
+  if (columns > 255) return std::nullopt;
+  const std::uint32_t bytes = at_once * static_cast<std::uint32_t>(columns) * size;
+  const std::uint32_t rounds = std::clamp(kBytes / bytes, 1u, kMaxRounds);
+  if (!are_enough_warps(machine, rows, at_once * rounds)) return std::nullopt;
+  const std::uint32_t warps = kLaneThreads / kWarpThreads,
+                      stride = ceil_divide(bytes * rounds, 16) + 2;  // what is around
+  return StageShape{{.grid = ceil_divide(rows, warps * at_once * rounds),
+                     .block = kLaneThreads,
+                     .shared_bytes = warps * stride * 16 + kBehind},
+                    {.stride = stride, .stages = rounds}};
+}
+
 // A block, or a cluster of blocks of at most `max_threads`, for each row, of which each thread keeps `per_thread`
 // elements; nothing when that takes more than a cluster can have.
 template <class Regime>

@@ -3,10 +3,18 @@
 
 #include <cstdint>
 
+#include "cgrt_kernels/common/alignment.h"
+
 namespace cgrt::kernels {
 
 inline constexpr std::uint32_t kMaxThreads = 512;  // of a block
 inline constexpr std::uint32_t kMaxStages = 4;     // rows of a stream in flight
+
+inline constexpr std::uint32_t kLaneThreads = 128;  // of a block whose lanes take short rows
+// Rows that such a lane has at once: as many as take 32 registers.
+constexpr int lane_rows(std::uint32_t bytes_of_element, int arrays, Alignment alignment) {
+  return (alignment == Alignment::kAligned ? 8 / static_cast<int>(bytes_of_element) : 4) / arrays;
+}
 
 inline constexpr int kBulkPacksOfThread = 8;  // of a row in a bulk stream
 

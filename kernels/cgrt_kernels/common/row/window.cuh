@@ -39,14 +39,14 @@ struct Window {
   __device__ __forceinline__ void copy(BulkBarrier& barrier, unsigned char* landing) const {
     if (bytes() != 0) barrier.copy(landing + (is_cut_before ? 16 : 0), reinterpret_cast<const void*>(low), bytes());
   }
-  // What a cut window leaves out, by threads i from 0 on, who meet others before these read it.
-  __device__ __forceinline__ void copy_rest(unsigned char* landing, std::uint32_t i) const {
-    constexpr std::uint32_t kSize = 16 / sizeof(T);
-    if (i >= min(kSize, count)) return;
-    if (is_cut_before) in(landing)[i] = from[i];
-    if (is_cut_behind) in(landing)[count - 1 - i] = from[count - 1 - i];
-  }
 #endif
+  // What a cut window leaves out, by threads from 0 on, who meet others before these read it.
+  __device__ __forceinline__ void copy_rest(unsigned char* landing, std::uint32_t thread) const {
+    constexpr std::uint32_t kSize = 16 / sizeof(T);
+    if (thread >= min(kSize, count)) return;
+    if (is_cut_before) in(landing)[thread] = from[thread];
+    if (is_cut_behind) in(landing)[count - 1 - thread] = from[count - 1 - thread];
+  }
 };
 
 #if __CUDA_ARCH__ >= 900

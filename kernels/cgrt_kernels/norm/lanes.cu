@@ -1,0 +1,171 @@
+// The forward of short rows.
+#include <cstdint>
+
+#include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/reduction.cuh"
+#include "cgrt_kernels/common/row/dispatch.cuh"
+#include "cgrt_kernels/common/row/lanes.cuh"
+#include "cgrt_kernels/norm/host_body.cuh"
+#include "cgrt_kernels/norm/kernels.h"
+
+namespace cgrt::kernels {
+namespace {
+
+// The row is normalized in place. `there`: 1 for what there is of it, 0 elsewhere.
+template <NormOp kOp, int kLanes, int kCount, int kSize, int kOfUnit>
+__device__ __forceinline__ void normalize(float (&values)[kCount][kSize], const float (&there)[kCount][kOfUnit],
+                                          float one_of_columns, float epsilon) {
+  if constexpr (kOp == NormOp::kLayerNorm) {
+    const float sum = sum_of(values, [](float value) { return value; });
+    const float mean = reduce_lanes<kLanes>(sum) * one_of_columns;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+      for (int j = 0; j < kSize; ++j) values[i][j] -= mean * there[i][j % kOfUnit];
+    }
+  }
+  const float squares = sum_of(values, [](float value) { return value * value; });
+  const float scale = rsqrtf(reduce_lanes<kLanes>(squares) * one_of_columns + epsilon);
+#pragma unroll
+  for (auto& of_unit : values) {
+#pragma unroll
+    for (float& value : of_unit) value *= scale;
+  }
+}
+
+template <int kCount, int kSize>
+__device__ __forceinline__ void multiply(float (&values)[kCount][kSize], const float (&others)[kCount][kSize]) {
+  each_pair(values, others, [](float& value, float other) { value *= other; });
+}
+template <int kCount, int kSize>
+__device__ __forceinline__ void add(float (&values)[kCount][kSize], const float (&others)[kCount][kSize]) {
+  each_pair(values, others, [](float& value, float other) { value += other; });
+}
+
+template <NormOp kOp, bool kHasResidual, class T, int kLanes, int kElements, int kRows, Alignment kAlignment>
+__global__ void __launch_bounds__(kLaneThreads, 4) norm_by_lanes(NormParams p) {
+  using Row = LaneRow<T, kLanes, kElements, kAlignment>;
+  const LaneRows<kLanes, kRows> rows(p.rows, p.columns);
+  typename Row::Where place(p.columns);
+  const T* const in = static_cast<const T*>(p.in) + rows.begin();
+  T* const out = static_cast<T*>(p.out) + rows.begin();
+  const float one_of_columns = 1.0f / static_cast<float>(p.columns);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (rows.count == 0) return;
+  Row x[kRows], added[kHasResidual ? kRows : 1], weight, bias;
+  float there[Row::kCount][1];
+#pragma unroll
+  for (int i = 0; i < Row::kCount; ++i) there[i][0] = place.has(i) ? 1.0f : 0.0f;
+  rows.each([&](int i, std::uint32_t offset, bool) {
+    place.forget();
+    x[i].load(in + offset, place);
+    if constexpr (kHasResidual) added[i].load(static_cast<const T*>(p.residual) + rows.begin() + offset, place);
+  });
+  weight.load_columns(p.weight, place, 1);
+  if constexpr (kOp == NormOp::kLayerNorm) bias.load_columns(p.bias, place, 0);
+  rows.each([&](int i, std::uint32_t offset, bool has_row) {
+    place.forget();
+    typename Row::Values values, others;
+    x[i].get(values);
+    if constexpr (kHasResidual) {
+      added[i].get(others);
+      add(values, others);
+      x[i].set(values);
+      if (p.sum != nullptr && has_row) Row::store(static_cast<T*>(p.sum) + rows.begin() + offset, place, values);
+      x[i].get(values);
+    }
+    normalize<kOp, kLanes>(values, there, one_of_columns, p.epsilon);
+    weight.get(others);
+    multiply(values, others);
+    if constexpr (kOp == NormOp::kLayerNorm) {
+      bias.get(others);
+      add(values, others);
+    }
+    if (has_row) Row::store(out + offset, place, values);
+  });
+}
+
+// Rows that are not aligned pass through shared memory.
+template <NormOp kOp, class Row>
+__global__ void __launch_bounds__(kLaneThreads, 4) norm_staged(NormParams p) {
+  extern __shared__ __align__(128) uint4 stages[];
+  using T = typename Row::Element;
+  const StagedRows rows(p.rows, p.shares.stages * Row::kStep);
+  const float one_of_columns = 1.0f / static_cast<float>(p.columns);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (rows.count == 0) return;
+  const std::uint64_t begin = std::uint64_t{rows.first} * p.columns;
+  const T* const in = static_cast<const T*>(p.in);
+  const WarpStage<T> stage(stages + threadIdx.x / 32 * p.shares.stride, static_cast<T*>(p.out) + begin, in + begin,
+                           rows.count * p.columns, in, in + std::uint64_t{p.rows} * p.columns);
+  std::uint32_t row = threadIdx.x % 32 / Row::kLanes;
+  T* at = stage.begin() + row * p.columns;
+  const Row place(at, p.columns);
+  typename Row::Values weight, bias, there;
+  place.load_columns(weight, p.weight, 1);
+  if constexpr (kOp == NormOp::kLayerNorm) place.load_columns(bias, p.bias, 0);
+  place.mark(there, 1, 0);
+  stage.wait();
+#pragma unroll 1
+  for (std::uint32_t i = 0; i < rows.count; i += Row::kStep, row += Row::kStep, at += Row::kStep * p.columns) {
+    typename Row::Values values;
+    place.get(values, at);
+    normalize<kOp, Row::kLanes>(values, there, one_of_columns, p.epsilon);
+    multiply(values, weight);
+    if constexpr (kOp == NormOp::kLayerNorm) add(values, bias);
+    if (row < rows.count) place.put(at, values);
+  }
+  stage.store();
+}
+
+template <auto kKernel, NormOp kOp, class T>
+NormKernel with_host_body() {
+  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 96, .max_threads = kLaneThreads}>();
+}
+
+template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
+NormKernel of_lanes(std::uint32_t lanes) {
+  const auto kernel_of = [=]<int kLanes>() {
+    constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
+    constexpr int kElements = kIsAligned ? 16 : 8, kRows = lane_rows(sizeof(T), kHasResidual ? 2 : 1, kAlignment);
+    return with_host_body<norm_by_lanes<kOp, kHasResidual, T, kLanes, kElements, kRows, kAlignment>, kOp, T>();
+  };
+  if constexpr (kAlignment == Alignment::kAligned) {
+    if (lanes == 4) return kernel_of.template operator()<4>();
+    if (lanes == 8) return kernel_of.template operator()<8>();
+  } else {
+    if (lanes == 32) return kernel_of.template operator()<32>();
+  }
+  return kernel_of.template operator()<16>();
+}
+
+template <NormOp kOp, class T>
+NormKernel staged(std::uint32_t columns) {
+  using Short = ShortStagedRow<T>;
+  using Long = LongStagedRow<T>;
+  if (columns <= Short::kMaxColumns) return with_host_body<norm_staged<kOp, Short>, kOp, T>();
+  return with_host_body<norm_staged<kOp, Long>, kOp, T>();
+}
+
+}  // namespace
+
+NormKernel norm_lanes_kernel(NormOp op, Residual residual, DType type, Alignment alignment, std::uint32_t lanes) {
+  return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
+    const auto of_op = [=]<NormOp kOp>() {
+      return residual == Residual::kAdded ? of_lanes<kOp, true, T, kAlignment>(lanes)
+                                          : of_lanes<kOp, false, T, kAlignment>(lanes);
+    };
+    return op == NormOp::kLayerNorm ? of_op.template operator()<NormOp::kLayerNorm>()
+                                    : of_op.template operator()<NormOp::kRmsNorm>();
+  });
+}
+
+NormKernel norm_staged_kernel(NormOp op, DType type, std::uint32_t columns) {
+  return of_float_type(type, Alignment::kUnaligned, [=]<class T, Alignment>() {
+    return op == NormOp::kLayerNorm ? staged<NormOp::kLayerNorm, T>(columns) : staged<NormOp::kRmsNorm, T>(columns);
+  });
+}
+
+}  // namespace cgrt::kernels
