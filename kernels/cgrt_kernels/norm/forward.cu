@@ -324,6 +324,16 @@ NormKernel of_regime(NormRegime regime) {
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   constexpr int kSize = kPackSize<T>, kPacks = kIsAligned ? 32 / kSize : 4;
   switch (regime) {
+    case NormRegime::kLanes4:  // other types: see norm_lanes_kernel
+      if constexpr (kIsAligned && !kHasResidual && std::is_same_v<T, __nv_bfloat16>) {
+        return in_registers<kOp, kHasResidual, T, kAlignment, LanesPerRow<4>, 16 / kSize>();
+      }
+      break;
+    case NormRegime::kLanes16:
+      if constexpr (kIsAligned && std::is_same_v<T, __nv_bfloat16>) {
+        return in_registers<kOp, kHasResidual, T, kAlignment, LanesPerRow<16>, 16 / kSize>();
+      }
+      break;
     case NormRegime::kWarp: return in_registers<kOp, kHasResidual, T, kAlignment, WarpPerRow, kPacks>();
     case NormRegime::kClusterShort:
       if constexpr (kIsAligned) return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 8 / kSize>();
@@ -343,8 +353,6 @@ NormKernel of_regime(NormRegime regime) {
         return with_host_body<norm_unaligned_bulk_streamed<kOp, kHasResidual, T>, kOp, T>();
       }
       break;
-    case NormRegime::kLanes4:  // see norm_lanes_kernel
-    case NormRegime::kLanes16:
     case NormRegime::kSlices: break;
   }
   return with_host_body<norm_in_slices<kOp, kHasResidual, T>, kOp, T>();

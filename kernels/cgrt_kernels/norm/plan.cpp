@@ -210,6 +210,8 @@ std::optional<RowLaunch<NormParams>> lanes_launch(const Machine& machine, const 
   const auto rows =
       static_cast<std::uint32_t>(lane_rows(problem.size(), static_cast<int>(problem.arrays()), alignment));
   const bool are_many = are_enough_warps(machine, desc.rows, at_once * rows);
+  // There the conversions of bfloat16 cost more than is gained.
+  if (are_many && is_aligned && desc.type == DType::kBFloat16) return std::nullopt;
   const std::uint32_t of_warp = are_many ? at_once * rows : at_once;
   return RowLaunch<NormParams>{
       .kernel = norm_lanes_kernel(desc.op, desc.residual, desc.type, alignment, lanes),

@@ -57,8 +57,9 @@ std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& 
   if (rows.size == 4 && blocks < kMaxClusterBlocks) blocks *= 2;
   for (; blocks <= kMaxClusterBlocks; blocks *= 2) {
     const BulkBytes bytes = bulk_bytes(rows, Alignment::kUnaligned, blocks);
-    // Small blocks of large clusters have too little in flight, for many rows with more to read than one array.
-    const bool is_slow = blocks == kMaxClusterBlocks && bytes.threads < 384 && rows.rows > 64;
+    // Small blocks of large clusters have too little in flight, for many rows of halves with more to read than one
+    // array.
+    const bool is_slow = rows.size == 2 && blocks == kMaxClusterBlocks && bytes.threads < 384 && rows.rows > 64;
     if (is_slow && (rows.arrays > 1 || rows.column_arrays != 0)) return std::nullopt;
     if (bytes.of_columns + bytes.of_stage <= room_of(machine)) return BulkShape{blocks, 2};
   }
