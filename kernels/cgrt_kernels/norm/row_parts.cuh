@@ -137,7 +137,11 @@ class RowParts {
 #endif
   // That have the parts of a row, the others the same again: a power of two.
   __device__ __forceinline__ std::uint32_t lanes() const {
+#if __CUDA_ARCH__ >= 900
     return 1u << min(32 - __clz(static_cast<int>(warps_ * blocks - 1)), 5);
+#else
+    return 32;  // with fewer, registers do not suffice
+#endif
   }
   __device__ __forceinline__ Part* parts(std::uint32_t turn) const {
     __shared__ Part of_turns[kTurns][kMaxParts];
