@@ -175,10 +175,10 @@ __global__ void __launch_bounds__((kWorkersOf<kIsSummed> + kSliceHelpers), 1)
   }
 }
 
-template <auto kKernel, NormOp kOp, class T>
+template <auto kKernel, NormOp kOp, class T, std::uint32_t kThreads = kMaxThreads>
 NormBackwardKernel with_host_body() {
   return make_kernel<kKernel, norm_backward_on_host<kOp, T>,
-                     KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+                     KernelResources{.registers = 64, .max_threads = kThreads}>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment, class Group, int kPacks>
@@ -209,7 +209,7 @@ NormBackwardKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kSlices: break;
   }
-  return with_host_body<norm_backward_in_slices<kOp, false, T>, kOp, T>();
+  return with_host_body<norm_backward_in_slices<kOp, false, T>, kOp, T, kSliceThreads>();
 }
 
 }  // namespace
@@ -224,8 +224,9 @@ NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime
 NormBackwardKernel norm_summed_slices(NormOp op, DType type, Alignment alignment) {
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
     constexpr auto kLayerNorm = NormOp::kLayerNorm, kRmsNorm = NormOp::kRmsNorm;
-    return op == kLayerNorm ? with_host_body<norm_backward_in_slices<kLayerNorm, true, T>, kLayerNorm, T>()
-                            : with_host_body<norm_backward_in_slices<kRmsNorm, true, T>, kRmsNorm, T>();
+    return op == kLayerNorm
+               ? with_host_body<norm_backward_in_slices<kLayerNorm, true, T>, kLayerNorm, T, kSliceThreads>()
+               : with_host_body<norm_backward_in_slices<kRmsNorm, true, T>, kRmsNorm, T, kSliceThreads>();
   });
 }
 

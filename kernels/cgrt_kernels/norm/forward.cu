@@ -309,9 +309,9 @@ __global__ void __launch_bounds__(kSliceThreads, 1) norm_in_slices(NormParams p)
       });
 }
 
-template <auto kKernel, NormOp kOp, class T>
+template <auto kKernel, NormOp kOp, class T, std::uint32_t kThreads = kMaxThreads>
 NormKernel with_host_body() {
-  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kThreads}>();
 }
 
 template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment, class Group, int kPacks>
@@ -355,7 +355,7 @@ NormKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kSlices: break;
   }
-  return with_host_body<norm_in_slices<kOp, kHasResidual, T>, kOp, T>();
+  return with_host_body<norm_in_slices<kOp, kHasResidual, T>, kOp, T, kSliceThreads>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>

@@ -131,10 +131,10 @@ void softmax_backward_on_host(HostGrid, SoftmaxBackwardParams p) {
   }
 }
 
-template <auto kKernel, SoftmaxOp kOp, class T>
+template <auto kKernel, SoftmaxOp kOp, class T, std::uint32_t kThreads = kMaxThreads>
 SoftmaxBackwardKernel with_host_body() {
   return make_kernel<kKernel, softmax_backward_on_host<kOp, T>,
-                     KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+                     KernelResources{.registers = 64, .max_threads = kThreads}>();
 }
 
 template <SoftmaxOp kOp, class T, Alignment kAlignment>
@@ -162,7 +162,7 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
     case SoftmaxRegime::kSlices: break;
   }
-  return with_host_body<softmax_backward_in_slices<kOp, T>, kOp, T>();
+  return with_host_body<softmax_backward_in_slices<kOp, T>, kOp, T, kSliceThreads>();
 }
 
 }  // namespace

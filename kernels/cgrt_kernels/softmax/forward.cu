@@ -352,9 +352,9 @@ void masked_on_host(HostGrid, SoftmaxParams p) {
   }
 }
 
-template <auto kKernel, auto kHost>
+template <auto kKernel, auto kHost, std::uint32_t kThreads = kMaxThreads>
 SoftmaxKernel with_host_body() {
-  return make_kernel<kKernel, kHost, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+  return make_kernel<kKernel, kHost, KernelResources{.registers = 64, .max_threads = kThreads}>();
 }
 
 template <SoftmaxOp kOp, class T>
@@ -393,7 +393,7 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kBulkStream: return with_host_body<softmax_bulk_streamed<kOp, T, kAlignment>, kHost>();
     case SoftmaxRegime::kSlices: break;
   }
-  return with_host_body<softmax_in_slices<kOp, false, T>, kHost>();
+  return with_host_body<softmax_in_slices<kOp, false, T>, kHost, kSliceThreads>();
 }
 
 template <class T, Alignment kAlignment>
@@ -416,7 +416,7 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kSlices: break;
   }
-  return with_host_body<softmax_in_slices<kOp, true, T>, kHost>();
+  return with_host_body<softmax_in_slices<kOp, true, T>, kHost, kSliceThreads>();
 }
 
 }  // namespace
