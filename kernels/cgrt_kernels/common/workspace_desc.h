@@ -18,9 +18,11 @@ inline constexpr std::size_t kWorkspaceAlignment = 256;
 // say, whatever ran before, and restores it. Behind the header is scratch memory with undefined contents.
 //
 //   launches   a counter of tickets (published.cuh), whose upper half counts the launches that drew some
-//   tagged     published words; the tag of each is the number of the launch that wrote it, or zero. A launch that draws
-//              tickets reads only words that it writes itself. Numbers repeat after 2^32 launches, so each such launch
-//              also zeroes one word that it does not use, another one each time: no old tag is left by then.
+//   tagged     published words; the tag of each is the number of the launch that wrote it, or zero, or where a launch
+//              writes a word twice a number that is 2^30 or 2^31 launches away. A launch that draws tickets reads only
+//              words that it writes itself, the first ones. Numbers repeat after 2^32 launches, so each such launch
+//              also zeroes one word that it does not use, another one each time: no old tag is left when its number
+//              comes up.
 //   counters   of 4 bytes; zero between launches
 //   parts      published words; zero between launches
 struct WorkspaceHeader {

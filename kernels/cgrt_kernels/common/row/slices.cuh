@@ -384,7 +384,7 @@ class SlicedRows {
     const std::uint64_t launch = draw_ticket(header_);
     shared().tag = tag_of(launch);
     end_if_last(header_, launch, gridDim.x - 1,
-                all * shape_.ring * static_cast<std::uint32_t>(Published<Part>::kWords));
+                min(rows_, rows_of_ring()) * shape_.members * static_cast<std::uint32_t>(Published<Part>::kWords));
     take();
     places_ = count;
     if (count != 0) {
@@ -422,22 +422,24 @@ class SlicedRows {
   }
 
   static constexpr std::uint32_t kTaken = 0, kDone = 1;  // counters: places, and blocks that are done
+  // Whose parts have room at once: consecutive ones, so that a launch writes all words up to the last that it uses.
+  __device__ std::uint32_t rows_of_ring() const { return shape_.groups * shape_.ring; }
   // Of all members of the group, of this row.
   __device__ Published<Part>* parts_of(const Work& work) const {
-    auto* const parts = reinterpret_cast<Published<Part>*>(header_->tagged);
-    return parts + (work.group * shape_.ring + work.index % shape_.ring) * shape_.members;
+    return reinterpret_cast<Published<Part>*>(header_->tagged) + work.row % rows_of_ring() * shape_.members;
   }
-  // Another one than that of the turn before. Not 0, as cleared words have it; and what a launch half the numbers ago
-  // has left is gone (workspace_desc.h).
+  // Another one than that of the turn before, and of no launch that is near: what others have left by the time that
+  // their numbers come up is gone (workspace_desc.h). Not 0, as cleared words have it.
   __device__ std::uint32_t tag_of_turn(const Work& work) const {
-    const std::uint32_t tag = shared().tag, other = tag == ~0u ? 1u << 31 : ~tag;
-    return work.index / shape_.ring % 2 == 0 ? tag : other;
+    const std::uint32_t tag = shared().tag, far = tag ^ 1u << 31;
+    return work.row / rows_of_ring() % 2 == 0 ? tag : far != 0 ? far : 1u << 30;
   }
   __device__ static std::uint32_t load_acquired(const std::uint32_t* counter) {
     std::uint32_t value;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(counter) : "memory");
     return value;
   }
+
   const RowSlices shape_;
   const std::uint32_t rows_, columns_;
   WorkspaceHeader* const header_;
