@@ -47,7 +47,7 @@ using SumPartialsKernel = Kernel<SumPartialsParams>;
 
 // How the threads share a row, and how many elements of it each keeps in registers.
 enum class NormRegime : std::uint8_t {
-  kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows
+  kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows; see norm_lanes_kernel, too
   kLanes16,
   kWarp,           // a warp, 32 elements each (16 of unaligned floats)
   kClusterShort,   // a block or a cluster of blocks, 8 elements each

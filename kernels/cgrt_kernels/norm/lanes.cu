@@ -96,10 +96,7 @@ __global__ void __launch_bounds__(kLaneThreads, 4) norm_staged(NormParams p) {
   wait_for_predecessors();
   let_dependents_start();
   if (rows.count == 0) return;
-  const std::uint64_t begin = std::uint64_t{rows.first} * p.columns;
-  const T* const in = static_cast<const T*>(p.in);
-  const WarpStage<T> stage(stages + threadIdx.x / 32 * p.shares.stride, static_cast<T*>(p.out) + begin, in + begin,
-                           rows.count * p.columns, in, in + std::uint64_t{p.rows} * p.columns);
+  const auto stage = rows.template stage<T>(stages, p);
   std::uint32_t row = threadIdx.x % 32 / Row::kLanes;
   T* at = stage.begin() + row * p.columns;
   const Row place(at, p.columns);

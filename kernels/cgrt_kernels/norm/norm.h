@@ -7,9 +7,9 @@
 //   h}));
 //
 // A plan is a value and depends on the device and the descriptor only. Forward is one kernel; results do not vary
-// between runs. Rows and arrays need not be aligned: all is read and written in whole 16 bytes. A row is read once: by
-// some lanes of a warp, a block, or a cluster of up to 8 blocks. Longer rows are shared by the whole device and read a
-// second time, out of the L2 cache as far as it has room; their plans need a workspace.
+// between runs. Rows and arrays need not be aligned. A row is read once: by some lanes of a warp, a block, or a cluster
+// of up to 8 blocks. Longer rows are shared by groups of blocks of the whole device, and read twice where shared memory
+// has no room for them; their plans need a workspace.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/dispatch.cuh"
+#include "cgrt_kernels/common/word.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"
 
@@ -104,38 +105,6 @@ __device__ __forceinline__ void wait_for_stores() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
-// 4 bytes: two elements of 16 bits, or one.
-template <class T>
-struct WordOf;
-template <>
-struct WordOf<float> {
-  static __device__ __forceinline__ void unpack(std::uint32_t word, float (&values)[1]) {
-    values[0] = __uint_as_float(word);
-  }
-  static __device__ __forceinline__ std::uint32_t pack(const float (&values)[1]) { return __float_as_uint(values[0]); }
-};
-template <class Pair>
-struct WordOfPair {
-  static __device__ __forceinline__ void unpack(std::uint32_t word, float (&values)[2]) {
-    const float2 two = to_float2(reinterpret_cast<const Pair&>(word));
-    values[0] = two.x, values[1] = two.y;
-  }
-  static __device__ __forceinline__ std::uint32_t pack(const float (&values)[2]) {
-    std::uint32_t word;
-    from_float2(reinterpret_cast<Pair&>(word), {values[0], values[1]});
-    return word;
-  }
-};
-template <>
-struct WordOf<__half> : WordOfPair<__half2> {};
-template <>
-struct WordOf<__nv_bfloat16> : WordOfPair<__nv_bfloat162> {
-  // One instruction each; of __bfloat1622float2 the second takes two.
-  static __device__ __forceinline__ void unpack(std::uint32_t word, float (&values)[2]) {
-    values[0] = __uint_as_float(word << 16), values[1] = __uint_as_float(word & 0xffff0000);
-  }
-};
-
 // A word of shared memory, whose address stays in one register.
 __device__ __forceinline__ std::uint32_t load_word(std::uint32_t address) {
   std::uint32_t word;
@@ -152,9 +121,8 @@ template <NormOp kOp, class T, int kLanes, int kWords>
 __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_tiled(NormBackwardParams p) {
 #if __CUDA_ARCH__ >= 900
   constexpr bool kIsLayer = kOp == NormOp::kLayerNorm;
-  constexpr int kOfWord = 4 / sizeof(T);
+  constexpr int kOfWord = Word<T>::kSize;
   constexpr std::uint32_t kAtOnce = 32 / kLanes;
-  using Word = WordOf<T>;
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ BulkBarrier barriers[kMaxThreads / 32][kTileStages];
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
@@ -238,7 +206,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_tiled(NormBackwa
         if (has_word(i)) word = load_word(from_x + kLanes * 4 * i), gradients[i] = load_word(from_dy + kLanes * 4 * i);
         if (kOfWord == 2 && is_last(i)) word &= 0xffff, gradients[i] &= 0xffff;
         if (kOfWord == 2 && i == 0 && begin < 0) word &= 0xffff0000, gradients[i] &= 0xffff0000;
-        Word::unpack(word, x[i]);
+        Word<T>::unpack(word, x[i]);
 #pragma unroll
         for (int k = 0; k < kOfWord; ++k) {
           if (kIsLayer) mean += x[i][k];
@@ -249,7 +217,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_tiled(NormBackwa
 #pragma unroll
       for (int i = 0; i < kWords; ++i) {
         float dy[kOfWord];
-        Word::unpack(gradients[i], dy);
+        Word<T>::unpack(gradients[i], dy);
 #pragma unroll
         for (int k = 0; k < kOfWord; ++k) {
           if (kIsLayer && has(i, k)) x[i][k] -= mean;
@@ -266,14 +234,14 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_tiled(NormBackwa
 #pragma unroll
       for (int i = 0; i < kWords; ++i) {
         float dy[kOfWord], dx[kOfWord];
-        Word::unpack(gradients[i], dy);
+        Word<T>::unpack(gradients[i], dy);
 #pragma unroll
         for (int k = 0; k < kOfWord; ++k) {
           dx[k] = fmaf(scale * weights[i][k], dy[k], fmaf(slope, x[i][k], offset));
           of_weight[i][k] = fmaf(dy[k], scale * x[i][k], of_weight[i][k]);
           if (kIsLayer) of_bias[i][k] += dy[k];
         }
-        const std::uint32_t word = Word::pack(dx);
+        const std::uint32_t word = Word<T>::pack(dx);
         if (has(i, kOfWord - 1) && (i > 0 || begin >= 0)) to_dx[kLanes * i] = word;
         if constexpr (kOfWord == 2) {
           auto* const halves = reinterpret_cast<std::uint16_t*>(to_dx + kLanes * i);

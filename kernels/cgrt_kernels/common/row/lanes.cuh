@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/async_copy.cuh"
@@ -12,6 +11,7 @@
 #include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/common/row/window.cuh"
+#include "cgrt_kernels/common/word.cuh"
 
 namespace cgrt::kernels {
 
@@ -129,7 +129,6 @@ struct LaneRows {
     count = first < rows ? min(of_warp, rows - first) : 0;
   }
   __device__ __forceinline__ std::uint64_t begin() const { return std::uint64_t{first} * columns; }
-  __device__ __forceinline__ std::uint32_t elements() const { return count * columns; }
 
   // visit(index, offset, has_row) of each row: `offset` from begin(). Lanes without a row stay with the others of their
   // warp, and have the last one.
@@ -202,7 +201,7 @@ class StagedRow {
  public:
   using Element = T;
   static constexpr int kLanes = kLanesOfRow, kWords = kWordsOfLane;
-  static constexpr int kOfWord = 4 / sizeof(T), kStep = 32 / kLanes;
+  static constexpr int kOfWord = Word<T>::kSize, kStep = 32 / kLanes;
   static_assert(kOfWord == 1 || kStep % 2 == 0, "all rows of a lane begin alike");
   // More than it can reach behind a row.
   static constexpr std::uint32_t kMaxColumns = kLanes * kWords * kOfWord - (kOfWord - 1);
@@ -243,23 +242,17 @@ class StagedRow {
 #pragma unroll
     for (int word = 0; word < kWords; ++word) {
       const std::uint32_t bits = words[kLanes * word] & masks_[word];
-      if constexpr (kOfWord == 1) {
-        values[word][0] = __uint_as_float(bits);
-      } else {
-        const float2 two = to_float2(reinterpret_cast<const Pair&>(bits));
-        values[word][0] = two.x, values[word][1] = two.y;
-      }
+      Word<T>::unpack(bits, values[word]);
     }
   }
   __device__ __forceinline__ void put(T* row, const Values& values) const {
     auto* const words = const_cast<std::uint32_t*>(words_of(row));
 #pragma unroll
     for (int word = 0; word < kWords; ++word) {
+      const std::uint32_t bits = Word<T>::pack(values[word]);
       if constexpr (kOfWord == 1) {
-        if (has(word, 0)) words[kLanes * word] = __float_as_uint(values[word][0]);
+        if (has(word, 0)) words[kLanes * word] = bits;
       } else {
-        std::uint32_t bits;
-        from_float2(reinterpret_cast<Pair&>(bits), {values[word][0], values[word][1]});
         auto* const halves = reinterpret_cast<std::uint16_t*>(words + kLanes * word);
         if (of(word, 0) < columns_ - 1) {
           words[kLanes * word] = bits;
@@ -273,11 +266,6 @@ class StagedRow {
   }
 
  private:
-  template <class P>
-  static P pair_of(const Pairs<P>&);
-  static float pair_of(const float4&);
-  using Pair = decltype(pair_of(std::declval<typename PackOf<T>::Type>()));
-
   __device__ __forceinline__ std::uint32_t of(int word, int i) const { return first_ + kLanes * kOfWord * word + i; }
   __device__ __forceinline__ bool has(int word, int i) const { return of(word, i) < columns_; }
   __device__ __forceinline__ const std::uint32_t* words_of(const T* row) const {
@@ -300,6 +288,16 @@ struct StagedRows {
   __device__ __forceinline__ StagedRows(std::uint32_t rows, std::uint32_t of_warp)
       : first((blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32) * of_warp),
         count(first < rows ? min(of_warp, rows - first) : 0) {}
+
+  // Where they pass through shared memory, asked for. `p`: parameters of a kernel.
+  template <class T, class Params>
+  __device__ __forceinline__ WarpStage<T> stage(uint4* stages, const Params& p) const {
+    const std::uint64_t begin = std::uint64_t{first} * p.columns;
+    const T* const in = static_cast<const T*>(p.in);
+    return {
+        stages + threadIdx.x / 32 * p.shares.stride, static_cast<T*>(p.out) + begin, in + begin, count * p.columns, in,
+        in + std::uint64_t{p.rows} * p.columns};
+  }
 };
 
 }  // namespace cgrt::kernels

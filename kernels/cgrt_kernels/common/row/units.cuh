@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "cgrt_kernels/common/pack.cuh"
+#include "cgrt_kernels/common/word.cuh"
 
 namespace cgrt::kernels {
 
@@ -104,7 +105,6 @@ struct UnitPlace {
 template <class T, class Place>
 struct UnitArray {
   using Value = std::remove_const_t<T>;
-  using Pair = std::conditional_t<std::is_same_v<Value, __half>, __half2, __nv_bfloat162>;
   T* begin;
   bool is_aligned;
 
@@ -125,8 +125,9 @@ struct UnitArray {
       for (int i = 0; i < kCount / 2; ++i) words[i] = load_pair(from + i * Place::kStride);
 #pragma unroll
       for (int i = 0; i < kCount / 2; ++i) {
-        const float2 two = to_float2(reinterpret_cast<const Pair&>(words[i]));
-        values[2 * i] = two.x, values[2 * i + 1] = two.y;
+        float two[2];
+        Word<Value>::unpack(words[i], two);
+        values[2 * i] = two[0], values[2 * i + 1] = two[1];
       }
     }
   }
@@ -141,9 +142,7 @@ struct UnitArray {
     } else {
 #pragma unroll
       for (int i = 0; i < kCount / 2; ++i) {
-        std::uint32_t word;
-        from_float2(reinterpret_cast<Pair&>(word), {values[2 * i], values[2 * i + 1]});
-        store_pair(to + i * Place::kStride, word);
+        store_pair(to + i * Place::kStride, Word<Value>::pack({values[2 * i], values[2 * i + 1]}));
       }
     }
   }
