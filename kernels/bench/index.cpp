@@ -19,11 +19,11 @@ std::vector<std::int64_t> make_indices(std::uint64_t count, std::uint64_t rows, 
                                        std::uint32_t seed) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<double> unit(0, 1);
-  const auto most = static_cast<double>(rows);
+  const auto max = static_cast<double>(rows);
   std::vector<std::int64_t> indices(count);
   for (std::int64_t& index : indices) {
     const double at = unit(engine);
-    index = static_cast<std::int64_t>(skew == 1 ? std::pow(most, at) - 1 : at * most);
+    index = static_cast<std::int64_t>(skew == 1 ? std::pow(max, at) - 1 : at * max);
     if (skew == 2 && engine() % 2 == 0) index = 0;
   }
   return indices;

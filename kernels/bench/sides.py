@@ -9,9 +9,9 @@ import time
 
 import torch
 
-LAUNCHES, CHAIN_LAUNCHES, WORKING_SET, MOST_SETS = 20, 400, 512 << 20, 64
+LAUNCHES, CHAIN_LAUNCHES, WORKING_SET, MAX_SETS = 20, 400, 512 << 20, 64
 BLOCK = 8  # samples of a side before the next one's turn
-MOST_SAMPLES, LEAST_SAMPLES, SECONDS = 64, 32, 3.0  # of each side; more than the least only within that time
+MAX_SAMPLES, MIN_SAMPLES, SECONDS = 64, 32, 3.0  # of each side; more than the min only within that time
 
 
 class Program:
@@ -45,7 +45,7 @@ class Program:
 
 
 def set_count(case):
-    return 1 if case.chain else min(WORKING_SET // max(case.bytes, 1) + 1, MOST_SETS)
+    return 1 if case.chain else min(WORKING_SET // max(case.bytes, 1) + 1, MAX_SETS)
 
 
 class Captured:
@@ -106,7 +106,7 @@ def in_turns(sides):
     """Samples of each side, taken in turns, A B C C B A: those at one place of the lists are neighbours."""
     taken = [[] for _ in sides]
     begin = None
-    while len(taken[0]) < MOST_SAMPLES and (len(taken[0]) < LEAST_SAMPLES or time.monotonic() - begin < SECONDS):
+    while len(taken[0]) < MAX_SAMPLES and (len(taken[0]) < MIN_SAMPLES or time.monotonic() - begin < SECONDS):
         for at in (*range(len(sides)), *reversed(range(len(sides)))):
             taken[at] += sides[at].samples(BLOCK)
         begin = begin or time.monotonic()  # after the first turns, which wait for kernelbench's buffers

@@ -36,11 +36,11 @@ struct Options {
   std::string json, commit = "unknown", command;
 };
 
-CLI::Validator multiple_of_8(std::int64_t most) {
-  const auto check = [most](const std::string& text) -> std::string {
+CLI::Validator multiple_of_8(std::int64_t max) {
+  const auto check = [max](const std::string& text) -> std::string {
     std::int64_t value = 0;
-    if (absl::SimpleAtoi(text, &value) && value >= 8 && value <= most && value % 8 == 0) return "";
-    return absl::StrCat(text, " is not a multiple of 8 from 8 to ", most);
+    if (absl::SimpleAtoi(text, &value) && value >= 8 && value <= max && value % 8 == 0) return "";
+    return absl::StrCat(text, " is not a multiple of 8 from 8 to ", max);
   };
   return CLI::Validator(check, "");
 }
@@ -73,7 +73,7 @@ Workload workload_of(const Options& options, bool is_simulated) {
   if (options.hidden != 0) workload.shape.hidden = static_cast<std::uint64_t>(options.hidden);
   if (options.intermediate != 0) workload.shape.intermediate = static_cast<std::uint64_t>(options.intermediate);
   if (options.steps != 0) workload.steps = static_cast<int>(options.steps);
-  workload.shape.most_tokens = *std::max_element(workload.tokens.begin(), workload.tokens.end());
+  workload.shape.max_tokens = *std::max_element(workload.tokens.begin(), workload.tokens.end());
   return workload;
 }
 
@@ -102,12 +102,12 @@ int main(int argc, char** argv) {
   const auto simulator = cgrt::Simulator::if_no_device();
   const Workload workload = workload_of(options, simulator != nullptr);
   const MlpShape& shape = workload.shape;
-  if (simulator != nullptr && shape.hidden * shape.intermediate * shape.most_tokens > kMaxSimulated) {
+  if (simulator != nullptr && shape.hidden * shape.intermediate * shape.max_tokens > kMaxSimulated) {
     std::fprintf(stderr,
                  "mlp_step: %llu x %llu x %llu tokens is too large for the simulator, where the product of the "
                  "three may be up to %llu.\n",
                  static_cast<unsigned long long>(shape.hidden), static_cast<unsigned long long>(shape.intermediate),
-                 static_cast<unsigned long long>(shape.most_tokens), static_cast<unsigned long long>(kMaxSimulated));
+                 static_cast<unsigned long long>(shape.max_tokens), static_cast<unsigned long long>(kMaxSimulated));
     return 2;
   }
   const absl::Status status = run(cgrt::DeviceRef(0), workload, options);

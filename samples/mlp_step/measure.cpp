@@ -149,11 +149,11 @@ absl::StatusOr<std::vector<WayResult>> measure(cgrt::DeviceRef device, const Wor
 
 absl::StatusOr<double> check_small(cgrt::DeviceRef device) {
   CGRT_ASSIGN_OR_RETURN(const cgrt::Stream stream, cgrt::Stream::create(device));
-  const MlpShape shape{.hidden = 128, .intermediate = 192, .most_tokens = 5};
+  const MlpShape shape{.hidden = 128, .intermediate = 192, .max_tokens = 5};
   CGRT_ASSIGN_OR_RETURN(Mlp mlp, Mlp::create(device, stream.ref(), shape));
-  CGRT_ASSIGN_OR_RETURN(const MlpPlan plan, mlp.plan(shape.most_tokens));
+  CGRT_ASSIGN_OR_RETURN(const MlpPlan plan, mlp.plan(shape.max_tokens));
   CGRT_RETURN_IF_ERROR(mlp.poison(stream.ref()));
   CGRT_RETURN_IF_ERROR(mlp_step(stream.ref(), plan, mlp.arrays()));
-  CGRT_ASSIGN_OR_RETURN(const Bits out, mlp.read_out(stream.ref(), shape.most_tokens));
+  CGRT_ASSIGN_OR_RETURN(const Bits out, mlp.read_out(stream.ref(), shape.max_tokens));
   return mlp.check_on_host(out);
 }

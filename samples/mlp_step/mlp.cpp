@@ -49,7 +49,7 @@ std::vector<std::uint16_t> make_elements(std::uint32_t seed, std::uint64_t count
 
 // The inputs. Products keep their inputs' deviation of about 1.
 std::vector<std::uint16_t> make_x(const MlpShape& shape) {
-  return make_elements(1, shape.most_tokens * shape.hidden, 0, 1);
+  return make_elements(1, shape.max_tokens * shape.hidden, 0, 1);
 }
 std::vector<std::uint16_t> make_norm_weight(const MlpShape& shape) { return make_elements(2, shape.hidden, 1, 0.1); }
 std::vector<std::uint16_t> make_gate_up_weight(const MlpShape& shape) {
@@ -110,7 +110,7 @@ absl::StatusOr<Mlp> Mlp::create(cgrt::DeviceRef device, cgrt::StreamRef stream, 
   CGRT_ASSIGN_OR_RETURN(arrays.norm_weight, mlp.upload(stream, make_norm_weight(shape)));
   CGRT_ASSIGN_OR_RETURN(arrays.gate_up_weight, mlp.upload(stream, make_gate_up_weight(shape)));
   CGRT_ASSIGN_OR_RETURN(arrays.down_weight, mlp.upload(stream, make_down_weight(shape)));
-  const std::uint64_t row_bytes = rows_of_products(shape.most_tokens) * sizeof(std::uint16_t);
+  const std::uint64_t row_bytes = rows_of_products(shape.max_tokens) * sizeof(std::uint16_t);
   CGRT_ASSIGN_OR_RETURN(arrays.normed, mlp.allocate(row_bytes * shape.hidden));
   CGRT_ASSIGN_OR_RETURN(arrays.gate_up, mlp.allocate(row_bytes * 2 * shape.intermediate));
   CGRT_ASSIGN_OR_RETURN(arrays.gated, mlp.allocate(row_bytes * shape.intermediate));
@@ -132,7 +132,7 @@ absl::StatusOr<MlpPlan> Mlp::plan(std::uint64_t tokens) {
                                                   .k = k,
                                                   .type = kType,
                                                   .b_layout = cgrt::kernels::MatmulLayout::kTransposed,
-                                                  .most_workspace_bytes = kWorkspaceBytes});
+                                                  .max_workspace_bytes = kWorkspaceBytes});
     };
     CGRT_ASSIGN_OR_RETURN(cgrt::kernels::MatmulPlan gate_up, plan_product(2 * shape_.intermediate, shape_.hidden));
     CGRT_ASSIGN_OR_RETURN(cgrt::kernels::MatmulPlan down, plan_product(shape_.hidden, shape_.intermediate));
@@ -155,7 +155,7 @@ absl::StatusOr<MlpPlan> Mlp::plan(std::uint64_t tokens) {
 }
 
 absl::Status Mlp::poison(cgrt::StreamRef stream) const {
-  const std::uint64_t rows = rows_of_products(shape_.most_tokens);
+  const std::uint64_t rows = rows_of_products(shape_.max_tokens);
   for (const auto& [array, columns] :
        {std::pair(arrays_.normed, shape_.hidden), std::pair(arrays_.gate_up, 2 * shape_.intermediate),
         std::pair(arrays_.gated, shape_.intermediate), std::pair(arrays_.down, shape_.hidden),

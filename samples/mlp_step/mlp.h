@@ -24,7 +24,7 @@
 
 struct MlpShape {
   std::uint64_t hidden = 4096, intermediate = 14336;  // multiples of 8
-  std::uint64_t most_tokens = 64;
+  std::uint64_t max_tokens = 64;
 };
 
 // For one number of tokens.

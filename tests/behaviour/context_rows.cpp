@@ -56,11 +56,11 @@ absl::Status use(Notes& notes, CUcontext context, Stream stream) {
     notes.completion("event", event.ref().completion());
   }
   notes.status("occupancy", occupancy(scale_kernel(), context, Dim3(64), 0).status());
-  CGRT_ASSIGN_OR_RETURN(const int most, max_cooperative_blocks(scale_kernel(), context, Dim3(1024), 0));
-  notes.line("cooperative blocks: " + std::to_string(most));
-  for (const int blocks : {most, most + 1}) {
+  CGRT_ASSIGN_OR_RETURN(const int max_blocks, max_cooperative_blocks(scale_kernel(), context, Dim3(1024), 0));
+  notes.line("cooperative blocks: " + std::to_string(max_blocks));
+  for (const int blocks : {max_blocks, max_blocks + 1}) {
     const LaunchConfig config{.grid = std::uint32_t(blocks), .block = 1024, .attributes = {.cooperative = true}};
-    notes.status(blocks == most ? "a launch of as many" : "a launch of one more",
+    notes.status(blocks == max_blocks ? "a launch of as many" : "a launch of one more",
                  launch(stream, config, scale_kernel(), x.as<float>(), x.as<float>(), 1.0f, kCount));
   }
   notes.status("preload", preload(add_kernel(), context));

@@ -9,12 +9,12 @@ __device__ std::uint64_t nanoseconds() {
   return now;
 }
 
-__global__ void hold_multiprocessors(Hold* hold, std::uint64_t most_nanoseconds) {
+__global__ void hold_multiprocessors(Hold* hold, std::uint64_t max_nanoseconds) {
   const std::uint64_t begin = nanoseconds();
   *static_cast<volatile std::uint32_t*>(&hold->begun[blockIdx.x]) = 1;
   __threadfence_system();
   while (*static_cast<volatile std::uint32_t*>(&hold->released) == 0) {
-    if (nanoseconds() - begin > most_nanoseconds) {
+    if (nanoseconds() - begin > max_nanoseconds) {
       *static_cast<volatile std::uint32_t*>(&hold->gave_up) = 1;
       return;
     }
@@ -22,11 +22,11 @@ __global__ void hold_multiprocessors(Hold* hold, std::uint64_t most_nanoseconds)
   }
 }
 
-__global__ void meet(std::uint32_t* begun, std::uint64_t most_nanoseconds) {
+__global__ void meet(std::uint32_t* begun, std::uint64_t max_nanoseconds) {
   if (threadIdx.x != 0) return;
   const std::uint64_t begin = nanoseconds();
   atomicAdd(begun, 1u);
-  while (*static_cast<volatile std::uint32_t*>(begun) < gridDim.x && nanoseconds() - begin < most_nanoseconds) {
+  while (*static_cast<volatile std::uint32_t*>(begun) < gridDim.x && nanoseconds() - begin < max_nanoseconds) {
     __nanosleep(1000);
   }
 }

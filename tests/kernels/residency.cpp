@@ -24,8 +24,8 @@ namespace cgrt::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kLimit(10);              // until what has not ended counts as a hang
-constexpr std::uint64_t kMostHeld = 90'000'000'000ull;  // nanoseconds, if the host does not come back
+constexpr std::chrono::seconds kLimit(10);             // until what has not ended counts as a hang
+constexpr std::uint64_t kMaxHeld = 90'000'000'000ull;  // nanoseconds, if the host does not come back
 
 // Whether the stream's work ended within the limit.
 absl::StatusOr<bool> ends(StreamRef stream, std::chrono::nanoseconds limit = kLimit) {
@@ -175,7 +175,7 @@ class Control {
     return Control(static_cast<std::uint32_t*>(begun), std::move(stream));
   }
   absl::Status check_does_not_end(const Holder& holder, std::uint32_t blocks) const {
-    CGRT_RETURN_IF_ERROR(launch(stream_.ref(), holder.config(blocks), meet_kernel(), begun_, kMostHeld));
+    CGRT_RETURN_IF_ERROR(launch(stream_.ref(), holder.config(blocks), meet_kernel(), begun_, kMaxHeld));
     CGRT_ASSIGN_OR_RETURN(const bool ended, ends(stream_.ref(), std::chrono::milliseconds(300)));
     return ended ? absl::InternalError("ended: multiprocessors are not held") : absl::OkStatus();
   }
@@ -211,7 +211,7 @@ absl::Status check_beside(Report& report, Arena& arena, const std::vector<Tried>
     CGRT_RETURN_IF_ERROR(poison(arena.stream(), all[i].first));
   }
   CGRT_RETURN_IF_ERROR(arena.stream().synchronize());
-  CGRT_ASSIGN_OR_RETURN(const bool is_held, holder.hold(blocks, kMostHeld));
+  CGRT_ASSIGN_OR_RETURN(const bool is_held, holder.hold(blocks, kMaxHeld));
   if (!is_held) return absl::InternalError(absl::StrCat(blocks, " blocks do not run at once"));
   bool is_hung = false;
   for (const Tried& tried : all) {

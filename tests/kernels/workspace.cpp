@@ -38,7 +38,7 @@ class Users {
   explicit Users(const Inputs& inputs, bool is_simulated) : inputs_(inputs), is_simulated_(is_simulated) {}
 
   absl::Status scan(DType type, std::uint64_t rows, std::uint64_t columns, std::size_t shift = 0) {
-    if (is_simulated_ && rows * columns > kMostSimulated) return absl::OkStatus();
+    if (is_simulated_ && rows * columns > kMaxSimulated) return absl::OkStatus();
     CGRT_ASSIGN_OR_RETURN(const ScanPlan plan, plan_scan(kDevice, {.type = type, .rows = rows, .columns = columns}));
     const void* const in = static_cast<const unsigned char*>(inputs_.in) + shift;
     return add(absl::StrCat("scan ", to_string(type), " ", rows, "x", columns), plan.workspace_bytes,
@@ -47,7 +47,7 @@ class Users {
                });
   }
   absl::Status reduce(ReduceOp op, DType type, ReduceOver over, std::uint64_t rows, std::uint64_t columns) {
-    if (is_simulated_ && rows * columns > kMostSimulated) return absl::OkStatus();
+    if (is_simulated_ && rows * columns > kMaxSimulated) return absl::OkStatus();
     CGRT_ASSIGN_OR_RETURN(const ReducePlan plan, plan_reduce(kDevice, {op, type, over, rows, columns}));
     const std::uint64_t results = over == ReduceOver::kAll ? 1 : over == ReduceOver::kRow ? rows : columns;
     return add(absl::StrCat(to_string(op), " ", to_string(type), " ", static_cast<int>(over), " ", rows, "x", columns),
@@ -84,7 +84,7 @@ class Users {
                });
   }
   absl::Status norm_backward(DType type, std::uint64_t rows, std::uint64_t columns) {
-    if (is_simulated_ && rows * columns > kMostSimulated) return absl::OkStatus();
+    if (is_simulated_ && rows * columns > kMaxSimulated) return absl::OkStatus();
     CGRT_ASSIGN_OR_RETURN(
         const NormBackwardPlan plan,
         plan_norm_backward(kDevice, {NormOp::kLayerNorm, type, rows, columns, 1e-5f, WeightGradients::kSummed}));
@@ -113,7 +113,7 @@ class Users {
   const std::vector<User>& all() const { return users_; }
 
  private:
-  static constexpr std::uint64_t kMostSimulated = 1 << 20;
+  static constexpr std::uint64_t kMaxSimulated = 1 << 20;
   template <class Launch>
   absl::Status add(const std::string& name, std::size_t workspace_bytes, std::size_t out_bytes, Launch launch) {
     users_.push_back({name, workspace_bytes, out_bytes, launch});

@@ -44,7 +44,7 @@ absl::Status check(const MatmulDesc& desc) {
               b = random_elements(desc.type, desc.k * desc.n, 0, 1, 2),
               bias = random_elements(desc.type, desc.n, 0, 3, 3);
   CGRT_ASSIGN_OR_RETURN(const MatmulPlan plan, kernels::plan_matmul(kDevice, desc));
-  if (plan.workspace_bytes > desc.most_workspace_bytes) return absl::InternalError("more workspace than allowed");
+  if (plan.workspace_bytes > desc.max_workspace_bytes) return absl::InternalError("more workspace than allowed");
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(kDevice, plan.workspace_bytes + 256));
   MatmulArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
@@ -167,7 +167,7 @@ void check_matmul(Report& report) {
   if (report.is_simulated()) return;
   try_one({.m = 16, .n = 6144, .k = 4096, .type = DType::kBFloat16, .b_layout = MatmulLayout::kTransposed});
   try_one({.m = 1024, .n = 1024, .k = 1024, .type = DType::kFloat16, .epilogue = MatmulEpilogue::kGeluBias});
-  try_one({.m = 512, .n = 768, .k = 3072, .type = DType::kFloat32, .most_workspace_bytes = 0});
+  try_one({.m = 512, .n = 768, .k = 3072, .type = DType::kFloat32, .max_workspace_bytes = 0});
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ enum class BatchNormAccess : std::uint8_t { kPacked, kElement };
 BatchNormKernel batch_norm_kernel(BatchNormOp op, DType type, BatchNormStep step, BatchNormAccess access);
 
 // Threads of a block; a resident one has the second number if the rows of its channels are too wide for the first.
-inline constexpr std::uint32_t kBatchNormThreads = 256, kBatchNormMostThreads = 384;
-inline constexpr std::uint32_t kBatchNormMostChannels = 64;  // of a resident tile
+inline constexpr std::uint32_t kBatchNormThreads = 256, kBatchNormMaxThreads = 384;
+inline constexpr std::uint32_t kBatchNormMaxChannels = 64;  // of a resident tile
 // Elements of a thread that holds them, and threads of its block, at most: with gradients, more would have too few
 // registers.
 inline constexpr std::uint32_t kBatchNormHeld = 16;

@@ -240,12 +240,12 @@ struct Blocks {
 // its rows. A thread only reads packs that it has copied itself, so that no barrier stands between
 // loading and summing.
 template <class T, bool kBackward>
-__global__ void __launch_bounds__(kBatchNormMostThreads, 2) channels_resident(BatchNormTask task) {
+__global__ void __launch_bounds__(kBatchNormMaxThreads, 2) channels_resident(BatchNormTask task) {
   constexpr int kLanes = kPackSize<T>, kStages = 4;
   using Pack = typename PackOf<T>::Type;
-  __shared__ float firsts[kBatchNormMostChannels];
-  __shared__ Part of_channels[kBatchNormMostChannels];
-  __shared__ Coefficients coefficients[kBatchNormMostChannels];
+  __shared__ float firsts[kBatchNormMaxChannels];
+  __shared__ Part of_channels[kBatchNormMaxChannels];
+  __shared__ Coefficients coefficients[kBatchNormMaxChannels];
   const Blocks blocks;
   const std::uint32_t tile = blockIdx.x / blocks.count(), width = task.tile_packs, threads = blockDim.x;
   const ResidentLayout layout = resident_layout(task.split_rows, width, task.plane, kLanes, threads, kBackward ? 2 : 1);
@@ -437,7 +437,7 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNo
 }
 
 constexpr KernelResources kResources{.registers = 64, .max_threads = 256};
-constexpr KernelResources kResidentResources{.registers = 80, .max_threads = kBatchNormMostThreads};
+constexpr KernelResources kResidentResources{.registers = 80, .max_threads = kBatchNormMaxThreads};
 
 template <class T, int kLanes, BatchNormOp kOp>
 BatchNormKernel of_lanes(BatchNormStep step) {

@@ -12,21 +12,21 @@
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint32_t kMostBlocks = 8;  // of a cluster, everywhere
-constexpr std::size_t kSlotBytes = 16;    // and a channel's coefficients
+constexpr std::uint32_t kMaxBlocks = 8;  // of a cluster, everywhere
+constexpr std::size_t kSlotBytes = 16;   // and a channel's coefficients
 
 // Packs of a tile's row (shorter ones need more slots, longer ones more threads), the rows that a thread
 // should have at least, and the most turns of the whole device.
-constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kLeastRows = 16, kMostTurns = 4;
+constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kMinRows = 16, kMaxTurns = 4;
 // Rows of a thread of kApply, in packs (the few: where they are faster on an H200) and in elements.
-constexpr std::uint32_t kMostPacks = 8, kFewPacks = 4, kMostElements = 32;
+constexpr std::uint32_t kMaxPacks = 8, kFewPacks = 4, kMaxElements = 32;
 // Bytes of a row that a resident tile should have at least: memory is read in sectors of 32 and fetched
 // by twos.
-constexpr std::uint32_t kLeastRowBytes = 64;
+constexpr std::uint32_t kMinRowBytes = 64;
 // What memory is read in; the bytes of a tensor that the cache has anyway, and of one that takes no longer than its
 // latencies.
-constexpr std::uint64_t kSectorBytes = 32, kMostSmallBytes = 2 << 20, kMostTinyBytes = 512 << 10;
-constexpr std::uint32_t kLeastHeld = 4;  // elements that a thread holds, at least
+constexpr std::uint64_t kSectorBytes = 32, kMaxSmallBytes = 2 << 20, kMaxTinyBytes = 512 << 10;
+constexpr std::uint32_t kMinHeld = 4;  // elements that a thread holds, at least
 // Static and reserved shared memory of a resident block.
 constexpr std::uint32_t kOtherShared = 3 * 1024;
 
@@ -40,8 +40,8 @@ std::uint32_t resident_channels(const BatchNormPlan& plan) {
   std::uint64_t some = 1;
   while (some * plane % lanes != 0) some *= 2;
   if (channels % some != 0) return 0;
-  while (some * plane / lanes * 16 < kLeastRowBytes && channels % (2 * some) == 0) some *= 2;
-  return some <= kBatchNormMostChannels && some * plane <= kMostCount ? static_cast<std::uint32_t>(some) : 0;
+  while (some * plane / lanes * 16 < kMinRowBytes && channels % (2 * some) == 0) some *= 2;
+  return some <= kBatchNormMaxChannels && some * plane <= kMaxCount ? static_cast<std::uint32_t>(some) : 0;
 }
 
 // The smallest cluster whose blocks hold the tile, two of them on a multiprocessor if possible: one loads while the
@@ -55,13 +55,13 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
   const std::uint32_t arrays = plan.desc.op == BatchNormOp::kBackward ? 2 : 1;
   // A thread keeps to its columns, unless all of them are of one channel.
   const bool is_wide = channels > 1 && task.tile_packs > kBatchNormThreads;
-  const std::uint32_t threads = is_wide ? kBatchNormMostThreads : kBatchNormThreads;
+  const std::uint32_t threads = is_wide ? kBatchNormMaxThreads : kBatchNormThreads;
   if (channels > 1 && task.tile_packs > threads) return false;
-  const auto try_blocks = [&](std::uint32_t blocks, std::uint32_t most_bytes) {
+  const auto try_blocks = [&](std::uint32_t blocks, std::uint32_t max_bytes) {
     const std::uint32_t rows = ceil_divide(task.rows, blocks);
-    if (std::uint64_t{rows} * task.tile_packs * 16 * arrays > most_bytes) return false;
+    if (std::uint64_t{rows} * task.tile_packs * 16 * arrays > max_bytes) return false;
     const ResidentLayout layout = resident_layout(rows, task.tile_packs, task.plane, lanes, threads, arrays);
-    if (layout.bytes > most_bytes || std::uint64_t{task.tiles} * blocks > kMostCount) return false;
+    if (layout.bytes > max_bytes || std::uint64_t{task.tiles} * blocks > kMaxCount) return false;
     task.split_rows = rows, task.splits = blocks;
     LaunchConfig config{.grid = task.tiles * blocks, .block = threads, .shared_bytes = layout.bytes};
     config.attributes.cluster = blocks;
@@ -71,15 +71,15 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
     return true;
   };
   for (const std::uint32_t per_sm : {2u, 1u}) {
-    const std::uint32_t most_bytes = std::min(machine.shared_per_sm / per_sm, machine.shared_per_block) - kOtherShared;
-    const std::uint32_t most_blocks = machine.has_clusters ? kMostBlocks : 1;
-    for (std::uint32_t blocks = 1; blocks <= most_blocks; blocks *= 2) {
-      if (!try_blocks(blocks, most_bytes)) continue;
+    const std::uint32_t max_bytes = std::min(machine.shared_per_sm / per_sm, machine.shared_per_block) - kOtherShared;
+    const std::uint32_t max_blocks = machine.has_clusters ? kMaxBlocks : 1;
+    for (std::uint32_t blocks = 1; blocks <= max_blocks; blocks *= 2) {
+      if (!try_blocks(blocks, max_bytes)) continue;
       // Few channels leave multiprocessors idle.
-      while (blocks < most_blocks && task.tiles * blocks < machine.sms && task.split_rows > 8 &&
+      while (blocks < max_blocks && task.tiles * blocks < machine.sms && task.split_rows > 8 &&
              plan.steps[0].config.shared_bytes > 8 * 1024) {
         blocks *= 2;
-        try_blocks(blocks, most_bytes);
+        try_blocks(blocks, max_bytes);
       }
       return true;
     }
@@ -118,12 +118,10 @@ absl::StatusOr<BatchNormPlan::Step> apply_step(const Machine& machine, BatchNorm
   const std::uint32_t height = std::min(kBatchNormThreads / task.tile_packs, task.rows);
   const std::uint64_t turn = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
   const bool has_few = plan.desc.op == BatchNormOp::kInfer && (task.plane != 1 || lanes_of(plan) == 4);
-  const std::uint32_t most = plan.access == BatchNormAccess::kElement ? kMostElements
-                             : has_few                                ? kFewPacks
-                                                                      : kMostPacks;
+  const std::uint32_t limit = plan.access == BatchNormAccess::kElement ? kMaxElements : has_few ? kFewPacks : kMaxPacks;
   const std::uint64_t each =
-      std::clamp<std::uint64_t>(std::uint64_t{task.rows} * task.tiles / (height * turn), 1, most);
-  const std::uint64_t splits = std::min(ceil_divide<std::uint64_t>(task.rows, height * each), kMostCount / task.tiles);
+      std::clamp<std::uint64_t>(std::uint64_t{task.rows} * task.tiles / (height * turn), 1, limit);
+  const std::uint64_t splits = std::min(ceil_divide<std::uint64_t>(task.rows, height * each), kMaxCount / task.tiles);
   task.split_rows = ceil_divide(task.rows, splits);
   task.tiles_divisor = Divisor(task.tiles);
   return BatchNormPlan::Step{
@@ -138,16 +136,16 @@ absl::Status plan_splits(const Machine& machine, std::uint32_t shared_bytes, Bat
   const std::uint32_t height = kBatchNormThreads / task.tile_packs;
   CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, shared_bytes));
   const std::uint64_t turn = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
-  const std::uint64_t most = std::min(std::max(kMostTurns * turn / task.tiles, std::uint64_t{1}),
-                                      std::max(std::uint64_t{task.rows} / (height * kLeastRows), std::uint64_t{1}));
+  const std::uint64_t limit = std::min(std::max(kMaxTurns * turn / task.tiles, std::uint64_t{1}),
+                                       std::max(std::uint64_t{task.rows} / (height * kMinRows), std::uint64_t{1}));
   task.splits = 1;
   double best_share = 0;
-  for (std::uint64_t splits = 1; splits <= most; ++splits) {
+  for (std::uint64_t splits = 1; splits <= limit; ++splits) {
     const std::uint64_t blocks = splits * task.tiles;
     const double share = static_cast<double>(blocks) / static_cast<double>((blocks + turn - 1) / turn * turn);
     if (share > best_share + 0.01) task.splits = static_cast<std::uint32_t>(splits), best_share = share;
   }
-  if (std::uint64_t{task.tiles} * task.splits > kMostCount) {
+  if (std::uint64_t{task.tiles} * task.splits > kMaxCount) {
     return refuse(to_string(plan.desc.op), absl::StrCat(task.columns, " columns are too many for one grid."));
   }
   // A channel may begin within a tile and end within another.
@@ -184,24 +182,24 @@ absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
 bool plan_held(const Machine& machine, BatchNormPlan& plan) {
   BatchNormTask& task = plan.task;
   const std::uint64_t size = size_of(plan.desc.type), count = std::uint64_t{task.rows} * task.plane;
-  const std::uint32_t most_threads = held_threads(plan.desc.op);
-  const std::uint64_t most = std::uint64_t{kBatchNormHeld} * most_threads;
-  if (count > most || std::uint64_t{task.rows} * task.columns > UINT32_MAX) return false;
+  const std::uint32_t max_threads = held_threads(plan.desc.op);
+  const std::uint64_t limit = std::uint64_t{kBatchNormHeld} * max_threads;
+  if (count > limit || std::uint64_t{task.rows} * task.columns > UINT32_MAX) return false;
   std::uint32_t lanes = 1;
   if (task.plane * size < kSectorBytes) {  // most of what a block of one channel reads would be of others
-    if (count * plan.desc.channels * size > kMostSmallBytes) return false;
+    if (count * plan.desc.channels * size > kMaxSmallBytes) return false;
     lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(plan.desc.channels), 32));
-    while (count * lanes > most) lanes /= 2;
+    while (count * lanes > limit) lanes /= 2;
   }
   const std::uint32_t blocks = ceil_divide(plan.desc.channels, lanes);
   // As few elements of a thread as let all blocks run at once.
-  std::uint32_t threads = most_threads;
-  for (std::uint32_t each = kLeastHeld; each <= kBatchNormHeld; each *= 2) {
+  std::uint32_t threads = max_threads;
+  for (std::uint32_t each = kMinHeld; each <= kBatchNormHeld; each *= 2) {
     threads = ceil_divide(ceil_divide<std::uint64_t>(count, each) * lanes, 32) * 32;
-    const std::uint32_t of_sm = most_threads / std::min(threads, most_threads);  // blocks
+    const std::uint32_t of_sm = max_threads / std::min(threads, max_threads);  // blocks
     if (blocks <= of_sm * machine.sms) break;
   }
-  threads = std::clamp(threads, 64u, most_threads);
+  threads = std::clamp(threads, 64u, max_threads);
   task.tile_packs = lanes, task.tiles = static_cast<std::uint32_t>(plan.desc.channels);
   task.step_rows = threads / lanes / task.plane, task.step_columns = threads / lanes % task.plane;
   plan.steps.push_back({batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kHeld, plan.access),
@@ -250,11 +248,11 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
   if (desc.batch == 0 || desc.channels == 0 || desc.plane == 0) {
     return refuse(to_string(desc.op), absl::StrCat(shape(), "; each must be 1 or more."));
   }
-  if (desc.batch > kMostCount || desc.channels > kMostCount || desc.plane > kMostCount ||
-      (desc.order == ChannelOrder::kNchw ? desc.channels : desc.batch) * desc.plane > kMostCount) {
+  if (desc.batch > kMaxCount || desc.channels > kMaxCount || desc.plane > kMaxCount ||
+      (desc.order == ChannelOrder::kNchw ? desc.channels : desc.batch) * desc.plane > kMaxCount) {
     return refuse(to_string(desc.op),
                   absl::StrCat(shape(), "; ", desc.order == ChannelOrder::kNchw ? "channels" : "batch",
-                               " times elements must be at most ", kMostCount, "."));
+                               " times elements must be at most ", kMaxCount, "."));
   }
   CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   if (desc.op == BatchNormOp::kTrain && desc.batch * desc.plane == 1) {
@@ -279,7 +277,7 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
   const bool is_packed = desc.alignment >= 16 && task.columns * size % 16 == 0;
   plan.access = is_packed ? BatchNormAccess::kPacked : BatchNormAccess::kElement;
   if (desc.op != BatchNormOp::kInfer) {
-    const bool is_tiny = desc.batch * desc.channels * desc.plane * size <= kMostTinyBytes;
+    const bool is_tiny = desc.batch * desc.channels * desc.plane * size <= kMaxTinyBytes;
     if (is_tiny && plan_held(machine, plan)) return plan;
     CGRT_ASSIGN_OR_RETURN(const bool is_resident, plan_resident(machine, plan));
     if (is_resident || plan_held(machine, plan)) return plan;

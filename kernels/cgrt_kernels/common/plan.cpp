@@ -70,8 +70,8 @@ absl::Status refuse(OperationName name, absl::string_view why) {
 }
 
 absl::Status check_matrix(OperationName name, std::uint64_t rows, std::uint64_t columns) {
-  if (rows != 0 && columns != 0 && rows <= kMostCount && columns <= kMostCount) return absl::OkStatus();
-  return refuse(name, absl::StrCat(rows, " rows of ", columns, " columns; each must be from 1 to ", kMostCount, "."));
+  if (rows != 0 && columns != 0 && rows <= kMaxCount && columns <= kMaxCount) return absl::OkStatus();
+  return refuse(name, absl::StrCat(rows, " rows of ", columns, " columns; each must be from 1 to ", kMaxCount, "."));
 }
 
 absl::Status check_float(OperationName name, DType type) {

@@ -19,7 +19,7 @@
 
 namespace cgrt::kernels {
 
-inline constexpr std::uint64_t kMostCount = (std::uint64_t{1} << 31) - 1;  // rows, columns, blocks of a grid
+inline constexpr std::uint64_t kMaxCount = (std::uint64_t{1} << 31) - 1;  // rows, columns, blocks of a grid
 
 struct Machine {
   ContextRef context;
@@ -81,7 +81,7 @@ struct OperationName {
 // kInvalidArgument: "NAME: WHY".
 absl::Status refuse(OperationName name, absl::string_view why);
 
-absl::Status check_matrix(OperationName name, std::uint64_t rows, std::uint64_t columns);  // 1 to kMostCount each
+absl::Status check_matrix(OperationName name, std::uint64_t rows, std::uint64_t columns);  // 1 to kMaxCount each
 constexpr bool is_float(DType type) {
   return type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kBFloat16;
 }

@@ -12,11 +12,11 @@
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMax = std::uint64_t{1} << 40;
 
 absl::Status check_count(const char* name, std::uint64_t count) {
-  if (count != 0 && count <= kMost) return absl::OkStatus();
-  return refuse(name, absl::StrCat("there are ", count, " elements; there must be from 1 to ", kMost, "."));
+  if (count != 0 && count <= kMax) return absl::OkStatus();
+  return refuse(name, absl::StrCat("there are ", count, " elements; there must be from 1 to ", kMax, "."));
 }
 
 // The runtime's codes that CUB returns have the driver's values.

@@ -102,9 +102,9 @@ absl::Status choose_algorithm(MatmulPlan& plan) {
     return to_status(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)),
                      "cublasLtMatmulPreferenceSetAttribute");
   };
-  const std::size_t most = plan.desc.most_workspace_bytes;
-  const std::size_t most_scratch = most > workspace_with(0) ? most - workspace_with(0) : 0;
-  CGRT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_scratch));
+  const std::size_t limit = plan.desc.max_workspace_bytes;
+  const std::size_t max_scratch = limit > workspace_with(0) ? limit - workspace_with(0) : 0;
+  CGRT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_scratch));
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -116,7 +116,7 @@ absl::Status choose_algorithm(MatmulPlan& plan) {
                                                               &product.d, &product.d, &preference, 1, &best, &found);
   if (asked == CUBLAS_STATUS_NOT_SUPPORTED || (asked == CUBLAS_STATUS_SUCCESS && found == 0)) {
     return absl::UnimplementedError(absl::StrCat(to_text(plan.desc), " with ", to_string(plan.desc.epilogue),
-                                                 ": cuBLASLt has no algorithm that needs at most ", most,
+                                                 ": cuBLASLt has no algorithm that needs at most ", limit,
                                                  " bytes of workspace."));
   }
   CGRT_RETURN_IF_ERROR(to_status(asked, "cublasLtMatmulAlgoGetHeuristic"));
@@ -159,9 +159,9 @@ void matmul_on_host(const MatmulDesc& desc, const MatmulArgs& args) {
 }  // namespace
 
 absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc) {
-  if (desc.m == 0 || desc.n == 0 || desc.k == 0 || desc.m > kMostCount || desc.n > kMostCount || desc.k > kMostCount) {
+  if (desc.m == 0 || desc.n == 0 || desc.k == 0 || desc.m > kMaxCount || desc.n > kMaxCount || desc.k > kMaxCount) {
     return absl::InvalidArgumentError(
-        absl::StrCat(to_text(desc), ": m, n and k must each be from 1 to ", kMostCount, "."));
+        absl::StrCat(to_text(desc), ": m, n and k must each be from 1 to ", kMaxCount, "."));
   }
   if (!is_float(desc.type)) {
     return absl::InvalidArgumentError(absl::StrCat(to_text(desc), ": the type must be float32, float16 or bfloat16."));

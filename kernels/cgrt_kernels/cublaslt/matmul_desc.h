@@ -44,7 +44,7 @@ struct MatmulDesc {
   MatmulLayout b_layout = MatmulLayout::kPlain;
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;
   Float32Products products = Float32Products::kExact;
-  std::size_t most_workspace_bytes = std::size_t{32} << 20;  // that the plan may need
+  std::size_t max_workspace_bytes = std::size_t{32} << 20;  // that the plan may need
 };
 
 // Device addresses, aligned to 16 bytes; d overlaps none of the others.

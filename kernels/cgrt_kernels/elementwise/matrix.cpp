@@ -10,7 +10,7 @@
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint64_t kMostInY = 65535;  // blocks of a grid
+constexpr std::uint64_t kMaxInY = 65535;  // blocks of a grid
 
 // Threads side by side along a row, no more than it has packs, and as many rows as fill the block.
 LaunchConfig shape(const MatrixDesc& desc, MatrixAccess access) {
@@ -19,9 +19,8 @@ LaunchConfig shape(const MatrixDesc& desc, MatrixAccess access) {
   const auto down = static_cast<std::uint32_t>(std::min<std::uint64_t>(kMatrixBlock / across, desc.rows));
   const auto in_flight = static_cast<std::uint32_t>(matrix_rows_in_flight(desc.op, desc.type, access));
   const std::uint32_t tiles = ceil_divide(desc.rows, std::uint64_t{down} * in_flight);
-  return {
-      .grid = Dim3(ceil_divide(packs, across), static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, kMostInY))),
-      .block = Dim3(across, down)};
+  return {.grid = Dim3(ceil_divide(packs, across), static_cast<std::uint32_t>(std::min<std::uint64_t>(tiles, kMaxInY))),
+          .block = Dim3(across, down)};
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ constexpr std::uint64_t kFewBins = 4096, kElementsOfBin = 32;
 // An int32 may be up to 2^31, which no element is.
 absl::Status check_range(const HistogramDesc& desc) {
   const bool is_integer = desc.type == DType::kInt32;
-  const double most = is_integer ? 0x1p31 : static_cast<double>(std::numeric_limits<float>::max());
+  const double limit = is_integer ? 0x1p31 : static_cast<double>(std::numeric_limits<float>::max());
   const std::string range = absl::StrCat("the range from ", desc.lower, " to ", desc.upper);
-  if (!(desc.lower < desc.upper) || !(std::abs(desc.lower) <= most) || !(std::abs(desc.upper) <= most)) {
+  if (!(desc.lower < desc.upper) || !(std::abs(desc.lower) <= limit) || !(std::abs(desc.upper) <= limit)) {
     return refuse("histogram", absl::StrCat(range, " is empty or not one of ", to_string(desc.type), "."));
   }
   const auto as_element = [&](double bound) {
@@ -55,13 +55,13 @@ void choose(const Machine& machine, HistogramPlan& plan) {
   const HistogramDesc& desc = plan.desc;
   const auto bins = static_cast<std::uint64_t>(desc.bins);
   const std::uint64_t counters = bins + 1;  // and one of those that are in no bin
-  const std::uint64_t most = machine.shared_per_block - kOtherShared;
+  const std::uint64_t limit = machine.shared_per_block - kOtherShared;
   std::uint32_t bytes = 0;
   plan.shape = {.bins = static_cast<std::uint32_t>(bins)};
   const bool is_sparse = bins > kFewBins && desc.count / kElementsOfBin < bins;
-  if (is_sparse || counters * 2 > most) {
+  if (is_sparse || counters * 2 > limit) {
     plan.regime = HistogramRegime::kGlobal;
-  } else if (counters * 4 <= most) {
+  } else if (counters * 4 <= limit) {
     plan.regime = HistogramRegime::kWords;
     const std::uint64_t copies = std::bit_floor(std::max<std::uint64_t>(kBytesOfCopies / (counters * 4), 1));
     plan.shape.copies = static_cast<std::uint32_t>(std::min<std::uint64_t>(copies, kMaxCopies));

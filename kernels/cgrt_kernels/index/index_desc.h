@@ -78,7 +78,7 @@ using AddSumsKernel = Kernel<void*, const float*, float, std::uint64_t>;  // out
 inline constexpr std::uint32_t kIndexBlock = 256;
 inline constexpr std::uint32_t kIndexItems = 2;  // of a thread, in flight at once
 inline constexpr std::uint32_t kSelectItems = 4;
-inline constexpr std::uint32_t kMostFew = 32;
+inline constexpr std::uint32_t kMaxFew = 32;
 
 // `pack_bytes`: 16, or the type's size; kSelect: also those between. `out` of kAtomic and kScatter are floats.
 IndexKernel index_kernel(IndexRoute route, DType type, std::uint32_t pack_bytes);
@@ -87,7 +87,7 @@ AddSumsKernel add_sums_kernel(DType type, bool is_packed);
 
 // A pass of a stable radix sort: pairs of key (x) and position (y), those of equal digits in the order
 // in which they were. A block has a tile of them.
-inline constexpr std::uint32_t kTile = 4096, kMostDigits = 256;
+inline constexpr std::uint32_t kTile = 4096, kMaxDigits = 256;
 
 // In device memory: what only the indices say.
 struct SumCounters {

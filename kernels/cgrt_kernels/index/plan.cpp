@@ -20,23 +20,23 @@ constexpr std::uint64_t kShortestChunk = 32, kLongestChunk = 128, kChunkWarpsOfS
 
 // Floats for the sums of 16-bit types: where they are few, or not so many more than indices that sorting these takes
 // less time than to set and read them all.
-constexpr std::uint64_t kFewSums = std::uint64_t{1} << 20, kMostSumsOfIndex = 8;
+constexpr std::uint64_t kFewSums = std::uint64_t{1} << 20, kMaxSumsOfIndex = 8;
 // More bytes of a result than the next kernel finds in the L2 cache.
 constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
-constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 32, kMostSums = std::uint64_t{1} << 38;
+constexpr std::uint64_t kMaxKeys = std::uint64_t{1} << 32, kMaxSums = std::uint64_t{1} << 38;
 
 bool has_few_sums(const IndexDesc& desc) {
   const std::uint64_t indices = desc.op == IndexOp::kScatterAdd ? desc.count * desc.columns : desc.count;
-  return desc.rows <= std::max(kFewSums, kMostSumsOfIndex * indices) / desc.columns;
+  return desc.rows <= std::max(kFewSums, kMaxSumsOfIndex * indices) / desc.columns;
 }
 
 bool needs_sort(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return false;
   const bool is_add = desc.op == IndexOp::kAdd;
-  if (is_add && desc.count <= kMostFew) return false;
+  if (is_add && desc.count <= kMaxFew) return false;
   if (desc.order == SumOrder::kFixed) return true;
   if (is_add && desc.columns >= kSortFromColumns && desc.count * desc.columns >= kSortFromElements) return true;
-  const bool has_keys = is_add || desc.rows <= kMostKeys / desc.columns;
+  const bool has_keys = is_add || desc.rows <= kMaxKeys / desc.columns;
   return size_of(desc.type) == 2 && !has_few_sums(desc) && has_keys;
 }
 
@@ -44,7 +44,7 @@ IndexRoute route_of(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return IndexRoute::kSelect;
   if (needs_sort(desc)) return IndexRoute::kSorted;
   if (desc.op == IndexOp::kScatterAdd) return IndexRoute::kScatter;
-  return desc.count <= kMostFew ? IndexRoute::kFew : IndexRoute::kAtomic;
+  return desc.count <= kMaxFew ? IndexRoute::kFew : IndexRoute::kAtomic;
 }
 
 IndexPlan::Choice choose(const IndexDesc& desc, IndexRoute route, std::uint32_t alignment) {
@@ -124,7 +124,7 @@ IndexPlan::Sorted make_sorted(const IndexDesc& desc, std::uint32_t sms, std::uin
   scratch_bytes = 0;
   for (std::uint64_t& pairs : sorted.pairs) place(pairs, count * sizeof(uint2));
   place(sorted.counts, (std::uint64_t{sort.tiles} << sort.bits) * sizeof(std::uint32_t));
-  place(sorted.totals, kMostDigits * sizeof(std::uint32_t));
+  place(sorted.totals, kMaxDigits * sizeof(std::uint32_t));
   place(sorted.counters, sizeof(SumCounters));
   place(sorted.owners, std::uint64_t{sum.chunks} * sizeof(std::uint32_t));
   place(sorted.partials, 2 * std::uint64_t{sum.chunks} * columns * sizeof(float));
@@ -190,19 +190,19 @@ absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const Index
 }
 
 absl::Status check_sizes(const IndexDesc& desc) {
-  const bool fits = desc.rows - 1 < kMostCount && desc.columns - 1 < kMostCount && desc.count - 1 < kMostCount;
-  if (!fits || desc.count > kMostCount / desc.columns) {
-    return refuse(to_string(desc.op), absl::StrCat(desc.count, " indices into ", desc.rows, " rows of ", desc.columns,
-                                                   " columns; each must be from 1 to ", kMostCount,
-                                                   ", and so must indices times columns."));
+  const bool fits = desc.rows - 1 < kMaxCount && desc.columns - 1 < kMaxCount && desc.count - 1 < kMaxCount;
+  if (!fits || desc.count > kMaxCount / desc.columns) {
+    return refuse(to_string(desc.op),
+                  absl::StrCat(desc.count, " indices into ", desc.rows, " rows of ", desc.columns,
+                               " columns; each must be from 1 to ", kMaxCount, ", and so must indices times columns."));
   }
-  if (desc.op == IndexOp::kScatterAdd && desc.order == SumOrder::kFixed && desc.rows > kMostKeys / desc.columns) {
+  if (desc.op == IndexOp::kScatterAdd && desc.order == SumOrder::kFixed && desc.rows > kMaxKeys / desc.columns) {
     return absl::InvalidArgumentError(absl::StrCat("scatter_add in a fixed order: ", desc.rows, " rows of ",
-                                                   desc.columns, " columns are more than ", kMostKeys, " elements."));
+                                                   desc.columns, " columns are more than ", kMaxKeys, " elements."));
   }
-  if (desc.op == IndexOp::kScatterAdd && size_of(desc.type) == 2 && desc.rows > kMostSums / desc.columns) {
+  if (desc.op == IndexOp::kScatterAdd && size_of(desc.type) == 2 && desc.rows > kMaxSums / desc.columns) {
     return refuse(to_string(desc.op), absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are more than ",
-                                                   kMostSums, " elements of ", to_string(desc.type), "."));
+                                                   kMaxSums, " elements of ", to_string(desc.type), "."));
   }
   return absl::OkStatus();
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kWarps = kIndexBlock / 32;
 constexpr std::uint32_t kRounds = kTile / kIndexBlock;  // in which a block looks at its tile
-static_assert(kMostDigits == kIndexBlock, "a thread looks after a digit");
+static_assert(kMaxDigits == kIndexBlock, "a thread looks after a digit");
 
 // How many pairs the source has, among which some may be missing.
 __host__ __device__ __forceinline__ std::uint32_t source_count(const SortShape& shape, const SumCounters* counters) {
@@ -59,7 +59,7 @@ __host__ __device__ __forceinline__ std::uint32_t digit_of(std::uint32_t key, co
 
 __global__ void __launch_bounds__(kIndexBlock)
     count_digits(std::uint32_t* counts, const void* from, const SumCounters* counters, SortShape shape) {
-  __shared__ std::uint32_t mine[kMostDigits];
+  __shared__ std::uint32_t mine[kMaxDigits];
   mine[threadIdx.x] = 0;
   __syncthreads();
   let_dependents_start();
@@ -121,9 +121,9 @@ __global__ void __launch_bounds__(kIndexBlock)
 __global__ void __launch_bounds__(kIndexBlock)
     move_pairs(uint2* to, const void* from, const std::uint32_t* counts, const std::uint32_t* totals,
                SumCounters* counters, SortShape shape) {
-  __shared__ std::uint32_t ranks[kWarps][kMostDigits];
-  __shared__ std::uint32_t begins[kMostDigits];  // of digits in the tile
-  __shared__ std::uint32_t places[kMostDigits];  // where the tile's first would be, of those of a digit
+  __shared__ std::uint32_t ranks[kWarps][kMaxDigits];
+  __shared__ std::uint32_t begins[kMaxDigits];  // of digits in the tile
+  __shared__ std::uint32_t places[kMaxDigits];  // where the tile's first would be, of those of a digit
   __shared__ uint2 scratch[kWarps];
   __shared__ uint2 tile[kTile];
   const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;

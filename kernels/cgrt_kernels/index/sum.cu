@@ -12,9 +12,9 @@ namespace {
 using Begin = ChunkEnds::Begin;
 using End = ChunkEnds::End;
 
-constexpr std::uint32_t kAhead = 4;         // rows that a thread has on their way
-constexpr std::uint32_t kJoinAhead = 8;     // partial sums, likewise
-constexpr std::uint32_t kMostForWarp = 64;  // partial sums that one warp joins; more are for its block
+constexpr std::uint32_t kAhead = 4;        // rows that a thread has on their way
+constexpr std::uint32_t kJoinAhead = 8;    // partial sums, likewise
+constexpr std::uint32_t kMaxForWarp = 64;  // partial sums that one warp joins; more are for its block
 constexpr std::uint32_t kJoinWarps = kJoinBlock / 32;
 
 // Threads side by side take a chunk, each with a pack of the columns. The row of the output is fetched
@@ -163,14 +163,14 @@ __global__ void __launch_bounds__(kJoinBlock)
       column = static_cast<std::uint32_t>(item - owner * slices) * 32;
       const std::uint32_t key = pairs[(chunk + 1) * shape.chunk].x;
       terms = last_with(pairs, count, shape.chunk, chunk + 1, key) - chunk + 1;
-      if (terms <= kMostForWarp && column + lane < shape.columns) {
+      if (terms <= kMaxForWarp && column + lane < shape.columns) {
         add(chunk, column + lane, sum_partials(partials + column + lane, shape.columns, chunk, 0, terms));
       }
     }
     if (lane == 0) terms_of[warp] = terms, chunk_of[warp] = chunk, column_of[warp] = column;
     __syncthreads();
     for (std::uint32_t w = 0; w < kJoinWarps; ++w) {
-      if (terms_of[w] <= kMostForWarp) continue;
+      if (terms_of[w] <= kMaxForWarp) continue;
       const std::uint32_t at = column_of[w] + lane, share = (terms_of[w] - 1) / kJoinWarps + 1;
       const std::uint32_t begin = min(warp * share, terms_of[w]), end = min(begin + share, terms_of[w]);
       stretches[warp][lane] =

@@ -246,7 +246,7 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   const std::uint32_t max_warps = std::min(fitting, is_wasteful ? fitting : std::max(warps_of(max_blocks), kWarps));
   std::uint32_t blocks = 1;
   while (blocks <= max_blocks && warps_of(blocks) > max_warps) blocks *= 2;
-  if (blocks > max_blocks || desc.rows * blocks > kMostCount) {
+  if (blocks > max_blocks || desc.rows * blocks > kMaxCount) {
     return long_launch<NormBackwardParams>(machine, problem, alignment, [&](NormRegime, Alignment) {
       return norm_summed_slices(desc.op, desc.type, alignment);
     });

@@ -12,13 +12,13 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kLanesBlock = 128;        // threads where warps have rows; see kernels.cu
-constexpr std::uint32_t kMostThreads = 512;       // of a block
-constexpr std::uint32_t kPacksInFlight = 4;       // of a thread
-constexpr std::uint64_t kMostPacksOfLanes = 256;  // of a row that threads of one warp share
-constexpr std::uint32_t kMostParts = 65535;       // gridDim.y
-constexpr std::uint64_t kMostShortBytes = 32;     // of a row that goes through shared memory
-constexpr std::uint64_t kShortBlocksOfSm = 8;     // that run at once
+constexpr std::uint32_t kLanesBlock = 128;       // threads where warps have rows; see kernels.cu
+constexpr std::uint32_t kMaxThreads = 512;       // of a block
+constexpr std::uint32_t kPacksInFlight = 4;      // of a thread
+constexpr std::uint64_t kMaxPacksOfLanes = 256;  // of a row that threads of one warp share
+constexpr std::uint32_t kMaxParts = 65535;       // gridDim.y
+constexpr std::uint64_t kMaxShortBytes = 32;     // of a row that goes through shared memory
+constexpr std::uint64_t kShortBlocksOfSm = 8;    // that run at once
 
 bool is_integer(DType type) { return type == DType::kInt32 || type == DType::kInt64; }
 
@@ -35,32 +35,32 @@ absl::StatusOr<std::uint64_t> one_wave(const Machine& machine, ReduceKernel kern
 // How many of the blocks that run at once share one of `results`, each of `loads` packs: no more than
 // have kPacksInFlight per thread to do, or half of that where more than a few multiprocessors would be
 // idle.
-std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t results, std::uint64_t most_parts,
+std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t results, std::uint64_t max_parts,
                        std::uint64_t loads, std::uint32_t threads) {
   if (results > WorkspaceHeader::kCounters) return 1;
   // Then all threads have equally much.
   const std::uint64_t at_once = results == 1 && std::has_single_bit(loads) ? std::bit_floor(wave) : wave / results;
-  const std::uint64_t most = std::min(at_once, most_parts);
+  const std::uint64_t limit = std::min(at_once, max_parts);
   std::uint64_t parts = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight);
-  if (parts <= 1 || most <= 1) return 1;
-  if (parts * results >= machine.sms - machine.sms / 16) return static_cast<std::uint32_t>(std::min(parts, most));
+  if (parts <= 1 || limit <= 1) return 1;
+  if (parts * results >= machine.sms - machine.sms / 16) return static_cast<std::uint32_t>(std::min(parts, limit));
   const std::uint64_t halves = ceil_divide<std::uint64_t>(loads, std::uint64_t{threads} * kPacksInFlight / 2);
   parts = std::max(parts, std::min(ceil_divide<std::uint64_t>(machine.sms, results), halves));
-  return static_cast<std::uint32_t>(std::min(parts, most));
+  return static_cast<std::uint32_t>(std::min(parts, limit));
 }
 
 absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& desc, std::uint64_t rows,
                                       std::uint64_t columns) {
   const std::uint64_t packs = packs_of(desc, columns);
   ReduceShape shape{.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kLanes)};
-  if (desc.over == ReduceOver::kRow && packs <= kMostPacksOfLanes) {
+  if (desc.over == ReduceOver::kRow && packs <= kMaxPacksOfLanes) {
     const std::uint64_t row_bytes = columns * size_of(desc.type);
-    if (row_bytes <= kMostShortBytes) {
+    if (row_bytes <= kMaxShortBytes) {
       shape.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kShort);
       // No more than there is room for, and as few as make one turn of the blocks.
-      const std::uint64_t most = kReduceShortBytes / (kReduceShortBlock * row_bytes);
+      const std::uint64_t limit = kReduceShortBytes / (kReduceShortBlock * row_bytes);
       shape.each = std::min(ceil_divide(rows, kReduceShortBlock * kShortBlocksOfSm * machine.sms),
-                            static_cast<std::uint32_t>(most));
+                            static_cast<std::uint32_t>(limit));
       shape.config = {.grid = ceil_divide(rows, std::uint64_t{kReduceShortBlock} * shape.each),
                       .block = kReduceShortBlock};
       return shape;
@@ -71,7 +71,7 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
   }
   shape.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kBlocks);
   const auto threads = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide<std::uint64_t>(packs, kPacksInFlight)), kWarp, kMostThreads));
+      std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide<std::uint64_t>(packs, kPacksInFlight)), kWarp, kMaxThreads));
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, threads));
   const std::uint64_t part_words = partial_bytes(desc.op, desc.type) / 4;
   shape.parts = parts_of(machine, wave, rows, WorkspaceHeader::kPartWords / part_words / rows, packs, threads);
@@ -86,9 +86,9 @@ absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDes
   const std::uint64_t across = ceil_divide<std::uint64_t>(desc.columns, width);
   shape.lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(across), kWarp));
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(across, shape.lanes);
-  CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, kMostThreads));
-  shape.parts = parts_of(machine, wave, tiles, kMostParts, desc.rows * shape.lanes, kMostThreads);
-  shape.config = {.grid = Dim3(static_cast<std::uint32_t>(tiles), shape.parts), .block = kMostThreads};
+  CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, kMaxThreads));
+  shape.parts = parts_of(machine, wave, tiles, kMaxParts, desc.rows * shape.lanes, kMaxThreads);
+  shape.config = {.grid = Dim3(static_cast<std::uint32_t>(tiles), shape.parts), .block = kMaxThreads};
   if (shape.parts > 1) shape.slots = tiles * shape.lanes * width * shape.parts;
   return shape;
 }
@@ -102,14 +102,14 @@ absl::Status check(const ReduceDesc& desc) {
   if (desc.rows == 0 || desc.columns == 0) {
     return refuse(to_string(desc.op), absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are no elements."));
   }
-  const std::uint64_t most_bytes = std::uint64_t{1} << 63;
-  if (desc.rows > most_bytes / size_of(desc.type) / desc.columns) {
+  const std::uint64_t max_bytes = std::uint64_t{1} << 63;
+  if (desc.rows > max_bytes / size_of(desc.type) / desc.columns) {
     return refuse(to_string(desc.op), absl::StrCat(desc.rows, " rows of ", desc.columns, " columns of ",
                                                    to_string(desc.type), " are more than 2^63 bytes."));
   }
-  if (desc.over != ReduceOver::kAll && (desc.rows > kMostCount || desc.columns > kMostCount)) {
+  if (desc.over != ReduceOver::kAll && (desc.rows > kMaxCount || desc.columns > kMaxCount)) {
     return refuse(to_string(desc.op),
-                  absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; each must be at most ", kMostCount,
+                  absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; each must be at most ", kMaxCount,
                                " unless all are reduced to one."));
   }
   const bool has_integers = desc.op == ReduceOp::kSum || desc.op == ReduceOp::kMin || desc.op == ReduceOp::kMax;

@@ -14,7 +14,7 @@ namespace {
 constexpr int kPacks = kScanThreadBytes / 16;  // of a thread
 
 template <ScanRegime kRegime>
-constexpr int kMostThreads = kRegime == ScanRegime::kTiles ? kScanTileThreads : kScanMostThreads;
+constexpr int kMaxThreads = kRegime == ScanRegime::kTiles ? kScanTileThreads : kScanMaxThreads;
 // As many as registers allow: while some blocks wait for sums, others read and write.
 template <class T, ScanRegime kRegime>
 constexpr int kBlocksPerSm = kRegime != ScanRegime::kTiles             ? 2
@@ -25,7 +25,7 @@ constexpr int kBlocksPerSm = kRegime != ScanRegime::kTiles             ? 2
 // tickets, so that all tiles before one of this launch are being worked on; the tiles of one place in all
 // rows come before those of the next place, which find their predecessors done.
 template <class T, ScanRegime kRegime>
-__global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime>)
+__global__ void __launch_bounds__(kMaxThreads<kRegime>, kBlocksPerSm<T, kRegime>)
     scan_tiles(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
                bool is_exclusive, WorkspaceHeader* header, std::uint32_t tagged) {
   using Sum = typename ElementOf<T>::Sum;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kMostThreads<kRegime>, kBlocksPerSm<T, kRegime
   for (int k = 0; k < kPacks; ++k) before_packs[k] = sum_of<T>(packs[k]);
   const Sum total = scan_warp(before_packs);
 
-  __shared__ Sum totals[kScanMostWarps];
+  __shared__ Sum totals[kScanMaxWarps];
   if (lane == 0) totals[warp] = total;
   __syncthreads();
   const SumsOfBlock<Sum> sums = scan_block(totals);
@@ -156,9 +156,9 @@ void clear_on_host(HostGrid, std::uint64_t* words, std::uint64_t count) {
 
 template <class T>
 ScanKernel of_regime(ScanRegime regime) {
-  constexpr KernelResources kResources{.registers = 64, .static_shared_bytes = 256, .max_threads = kScanMostThreads};
+  constexpr KernelResources kResources{.registers = 64, .static_shared_bytes = 256, .max_threads = kScanMaxThreads};
   constexpr KernelResources kOfRows{.registers = 64, .max_threads = kScanRowsThreads};
-  constexpr KernelResources kOfStream{.registers = 128, .static_shared_bytes = 640, .max_threads = kScanMostThreads};
+  constexpr KernelResources kOfStream{.registers = 128, .static_shared_bytes = 640, .max_threads = kScanMaxThreads};
   switch (regime) {
     case ScanRegime::kOnePack: return make_kernel<scan_rows<T, 1>, scan_on_host<T>, kOfRows>();
     case ScanRegime::kTwoPacks: return make_kernel<scan_rows<T, 2>, scan_on_host<T>, kOfRows>();

@@ -13,9 +13,9 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kFewThreads = 128;       // of a block, where tiles are few
-constexpr std::uint64_t kLeastTilesOfBlock = 4;  // of many rows, where blocks stay
-constexpr std::uint32_t kOtherShared = 2048;     // bytes of static and reserved shared memory, at most
+constexpr std::uint32_t kFewThreads = 128;     // of a block, where tiles are few
+constexpr std::uint64_t kMinTilesOfBlock = 4;  // of many rows, where blocks stay
+constexpr std::uint32_t kOtherShared = 2048;   // bytes of static and reserved shared memory, at most
 
 // For rows of `columns` elements, what they lack at their first pack of 16 bytes included.
 absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc, std::uint64_t columns) {
@@ -34,7 +34,7 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
                      1,
                      lane_bits};
   }
-  if (columns <= kScanMostThreads * per_thread) {
+  if (columns <= kScanMaxThreads * per_thread) {
     const std::uint32_t warps = ceil_divide(columns, kWarp * per_thread);
     return ScanShape{scan_kernel(desc.type, ScanRegime::kBlock), {.grid = rows, .block = warps * kWarp}, 1, 0};
   }
@@ -47,14 +47,14 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
   // work on one, nobody waits, and two smaller ones store while the other sums.
   const std::uint32_t per_sm = desc.rows >= 2 * machine.sms ? 2 : 1;
   const std::uint32_t shared = std::min(machine.shared_per_block, machine.shared_per_sm / per_sm) - kOtherShared;
-  const std::uint32_t stream_threads = std::min(kScanMostThreads / per_sm, shared / kStreamBytes / kWarp * kWarp);
+  const std::uint32_t stream_threads = std::min(kScanMaxThreads / per_sm, shared / kStreamBytes / kWarp * kWarp);
   ScanRegime regime = ScanRegime::kStream;
   LaunchConfig config{
       .grid = machine.sms * per_sm, .block = stream_threads, .shared_bytes = stream_threads * kStreamBytes};
   std::uint64_t tiles = tiles_of(stream_threads, kScanStreamThreadBytes);
   // Blocks that stay take longer to begin with.
   const std::uint64_t blocks = std::uint64_t{machine.sms} * per_sm;
-  const bool is_short = per_sm == 1 ? tiles <= blocks : desc.rows * tiles <= kLeastTilesOfBlock * blocks;
+  const bool is_short = per_sm == 1 ? tiles <= blocks : desc.rows * tiles <= kMinTilesOfBlock * blocks;
   if (is_short) {
     const bool are_few = desc.rows * tiles_of(kScanTileThreads, kScanThreadBytes) < machine.sms;
     regime = ScanRegime::kTiles;
@@ -62,10 +62,10 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
     tiles = tiles_of(threads, kScanThreadBytes);
     config = {.grid = 0, .block = threads};
   }
-  if (tiles > kMostCount || desc.rows * tiles > kMostCount) {
+  if (tiles > kMaxCount || desc.rows * tiles > kMaxCount) {
     return refuse(to_string(desc.kind),
                   absl::StrCat(desc.rows, " rows of ", desc.columns, " ", to_string(desc.type), " are ", tiles,
-                               " tiles a row; the limit is ", kMostCount, " in all."));
+                               " tiles a row; the limit is ", kMaxCount, " in all."));
   }
   const ScanKernel kernel = scan_kernel(desc.type, regime);
   if (is_short) {
@@ -85,11 +85,11 @@ std::uint64_t words_of(const ScanDesc& desc, const ScanShape& shape) {
 
 absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc) {
   // So many columns, and a pack more, have a size in bytes that fits 64 bits.
-  constexpr std::uint64_t kMostColumns = std::uint64_t{1} << 48;
-  if (desc.rows == 0 || desc.columns == 0 || desc.rows > kMostCount || desc.columns > kMostColumns) {
+  constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 48;
+  if (desc.rows == 0 || desc.columns == 0 || desc.rows > kMaxCount || desc.columns > kMaxColumns) {
     return refuse(to_string(desc.kind),
-                  absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; rows must be from 1 to ", kMostCount,
-                               ", columns from 1 to ", kMostColumns, "."));
+                  absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; rows must be from 1 to ", kMaxCount,
+                               ", columns from 1 to ", kMaxColumns, "."));
   }
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, scan_kernel(desc.type, ScanRegime::kOnePack)));
   const std::uint64_t pack = 16 / size_of(desc.type);

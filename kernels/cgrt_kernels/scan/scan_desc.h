@@ -59,7 +59,7 @@ inline constexpr std::uint32_t kClearBlock = 256;
 inline constexpr std::uint32_t kScanThreadBytes = 64;
 inline constexpr std::uint32_t kScanRowsThreads = 128;  // of a block whose warps have rows of their own
 inline constexpr std::uint32_t kScanRowsBlocks = 7;     // of these, at least, on a multiprocessor
-inline constexpr std::uint32_t kScanMostThreads = 512;  // of a block that has rows of its own, or is persistent
+inline constexpr std::uint32_t kScanMaxThreads = 512;   // of a block that has rows of its own, or is persistent
 inline constexpr std::uint32_t kScanTileThreads = 256;  // of a block that takes a tile, at most
 // Persistent blocks: bytes of a tile that a thread has, and tiles for which there is shared memory.
 inline constexpr std::uint32_t kScanStreamThreadBytes = 128;

@@ -18,7 +18,7 @@
 namespace cgrt::kernels {
 
 template <class T>
-__global__ void __launch_bounds__(kScanMostThreads, 1)
+__global__ void __launch_bounds__(kScanMaxThreads, 1)
     scan_stream(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
                 bool is_exclusive, WorkspaceHeader* header, std::uint32_t tagged) {
   using Sum = typename ElementOf<T>::Sum;
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
   static_assert(kRemembered >= kStages + 2);
   extern __shared__ uint4 ring[];  // of stages; in each the packs of a thread are 32 apart
   __shared__ Tile remembered[kRemembered];
-  __shared__ Sum totals[2][kScanMostWarps], before_tiles[2][kLookBackParts];
+  __shared__ Sum totals[2][kScanMaxWarps], before_tiles[2][kLookBackParts];
   __shared__ std::uint32_t shared_tag;
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t packs_of_stage = blockDim.x * kPacksOfTile, width = packs_of_stage * kPack;
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kScanMostThreads, 1)
     return *reinterpret_cast<const Pack*>(ring + stage * packs_of_stage + first_pack + k * 32);
   };
   // Until the packs of the stage have landed, kStages - 2 copies after it.
-  const auto sum_packs = [&](std::uint32_t stage, Sum(&before_packs)[kPacksOfTile], Sum(&of_warps)[kScanMostWarps]) {
+  const auto sum_packs = [&](std::uint32_t stage, Sum(&before_packs)[kPacksOfTile], Sum(&of_warps)[kScanMaxWarps]) {
     wait_for_copies<kStages - 2>();
 #pragma unroll
     for (int k = 0; k < kPacksOfTile; ++k) before_packs[k] = sum_of<T>(pack_at(stage, k));

@@ -9,7 +9,7 @@
 
 namespace cgrt::kernels {
 
-inline constexpr int kScanMostWarps = kScanMostThreads / 32;
+inline constexpr int kScanMaxWarps = kScanMaxThreads / 32;
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 template <class T>
@@ -166,7 +166,7 @@ __device__ __forceinline__ SumsOfBlock<Sum> scan_block(const Sum* of_warps) {
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   Sum sum = lane < warps ? of_warps[lane] : Sum{};
 #pragma unroll
-  for (int distance = 1; distance < kScanMostWarps; distance *= 2) {
+  for (int distance = 1; distance < kScanMaxWarps; distance *= 2) {
     const Sum before = __shfl_up_sync(kAllLanes, sum, distance);
     if (lane >= distance) sum += before;
   }

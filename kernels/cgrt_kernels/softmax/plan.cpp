@@ -196,11 +196,11 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
 }
 
 absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const MaskedSoftmaxDesc& desc) {
-  const auto is_fit = [](std::uint64_t count) { return count > 0 && count <= kMostCount; };
+  const auto is_fit = [](std::uint64_t count) { return count > 0 && count <= kMaxCount; };
   if (!is_fit(desc.matrices) || !is_fit(desc.rows) || !is_fit(desc.columns) || !is_fit(all_rows(desc))) {
     return refuse(kMasked,
                   absl::StrCat(desc.matrices, " matrices of ", desc.rows, " rows of ", desc.columns,
-                               " columns; columns, and rows of all matrices, must be from 1 to ", kMostCount, "."));
+                               " columns; columns, and rows of all matrices, must be from 1 to ", kMaxCount, "."));
   }
   if (desc.mask_matrices == 0 || desc.matrices % desc.mask_matrices != 0) {
     return refuse(kMasked, absl::StrCat("mask_matrices (", desc.mask_matrices, ") does not divide the ", desc.matrices,

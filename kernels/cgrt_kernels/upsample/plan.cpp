@@ -11,7 +11,7 @@
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint64_t kMostPositions = std::uint64_t{1} << 24;  // those a float can count
+constexpr std::uint64_t kMaxPositions = std::uint64_t{1} << 24;  // those a float can count
 
 std::uint32_t blocks_of(std::uint32_t items) { return ceil_divide(items, kUpsampleBlock); }
 
@@ -24,19 +24,19 @@ UpsampleAxis make_axis(std::uint64_t size, std::uint64_t out_size, double factor
   return axis;
 }
 
-// The most copies that a position has; sets the factor when all have as many. Looks at the rounded
+// Max copies of a position; sets the factor when all have as many. Looks at the rounded
 // scale that the kernels use: as floats, thirds of large positions are not where they should be.
 std::uint32_t count_copies(UpsampleAxis& axis) {
-  std::uint32_t least = axis.out_size, most = 0;
+  std::uint32_t min = axis.out_size, max = 0;
   std::uint32_t begin = 0;
   for (std::uint32_t position = 0; position < axis.size; ++position) {
     std::uint32_t end = begin;
     while (end < axis.out_size && axis.source(end) == position) ++end;
-    least = std::min(least, end - begin), most = std::max(most, end - begin);
+    min = std::min(min, end - begin), max = std::max(max, end - begin);
     begin = end;
   }
-  if (least == most) axis.factor = most;
-  return most;
+  if (min == max) axis.factor = max;
+  return max;
 }
 
 // Whether two positions have three copies: two of the first, one of the second.
@@ -54,19 +54,19 @@ std::uint32_t positions_together(const UpsampleAxis& axis) {
 }
 
 // Of a row of the larger image: those with copies of a part of `together` columns, at most.
-std::uint32_t most_packs(const UpsampleAxis& columns, std::uint32_t together, std::uint32_t pack) {
-  std::uint32_t most = 0;
+std::uint32_t max_packs(const UpsampleAxis& columns, std::uint32_t together, std::uint32_t pack) {
+  std::uint32_t max = 0;
   for (std::uint32_t first = 0; first < columns.size; first += together) {
     const std::uint32_t begin = columns.begin(first), end = columns.begin(first + together);
-    most = std::max(most, (end + pack - 1) / pack - begin / pack);
+    max = std::max(max, (end + pack - 1) / pack - begin / pack);
   }
-  return most;
+  return max;
 }
 
 struct Planner {
   const UpsampleDesc& desc;
   UpsampleShape shape;
-  std::uint32_t copies;  // the most in either direction
+  std::uint32_t copies;  // max in either direction
   std::uint32_t threads_at_once;
 
   UpsamplePlan::Choice choose(std::uint32_t alignment) const {
@@ -128,10 +128,10 @@ std::optional<UpsamplePlan::Choice> Planner::lines(std::uint32_t packs) const {
   const std::uint32_t pack = shape.columns.out_size / packs;
   // Half of what a tile holds, so that threads keep their columns for two lines or more.
   const std::uint32_t parts = ceil_divide(packs, kTilePacks / 2), together = ceil_divide(shape.columns.size, parts);
-  const std::uint32_t most = most_packs(shape.columns, together, pack);
-  if (most > kTilePacks) return std::nullopt;
+  const std::uint32_t max = max_packs(shape.columns, together, pack);
+  if (max > kTilePacks) return std::nullopt;
   UpsampleShape chosen = shape;
-  chosen.tile = {.columns = Divisor(together), .packs = Divisor(most), .lines = kTilePacks / most};
+  chosen.tile = {.columns = Divisor(together), .packs = Divisor(max), .lines = kTilePacks / max};
   chosen.packs = Divisor(packs);
   chosen.row_items = Divisor(shape.rows.size);
   chosen.column_items = Divisor(ceil_divide(shape.columns.size, together));
@@ -160,17 +160,17 @@ absl::Status check_sizes(const UpsampleDesc& desc) {
   for (const auto& [height, width] : images) {
     std::uint64_t elements = 1;
     for (const std::uint64_t size : {desc.batch, desc.channels, height, width}) {
-      elements = size == 0 || elements > kMostCount / size ? 0 : elements * size;
+      elements = size == 0 || elements > kMaxCount / size ? 0 : elements * size;
     }
-    if (elements != 0 && height <= kMostPositions && width <= kMostPositions) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        to_string(desc.op), ": ", desc.batch, " images of ", desc.channels, " x ", height, " x ", width,
-        "; there must be from 1 to ", kMostCount, " elements, of at most ", kMostPositions, " rows and columns."));
+    if (elements != 0 && height <= kMaxPositions && width <= kMaxPositions) continue;
+    return absl::InvalidArgumentError(absl::StrCat(to_string(desc.op), ": ", desc.batch, " images of ", desc.channels,
+                                                   " x ", height, " x ", width, "; there must be from 1 to ", kMaxCount,
+                                                   " elements, of at most ", kMaxPositions, " rows and columns."));
   }
   const auto is_usable = [](double factor, std::uint64_t size, std::uint64_t out_size) {
-    constexpr double kMost = 1u << 31;  // positions as 32-bit numbers
+    constexpr double kMax = 1u << 31;  // positions as 32-bit numbers
     return factor == 0 ||
-           (factor > 0 && static_cast<double>(out_size) / factor < kMost && static_cast<double>(size) * factor < kMost);
+           (factor > 0 && static_cast<double>(out_size) / factor < kMax && static_cast<double>(size) * factor < kMax);
   };
   if (is_usable(desc.factor_height, desc.height, desc.out_height) &&
       is_usable(desc.factor_width, desc.width, desc.out_width)) {

@@ -76,7 +76,7 @@ std::optional<RowShape<Regime>> share_among_blocks(const Machine& machine, std::
                                                    std::uint32_t max_threads = kMaxThreads) {
   const std::uint32_t threads = ceil_divide(columns, per_thread);
   const std::uint32_t blocks = std::bit_ceil(ceil_divide(threads, max_threads));
-  if (blocks > (machine.has_clusters ? kMaxClusterBlocks : 1) || rows * blocks > kMostCount) return std::nullopt;
+  if (blocks > (machine.has_clusters ? kMaxClusterBlocks : 1) || rows * blocks > kMaxCount) return std::nullopt;
   RowShape<Regime> shape{regime,
                          {.grid = static_cast<std::uint32_t>(rows) * blocks,
                           .block = ceil_divide(ceil_divide(threads, blocks), kWarpThreads) * kWarpThreads}};
