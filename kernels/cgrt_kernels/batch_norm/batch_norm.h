@@ -28,20 +28,24 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/batch_norm/batch_norm_desc.h"
+#include "cgrt_kernels/batch_norm/shape.h"
+#include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/common/workspace.h"
 
 namespace cgrt::kernels {
 
+struct BatchNormParams;
+
 struct BatchNormPlan {
   struct Step {
-    BatchNormKernel kernel;
+    Kernel<BatchNormParams> kernel;
     LaunchConfig config;
   };
   BatchNormDesc desc;
-  BatchNormTask task;  // without addresses
+  BatchNormShape shape;
   std::vector<Step> steps;
-  BatchNormAccess access = BatchNormAccess::kPacked;
+  Alignment alignment = Alignment::kAligned;
   EdgeKind edges = EdgeKind::kProgrammatic;  // between the steps; full where their code was compiled for 8.0
   std::size_t workspace_bytes = 0;           // 0: none is needed
   std::size_t coefficients_begin = 0;        // in the scratch memory of the workspace
@@ -49,45 +53,9 @@ struct BatchNormPlan {
   std::uint64_t topology_id() const;  // see common/topology.h
 };
 
-// kInvalidArgument for empty tensors, for 2^31 or more rows or columns (see BatchNormTask), for other
-// types, and for training with one element per channel, which has no variance.
+// kInvalidArgument for empty tensors, for 2^31 or more of batch, channels, plane, or channels * plane (NHWC: batch *
+// plane), for other types, and for training with one element per channel, which has no variance.
 absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNormDesc& desc);
-
-// Device addresses of contiguous arrays: x, y and their gradients of batch * channels * plane elements,
-// aligned as the descriptor says; the others of `channels` floats.
-// Overlaps other than those named are undefined.
-struct BatchNormTrainArgs {
-  void* y = nullptr;  // may be x
-  const void* x = nullptr;
-  const float* weight = nullptr;  // null: ones
-  const float* bias = nullptr;    // null: zeros
-  float* running_mean = nullptr;  // updated; both may be null
-  float* running_variance = nullptr;
-  float* save_mean = nullptr;
-  float* save_invstd = nullptr;
-  Workspace workspace = {};
-};
-
-struct BatchNormInferArgs {
-  void* y = nullptr;  // may be x
-  const void* x = nullptr;
-  const float* weight = nullptr;  // null: ones
-  const float* bias = nullptr;    // null: zeros
-  const float* running_mean = nullptr;
-  const float* running_variance = nullptr;
-};
-
-struct BatchNormBackwardArgs {
-  void* x_gradient = nullptr;  // may be x or y_gradient
-  const void* x = nullptr;
-  const void* y_gradient = nullptr;
-  const float* weight = nullptr;     // null: ones
-  const float* save_mean = nullptr;  // what the training launch wrote
-  const float* save_invstd = nullptr;
-  float* weight_gradient = nullptr;  // null: not written
-  float* bias_gradient = nullptr;
-  Workspace workspace = {};
-};
 
 // kInvalidArgument, with the name of the argument, for a plan of another operation, a null or misaligned
 // pointer, and a workspace that is too small.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cgrt_kernels/batch_norm/batch_norm_desc.h"
+#include "cgrt_kernels/batch_norm/kernels.h"
 #include "cgrt_kernels/common/pack.cuh"
 
 namespace cgrt::kernels {
@@ -216,8 +216,8 @@ __device__ __forceinline__ void reduce_channels(const PartsInShared<kLanes>& par
 using Coefficients = float4;
 
 template <class T>
-__device__ __forceinline__ float first_element(const BatchNormTask& task, std::uint32_t channel) {
-  return to_float(static_cast<const T*>(task.in)[std::uint64_t{channel} * task.plane]);
+__device__ __forceinline__ float first_element(const BatchNormParams& p, std::uint32_t channel) {
+  return to_float(static_cast<const T*>(p.in)[std::uint64_t{channel} * p.plane]);
 }
 
 // What the coefficients of a channel, and what is saved of it, depend on beside its sums.
@@ -227,14 +227,14 @@ struct ChannelParameters {
   float running_mean = 0, running_variance = 0;
   float mean = 0, invstd = 0;
 
-  __device__ __forceinline__ ChannelParameters(const BatchNormTask& task, std::uint32_t channel) {
-    if (task.weight != nullptr) weight = task.weight[channel];
+  __device__ __forceinline__ ChannelParameters(const BatchNormParams& p, std::uint32_t channel) {
+    if (p.weight != nullptr) weight = p.weight[channel];
     if constexpr (kBackward) {
-      mean = task.mean[channel], invstd = task.spread[channel];
+      mean = p.mean[channel], invstd = p.spread[channel];
     } else {
-      if (task.bias != nullptr) bias = task.bias[channel];
-      if (task.running_mean != nullptr) {
-        running_mean = task.running_mean[channel], running_variance = task.running_variance[channel];
+      if (p.bias != nullptr) bias = p.bias[channel];
+      if (p.running_mean != nullptr) {
+        running_mean = p.running_mean[channel], running_variance = p.running_variance[channel];
       }
     }
   }
@@ -243,25 +243,24 @@ struct ChannelParameters {
 // What is saved, and the coefficients of a channel of which `all` is the whole and `first` the first element. One
 // caller writes.
 template <bool kBackward>
-__device__ __forceinline__ Coefficients finish_channel(const BatchNormTask& task, std::uint32_t channel,
+__device__ __forceinline__ Coefficients finish_channel(const BatchNormParams& p, std::uint32_t channel,
                                                        const ChannelParameters<kBackward>& of, float first,
                                                        const Part& all, bool writes) {
-  const float count = static_cast<float>(std::uint64_t{task.rows} * task.plane);
+  const float count = static_cast<float>(std::uint64_t{p.rows} * p.plane);
   if constexpr (kBackward) {
     const float scale = of.weight * of.invstd;
-    if (writes && task.weight_gradient != nullptr) task.weight_gradient[channel] = all.b * of.invstd;
-    if (writes && task.bias_gradient != nullptr) task.bias_gradient[channel] = all.a;
+    if (writes && p.weight_gradient != nullptr) p.weight_gradient[channel] = all.b * of.invstd;
+    if (writes && p.bias_gradient != nullptr) p.bias_gradient[channel] = all.a;
     return {of.mean, -scale * of.invstd * (of.invstd * (all.b / count)), -scale * (all.a / count), scale};
   } else {
     const float mean_of_all = first + all.a;
-    const float variance = all.b / count, invstd = 1 / sqrtf(variance + task.epsilon);
+    const float variance = all.b / count, invstd = 1 / sqrtf(variance + p.epsilon);
     if (writes) {
-      task.save_mean[channel] = mean_of_all;
-      task.save_invstd[channel] = invstd;
-      if (task.running_mean != nullptr) {
-        task.running_mean[channel] = of.running_mean + task.momentum * (mean_of_all - of.running_mean);
-        task.running_variance[channel] =
-            of.running_variance + task.momentum * (all.b / (count - 1) - of.running_variance);
+      p.save_mean[channel] = mean_of_all;
+      p.save_invstd[channel] = invstd;
+      if (p.running_mean != nullptr) {
+        p.running_mean[channel] = of.running_mean + p.momentum * (mean_of_all - of.running_mean);
+        p.running_variance[channel] = of.running_variance + p.momentum * (all.b / (count - 1) - of.running_variance);
       }
     }
     return {mean_of_all, invstd * of.weight, of.bias, 0};

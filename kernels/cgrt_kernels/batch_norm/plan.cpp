@@ -7,6 +7,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/batch_norm/kernels.h"
 #include "cgrt_kernels/common/plan.h"
 
 namespace cgrt::kernels {
@@ -16,8 +17,8 @@ constexpr std::uint32_t kMaxBlocks = 8;  // of a cluster, everywhere
 constexpr std::size_t kSlotBytes = 16;   // and a channel's coefficients
 
 // Packs of a tile's row (shorter ones need more slots, longer ones more threads), the rows that a thread
-// should have at least, and the most turns of the whole device.
-constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kMinRows = 16, kMaxTurns = 4;
+// should have at least, and the most waves of the whole device.
+constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kMinRows = 16, kMaxWaves = 4;
 // Rows of a thread of kApply, in packs (the few: where they are faster on an H200) and in elements.
 constexpr std::uint32_t kMaxPacks = 8, kFewPacks = 4, kMaxElements = 32;
 // Bytes of a row that a resident tile should have at least: memory is read in sectors of 32 and fetched
@@ -31,12 +32,12 @@ constexpr std::uint32_t kMinHeld = 4;  // elements that a thread holds, at least
 constexpr std::uint32_t kOtherShared = 3 * 1024;
 
 std::uint32_t lanes_of(const BatchNormPlan& plan) {
-  return plan.access == BatchNormAccess::kPacked ? static_cast<std::uint32_t>(16 / size_of(plan.desc.type)) : 1;
+  return plan.alignment == Alignment::kAligned ? static_cast<std::uint32_t>(16 / size_of(plan.desc.type)) : 1;
 }
 
 // The channels whose rows together are whole packs, and long enough; 0: there are none.
 std::uint32_t resident_channels(const BatchNormPlan& plan) {
-  const std::uint64_t channels = plan.desc.channels, plane = plan.task.plane, lanes = lanes_of(plan);
+  const std::uint64_t channels = plan.desc.channels, plane = plan.shape.plane, lanes = lanes_of(plan);
   std::uint64_t some = 1;
   while (some * plane % lanes != 0) some *= 2;
   if (channels % some != 0) return 0;
@@ -47,27 +48,26 @@ std::uint32_t resident_channels(const BatchNormPlan& plan) {
 // The smallest cluster whose blocks hold the tile, two of them on a multiprocessor if possible: one loads while the
 // other stores. Three, and thus smaller ones, are slower on an H200.
 bool share_tile(const Machine& machine, BatchNormPlan& plan) {
-  BatchNormTask& task = plan.task;
+  BatchNormShape& shape = plan.shape;
   const std::uint32_t channels = resident_channels(plan), lanes = lanes_of(plan);
   if (channels == 0) return false;
-  task.tile_packs = channels * task.plane / lanes;
-  task.tiles = task.columns / (channels * task.plane);
+  shape.tile_packs = channels * shape.plane / lanes;
+  shape.tiles = shape.columns / (channels * shape.plane);
   const std::uint32_t arrays = plan.desc.op == BatchNormOp::kBackward ? 2 : 1;
   // A thread keeps to its columns, unless all of them are of one channel.
-  const bool is_wide = channels > 1 && task.tile_packs > kBatchNormThreads;
+  const bool is_wide = channels > 1 && shape.tile_packs > kBatchNormThreads;
   const std::uint32_t threads = is_wide ? kBatchNormMaxThreads : kBatchNormThreads;
-  if (channels > 1 && task.tile_packs > threads) return false;
+  if (channels > 1 && shape.tile_packs > threads) return false;
   const auto try_blocks = [&](std::uint32_t blocks, std::uint32_t max_bytes) {
-    const std::uint32_t rows = ceil_divide(task.rows, blocks);
-    if (std::uint64_t{rows} * task.tile_packs * 16 * arrays > max_bytes) return false;
-    const ResidentLayout layout = resident_layout(rows, task.tile_packs, task.plane, lanes, threads, arrays);
-    if (layout.bytes > max_bytes || std::uint64_t{task.tiles} * blocks > kMaxCount) return false;
-    task.split_rows = rows, task.splits = blocks;
-    LaunchConfig config{.grid = task.tiles * blocks, .block = threads, .shared_bytes = layout.bytes};
+    const std::uint32_t rows = ceil_divide(shape.rows, blocks);
+    if (std::uint64_t{rows} * shape.tile_packs * 16 * arrays > max_bytes) return false;
+    const ResidentLayout layout = resident_layout(rows, shape.tile_packs, shape.plane, lanes, threads, arrays);
+    if (layout.bytes > max_bytes || std::uint64_t{shape.tiles} * blocks > kMaxCount) return false;
+    shape.split_rows = rows, shape.splits = blocks;
+    LaunchConfig config{.grid = shape.tiles * blocks, .block = threads, .shared_bytes = layout.bytes};
     config.attributes.cluster = blocks;
     plan.steps.clear();
-    plan.steps.push_back(
-        {batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kResident, plan.access), config});
+    plan.steps.push_back({resident_batch_norm_kernel(plan.desc.op, plan.desc.type), config});
     return true;
   };
   for (const std::uint32_t per_sm : {2u, 1u}) {
@@ -76,7 +76,7 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
     for (std::uint32_t blocks = 1; blocks <= max_blocks; blocks *= 2) {
       if (!try_blocks(blocks, max_bytes)) continue;
       // Few channels leave multiprocessors idle.
-      while (blocks < max_blocks && task.tiles * blocks < machine.sms && task.split_rows > 8 &&
+      while (blocks < max_blocks && shape.tiles * blocks < machine.sms && shape.split_rows > 8 &&
              plan.steps[0].config.shared_bytes > 8 * 1024) {
         blocks *= 2;
         try_blocks(blocks, max_bytes);
@@ -88,9 +88,9 @@ bool share_tile(const Machine& machine, BatchNormPlan& plan) {
 }
 
 absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) {
-  if (plan.access != BatchNormAccess::kPacked) return false;
+  if (plan.alignment != Alignment::kAligned) return false;
   // Short rows of halves keep too many threads busy with too little: slower than reading twice on an H200.
-  if (plan.task.plane == 1 && lanes_of(plan) == 8) return false;
+  if (plan.shape.plane == 1 && lanes_of(plan) == 8) return false;
   for (const Machine& some : {machine, without_clusters(machine)}) {
     if (!share_tile(some, plan)) break;
     const auto& [kernel, config] = plan.steps[0];
@@ -104,73 +104,75 @@ absl::StatusOr<bool> plan_resident(const Machine& machine, BatchNormPlan& plan) 
 
 // Tiles of columns.
 void plan_tiles(BatchNormPlan& plan) {
-  BatchNormTask& task = plan.task;
-  const std::uint32_t packs = task.columns / lanes_of(plan);
-  task.tiles = ceil_divide(packs, task.plane != 1 ? kTileOfPlanes : kTileOfChannels);
-  task.tile_packs = ceil_divide(packs, task.tiles);
+  BatchNormShape& shape = plan.shape;
+  const std::uint32_t packs = shape.columns / lanes_of(plan);
+  shape.tiles = ceil_divide(packs, shape.plane != 1 ? kTileOfPlanes : kTileOfChannels);
+  shape.tile_packs = ceil_divide(packs, shape.tiles);
 }
 
 // The blocks that apply: many, whose threads have no more rows than let all multiprocessors take part.
 absl::StatusOr<BatchNormPlan::Step> apply_step(const Machine& machine, BatchNormPlan& plan) {
-  BatchNormTask& task = plan.task;
-  const BatchNormKernel kernel = batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kApply, plan.access);
+  BatchNormShape& shape = plan.shape;
+  const BatchNormKernel kernel =
+      streamed_batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kApply, plan.alignment);
   CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, 0));
-  const std::uint32_t height = std::min(kBatchNormThreads / task.tile_packs, task.rows);
-  const std::uint64_t turn = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
-  const bool has_few = plan.desc.op == BatchNormOp::kInfer && (task.plane != 1 || lanes_of(plan) == 4);
-  const std::uint32_t limit = plan.access == BatchNormAccess::kElement ? kMaxElements : has_few ? kFewPacks : kMaxPacks;
+  const std::uint32_t height = std::min(kBatchNormThreads / shape.tile_packs, shape.rows);
+  const std::uint64_t wave = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
+  const bool has_few = plan.desc.op == BatchNormOp::kInfer && (shape.plane != 1 || lanes_of(plan) == 4);
+  const std::uint32_t limit = plan.alignment == Alignment::kUnaligned ? kMaxElements : has_few ? kFewPacks : kMaxPacks;
   const std::uint64_t each =
-      std::clamp<std::uint64_t>(std::uint64_t{task.rows} * task.tiles / (height * turn), 1, limit);
-  const std::uint64_t splits = std::min(ceil_divide<std::uint64_t>(task.rows, height * each), kMaxCount / task.tiles);
-  task.split_rows = ceil_divide(task.rows, splits);
-  task.tiles_divisor = Divisor(task.tiles);
+      std::clamp<std::uint64_t>(std::uint64_t{shape.rows} * shape.tiles / (height * wave), 1, limit);
+  const std::uint64_t splits = std::min(ceil_divide<std::uint64_t>(shape.rows, height * each), kMaxCount / shape.tiles);
+  shape.split_rows = ceil_divide(shape.rows, splits);
+  shape.tiles_divisor = Divisor(shape.tiles);
   return BatchNormPlan::Step{
-      kernel, {.grid = task.tiles * ceil_divide(task.rows, task.split_rows), .block = Dim3(task.tile_packs, height)}};
+      kernel,
+      {.grid = shape.tiles * ceil_divide(shape.rows, shape.split_rows), .block = Dim3(shape.tile_packs, height)}};
 }
 
-// Parts of the rows of each tile: so many that the last turn of the blocks is nearly as full as the others.
+// Parts of the rows of each tile: so many that the last wave of blocks is nearly as full as the others.
 absl::Status plan_splits(const Machine& machine, std::uint32_t shared_bytes, BatchNormPlan& plan) {
-  BatchNormTask& task = plan.task;
+  BatchNormShape& shape = plan.shape;
   const BatchNormKernel kernel =
-      batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kStatistics, plan.access);
-  const std::uint32_t height = kBatchNormThreads / task.tile_packs;
+      streamed_batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kStatistics, plan.alignment);
+  const std::uint32_t height = kBatchNormThreads / shape.tile_packs;
   CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, shared_bytes));
-  const std::uint64_t turn = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
-  const std::uint64_t limit = std::min(std::max(kMaxTurns * turn / task.tiles, std::uint64_t{1}),
-                                       std::max(std::uint64_t{task.rows} / (height * kMinRows), std::uint64_t{1}));
-  task.splits = 1;
+  const std::uint64_t wave = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
+  const std::uint64_t limit = std::min(std::max(kMaxWaves * wave / shape.tiles, std::uint64_t{1}),
+                                       std::max(std::uint64_t{shape.rows} / (height * kMinRows), std::uint64_t{1}));
+  shape.splits = 1;
   double best_share = 0;
   for (std::uint64_t splits = 1; splits <= limit; ++splits) {
-    const std::uint64_t blocks = splits * task.tiles;
-    const double share = static_cast<double>(blocks) / static_cast<double>((blocks + turn - 1) / turn * turn);
-    if (share > best_share + 0.01) task.splits = static_cast<std::uint32_t>(splits), best_share = share;
+    const std::uint64_t blocks = splits * shape.tiles;
+    const double share = static_cast<double>(blocks) / static_cast<double>((blocks + wave - 1) / wave * wave);
+    if (share > best_share + 0.01) shape.splits = static_cast<std::uint32_t>(splits), best_share = share;
   }
-  if (std::uint64_t{task.tiles} * task.splits > kMaxCount) {
-    return refuse(to_string(plan.desc.op), absl::StrCat(task.columns, " columns are too many for one grid."));
+  if (std::uint64_t{shape.tiles} * shape.splits > kMaxCount) {
+    return refuse(to_string(plan.desc.op), absl::StrCat(shape.columns, " columns are too many for one grid."));
   }
   // A channel may begin within a tile and end within another.
-  const std::uint32_t tile_columns = task.tile_packs * lanes_of(plan);
-  task.slots = (ceil_divide(task.plane - 1, tile_columns) + 1) * task.splits;
+  const std::uint32_t tile_columns = shape.tile_packs * lanes_of(plan);
+  shape.slots = (ceil_divide(shape.plane - 1, tile_columns) + 1) * shape.splits;
   return absl::OkStatus();
 }
 
 absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
-  BatchNormTask& task = plan.task;
+  BatchNormShape& shape = plan.shape;
   plan_tiles(plan);
   CGRT_ASSIGN_OR_RETURN(const BatchNormPlan::Step apply, apply_step(machine, plan));
   if (plan.desc.op != BatchNormOp::kInfer) {
     const auto kernel = [&](BatchNormStep step) {
-      return batch_norm_kernel(plan.desc.op, plan.desc.type, step, plan.access);
+      return streamed_batch_norm_kernel(plan.desc.op, plan.desc.type, step, plan.alignment);
     };
-    const std::uint32_t shared_bytes = bytes_of_partials(task.plane, lanes_of(plan), kBatchNormThreads);
+    const std::uint32_t shared_bytes = bytes_of_partials(shape.plane, lanes_of(plan), kBatchNormThreads);
     CGRT_RETURN_IF_ERROR(plan_splits(machine, shared_bytes, plan));
     plan.steps.push_back(
         {kernel(BatchNormStep::kStatistics),
-         {.grid = task.tiles * task.splits, .block = kBatchNormThreads, .shared_bytes = shared_bytes}});
-    const std::uint32_t finishing = std::clamp(std::bit_ceil(task.slots / 4), 32u, kBatchNormThreads);
+         {.grid = shape.tiles * shape.splits, .block = kBatchNormThreads, .shared_bytes = shared_bytes}});
+    const std::uint32_t finishing = std::clamp(std::bit_ceil(shape.slots / 4), 32u, kBatchNormThreads);
     plan.steps.push_back(
         {kernel(BatchNormStep::kFinish), {.grid = static_cast<std::uint32_t>(plan.desc.channels), .block = finishing}});
-    plan.coefficients_begin = plan.desc.channels * task.slots * kSlotBytes;
+    plan.coefficients_begin = plan.desc.channels * shape.slots * kSlotBytes;
     plan.workspace_bytes = workspace_with(plan.coefficients_begin + plan.desc.channels * kSlotBytes);
   }
   plan.steps.push_back(apply);
@@ -180,13 +182,13 @@ absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
 // Channels that a block can hold in registers: where no other kernel reads them once, or the tensor is so small that it
 // is about latency.
 bool plan_held(const Machine& machine, BatchNormPlan& plan) {
-  BatchNormTask& task = plan.task;
-  const std::uint64_t size = size_of(plan.desc.type), count = std::uint64_t{task.rows} * task.plane;
+  BatchNormShape& shape = plan.shape;
+  const std::uint64_t size = size_of(plan.desc.type), count = std::uint64_t{shape.rows} * shape.plane;
   const std::uint32_t max_threads = held_threads(plan.desc.op);
   const std::uint64_t limit = std::uint64_t{kBatchNormHeld} * max_threads;
-  if (count > limit || std::uint64_t{task.rows} * task.columns > UINT32_MAX) return false;
+  if (count > limit || std::uint64_t{shape.rows} * shape.columns > UINT32_MAX) return false;
   std::uint32_t lanes = 1;
-  if (task.plane * size < kSectorBytes) {  // most of what a block of one channel reads would be of others
+  if (shape.plane * size < kSectorBytes) {  // most of what a block of one channel reads would be of others
     if (count * plan.desc.channels * size > kMaxSmallBytes) return false;
     lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(plan.desc.channels), 32));
     while (count * lanes > limit) lanes /= 2;
@@ -200,15 +202,14 @@ bool plan_held(const Machine& machine, BatchNormPlan& plan) {
     if (blocks <= of_sm * machine.sms) break;
   }
   threads = std::clamp(threads, 64u, max_threads);
-  task.tile_packs = lanes, task.tiles = static_cast<std::uint32_t>(plan.desc.channels);
-  task.step_rows = threads / lanes / task.plane, task.step_columns = threads / lanes % task.plane;
-  plan.steps.push_back({batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kHeld, plan.access),
-                        {.grid = blocks, .block = threads}});
+  shape.tile_packs = lanes, shape.tiles = static_cast<std::uint32_t>(plan.desc.channels);
+  shape.step_rows = threads / lanes / shape.plane, shape.step_columns = threads / lanes % shape.plane;
+  plan.steps.push_back({held_batch_norm_kernel(plan.desc.op, plan.desc.type), {.grid = blocks, .block = threads}});
   return true;
 }
 
 std::size_t element_alignment(const BatchNormPlan& plan) {
-  return plan.access == BatchNormAccess::kPacked ? 16 : size_of(plan.desc.type);
+  return plan.alignment == Alignment::kAligned ? 16 : size_of(plan.desc.type);
 }
 
 absl::Status check_plan(const BatchNormPlan& plan, BatchNormOp op) {
@@ -226,14 +227,19 @@ absl::Status check_forward(const BatchNormPlan& plan, BatchNormOp op, const Args
   return check_array(to_string(op), "bias", args.bias, DType::kFloat32, Need::kOptional);
 }
 
-absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchNormTask task,
+// Without addresses.
+BatchNormParams params_of(const BatchNormPlan& plan) {
+  return {{.epsilon = plan.desc.epsilon, .momentum = plan.desc.momentum}, plan.shape};
+}
+
+absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchNormParams p,
                           const Workspace& workspace) {
   if (plan.workspace_bytes != 0) {
-    task.partials = scratch_of(workspace);
-    task.coefficients = scratch_of(workspace) + plan.coefficients_begin;
+    p.partials = scratch_of(workspace);
+    p.coefficients = scratch_of(workspace) + plan.coefficients_begin;
   }
   for (const auto& [kernel, config] : plan.steps) {
-    CGRT_RETURN_IF_ERROR(launch(target, config, kernel, task));
+    CGRT_RETURN_IF_ERROR(launch(target, config, kernel, p));
     if (plan.edges == EdgeKind::kProgrammatic) target = target.programmatic();
   }
   return absl::OkStatus();
@@ -242,21 +248,21 @@ absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchN
 }  // namespace
 
 absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNormDesc& desc) {
-  const auto shape = [&] {
+  const auto text = [&] {
     return absl::StrCat("batch ", desc.batch, ", ", desc.channels, " channels of ", desc.plane, " elements");
   };
   if (desc.batch == 0 || desc.channels == 0 || desc.plane == 0) {
-    return refuse(to_string(desc.op), absl::StrCat(shape(), "; each must be 1 or more."));
+    return refuse(to_string(desc.op), absl::StrCat(text(), "; each must be 1 or more."));
   }
   if (desc.batch > kMaxCount || desc.channels > kMaxCount || desc.plane > kMaxCount ||
       (desc.order == ChannelOrder::kNchw ? desc.channels : desc.batch) * desc.plane > kMaxCount) {
     return refuse(to_string(desc.op),
-                  absl::StrCat(shape(), "; ", desc.order == ChannelOrder::kNchw ? "channels" : "batch",
+                  absl::StrCat(text(), "; ", desc.order == ChannelOrder::kNchw ? "channels" : "batch",
                                " times elements must be at most ", kMaxCount, "."));
   }
   CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   if (desc.op == BatchNormOp::kTrain && desc.batch * desc.plane == 1) {
-    return refuse(to_string(desc.op), absl::StrCat(shape(), "; one value per channel has no variance."));
+    return refuse(to_string(desc.op), absl::StrCat(text(), "; one value per channel has no variance."));
   }
   const std::size_t size = size_of(desc.type);
   if (!std::has_single_bit(desc.alignment) || desc.alignment < size) {
@@ -265,17 +271,16 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
   }
   CGRT_ASSIGN_OR_RETURN(
       const Machine machine,
-      machine_of(context, batch_norm_kernel(desc.op, desc.type, BatchNormStep::kApply, BatchNormAccess::kPacked)));
-  BatchNormPlan plan{.desc = desc, .task = {}, .steps = {}};
+      machine_of(context, streamed_batch_norm_kernel(desc.op, desc.type, BatchNormStep::kApply, Alignment::kAligned)));
+  BatchNormPlan plan{.desc = desc, .shape = {}, .steps = {}};
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
-  BatchNormTask& task = plan.task;
-  task.epsilon = desc.epsilon, task.momentum = desc.momentum;
+  BatchNormShape& shape = plan.shape;
   const bool has_planes = desc.order == ChannelOrder::kNchw;
-  task.rows = static_cast<std::uint32_t>(has_planes ? desc.batch : desc.batch * desc.plane);
-  task.columns = static_cast<std::uint32_t>(has_planes ? desc.channels * desc.plane : desc.channels);
-  task.plane = has_planes ? static_cast<std::uint32_t>(desc.plane) : 1;
-  const bool is_packed = desc.alignment >= 16 && task.columns * size % 16 == 0;
-  plan.access = is_packed ? BatchNormAccess::kPacked : BatchNormAccess::kElement;
+  shape.rows = static_cast<std::uint32_t>(has_planes ? desc.batch : desc.batch * desc.plane);
+  shape.columns = static_cast<std::uint32_t>(has_planes ? desc.channels * desc.plane : desc.channels);
+  shape.plane = has_planes ? static_cast<std::uint32_t>(desc.plane) : 1;
+  const bool is_aligned = desc.alignment >= 16 && shape.columns * size % 16 == 0;
+  plan.alignment = is_aligned ? Alignment::kAligned : Alignment::kUnaligned;
   if (desc.op != BatchNormOp::kInfer) {
     const bool is_tiny = desc.batch * desc.channels * desc.plane * size <= kMaxTinyBytes;
     if (is_tiny && plan_held(machine, plan)) return plan;
@@ -302,11 +307,11 @@ absl::Status launch_batch_norm_train(LaunchTarget target, const BatchNormPlan& p
   CGRT_RETURN_IF_ERROR(check_array(name, "running_mean", args.running_mean, DType::kFloat32, running));
   CGRT_RETURN_IF_ERROR(check_array(name, "running_variance", args.running_variance, DType::kFloat32, running));
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
-  BatchNormTask task = plan.task;
-  task.out = args.y, task.in = args.x, task.weight = args.weight, task.bias = args.bias;
-  task.save_mean = args.save_mean, task.save_invstd = args.save_invstd;
-  task.running_mean = args.running_mean, task.running_variance = args.running_variance;
-  return launch_steps(target, plan, task, args.workspace);
+  BatchNormParams p = params_of(plan);
+  p.out = args.y, p.in = args.x, p.weight = args.weight, p.bias = args.bias;
+  p.save_mean = args.save_mean, p.save_invstd = args.save_invstd;
+  p.running_mean = args.running_mean, p.running_variance = args.running_variance;
+  return launch_steps(target, plan, p, args.workspace);
 }
 
 absl::Status launch_batch_norm_infer(LaunchTarget target, const BatchNormPlan& plan, const BatchNormInferArgs& args) {
@@ -314,10 +319,10 @@ absl::Status launch_batch_norm_infer(LaunchTarget target, const BatchNormPlan& p
   CGRT_RETURN_IF_ERROR(check_forward(plan, BatchNormOp::kInfer, args));
   CGRT_RETURN_IF_ERROR(check_array(name, "running_mean", args.running_mean, DType::kFloat32));
   CGRT_RETURN_IF_ERROR(check_array(name, "running_variance", args.running_variance, DType::kFloat32));
-  BatchNormTask task = plan.task;
-  task.out = args.y, task.in = args.x, task.weight = args.weight, task.bias = args.bias;
-  task.mean = args.running_mean, task.spread = args.running_variance;
-  return launch_steps(target, plan, task, {});
+  BatchNormParams p = params_of(plan);
+  p.out = args.y, p.in = args.x, p.weight = args.weight, p.bias = args.bias;
+  p.mean = args.running_mean, p.spread = args.running_variance;
+  return launch_steps(target, plan, p, {});
 }
 
 absl::Status launch_batch_norm_backward(LaunchTarget target, const BatchNormPlan& plan,
@@ -333,11 +338,11 @@ absl::Status launch_batch_norm_backward(LaunchTarget target, const BatchNormPlan
   CGRT_RETURN_IF_ERROR(check_array(name, "weight_gradient", args.weight_gradient, DType::kFloat32, Need::kOptional));
   CGRT_RETURN_IF_ERROR(check_array(name, "bias_gradient", args.bias_gradient, DType::kFloat32, Need::kOptional));
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
-  BatchNormTask task = plan.task;
-  task.out = args.x_gradient, task.in = args.x, task.gradient = args.y_gradient, task.weight = args.weight;
-  task.mean = args.save_mean, task.spread = args.save_invstd;
-  task.weight_gradient = args.weight_gradient, task.bias_gradient = args.bias_gradient;
-  return launch_steps(target, plan, task, args.workspace);
+  BatchNormParams p = params_of(plan);
+  p.out = args.x_gradient, p.in = args.x, p.gradient = args.y_gradient, p.weight = args.weight;
+  p.mean = args.save_mean, p.spread = args.save_invstd;
+  p.weight_gradient = args.weight_gradient, p.bias_gradient = args.bias_gradient;
+  return launch_steps(target, plan, p, args.workspace);
 }
 
 }  // namespace cgrt::kernels

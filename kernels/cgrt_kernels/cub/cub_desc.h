@@ -2,12 +2,11 @@
 // in cub.h.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cstdint>
 
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/workspace_desc.h"
 #include "cgrt_kernels/scan/scan_desc.h"
 
 namespace cgrt::kernels {
@@ -68,13 +67,5 @@ struct SelectArgs {
   std::int64_t* selected = nullptr;  // how many
   Workspace workspace = {};
 };
-
-// The calls of CUB (*.cu), with `bytes` of scratch memory. A null one asks how many, and needs no other pointer.
-cudaError_t call_cub(const CubScanDesc& desc, const CubScanArgs& args, void* scratch, std::size_t& bytes,
-                     cudaStream_t stream);
-cudaError_t call_cub(const RadixSortDesc& desc, const RadixSortArgs& args, void* scratch, std::size_t& bytes,
-                     cudaStream_t stream);
-cudaError_t call_cub(const SelectDesc& desc, const SelectArgs& args, void* scratch, std::size_t& bytes,
-                     cudaStream_t stream);
 
 }  // namespace cgrt::kernels

@@ -6,6 +6,7 @@
 #include "cgrt/launch/host.h"
 #include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/cub/calls.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/cub/reference.h"
 

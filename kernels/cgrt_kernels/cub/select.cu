@@ -1,6 +1,6 @@
 #include <cub/device/device_select.cuh>
 
-#include "cgrt_kernels/cub/cub_desc.h"
+#include "cgrt_kernels/cub/calls.h"
 
 namespace cgrt::kernels {
 namespace {

@@ -1,9 +1,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
-#include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
 #include "cgrt_kernels/common/row/slices.cuh"

@@ -1,7 +1,7 @@
 // What the kernels do, for the simulator.
 #pragma once
 
-#include "cgrt_kernels/common/row/dispatch.cuh"
+#include "cgrt_kernels/common/row/host_row.cuh"
 #include "cgrt_kernels/norm/kernels.h"
 #include "cgrt_kernels/norm/reference.h"
 

@@ -1,9 +1,9 @@
 // The forward of short rows.
 #include <cstdint>
 
+#include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/reduction.cuh"
-#include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/lanes.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"

@@ -1,8 +1,9 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/bulk_copy.cuh"
+#include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/common/row/dispatch.cuh"
+#include "cgrt_kernels/common/reduction.cuh"
 #include "cgrt_kernels/common/word.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"

@@ -2,8 +2,8 @@
 #include <type_traits>
 
 #include "cgrt_kernels/common/async_copy.cuh"
+#include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/common/row/dispatch.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/norm/columns.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"

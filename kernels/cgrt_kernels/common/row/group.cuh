@@ -34,6 +34,16 @@ struct LanesPerRow {
 };
 using WarpPerRow = LanesPerRow<32>;
 
+// The run of a row's columns that a block works on, in registers: shares of whole packs.
+struct RowRun {
+  std::uint32_t begin, count;
+  __device__ __forceinline__ RowRun(std::uint32_t columns, std::uint32_t blocks, std::uint32_t block,
+                                    std::uint32_t pack) {
+    const std::uint32_t share = ((columns + blocks - 1) / blocks + pack - 1) / pack * pack;
+    begin = min(block * share, columns), count = min(share, columns - begin);
+  }
+};
+
 // What groups of whole blocks share.
 template <int kMaxWarps>
 struct WarpsOfBlock {

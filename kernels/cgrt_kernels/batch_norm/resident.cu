@@ -1,0 +1,274 @@
+// Tensors that are read once: a block or a cluster keeps all elements of some channels, in shared memory or in
+// registers.
+#include <cooperative_groups.h>
+
+#include <cstdint>
+
+#include "cgrt_kernels/batch_norm/channel.cuh"
+#include "cgrt_kernels/batch_norm/host_body.cuh"
+#include "cgrt_kernels/common/async_copy.cuh"
+#include "cgrt_kernels/common/dispatch.cuh"
+#include "cgrt_kernels/common/programmatic.cuh"
+
+namespace cgrt::kernels {
+namespace {
+
+extern __shared__ __align__(16) unsigned char batch_norm_shared[];
+
+// The blocks of a cluster; one where there are none.
+struct Blocks {
+#if __CUDA_ARCH__ >= 900
+  using Cluster = cooperative_groups::cluster_group;
+  __device__ std::uint32_t count() const { return Cluster::num_blocks(); }
+  __device__ std::uint32_t rank() const { return Cluster::block_rank(); }
+  __device__ void synchronize() const {
+    if (count() == 1) {
+      __syncthreads();
+    } else {
+      Cluster::sync();
+    }
+  }
+  template <class Value>
+  __device__ const Value& of(const Value& mine, std::uint32_t block) const {
+    return *Cluster::map_shared_rank(const_cast<Value*>(&mine), static_cast<int>(block));
+  }
+  // A block has read what it wants of the others; it ends when all of them have.
+  __device__ void arrive() const {
+    if (count() > 1) Cluster::barrier_arrive();
+  }
+  __device__ void leave() const {
+    if (count() > 1) Cluster::barrier_wait();
+  }
+#else
+  __device__ std::uint32_t count() const { return 1; }
+  __device__ std::uint32_t rank() const { return 0; }
+  __device__ void synchronize() const { __syncthreads(); }
+  template <class Value>
+  __device__ const Value& of(const Value& mine, std::uint32_t) const {
+    return mine;
+  }
+  __device__ void arrive() const {}
+  __device__ void leave() const {}
+#endif
+};
+
+// A block, or the blocks of a cluster, have some whole channels: a tile of columns, each block a part of
+// its rows. A thread only reads packs that it has copied itself, so that no barrier stands between
+// loading and summing.
+template <class T, bool kBackward>
+__global__ void __launch_bounds__(kBatchNormMaxThreads, 2) channels_resident(BatchNormParams p) {
+  constexpr int kLanes = kPackSize<T>, kStages = 4;
+  using Pack = typename PackOf<T>::Type;
+  __shared__ float firsts[kBatchNormMaxChannels];
+  __shared__ Part of_channels[kBatchNormMaxChannels];
+  __shared__ Coefficients coefficients[kBatchNormMaxChannels];
+  const Blocks blocks;
+  const std::uint32_t tile = blockIdx.x / blocks.count(), width = p.tile_packs, threads = blockDim.x;
+  const ResidentLayout layout = resident_layout(p.split_rows, width, p.plane, kLanes, threads, kBackward ? 2 : 1);
+  const std::uint32_t per_thread = layout.packs_per_thread;
+  auto* const x_packs = reinterpret_cast<uint4*>(batch_norm_shared) + threadIdx.x;
+  uint4* const gradient_packs = x_packs + per_thread * layout.active;
+  const PartsInShared<kLanes> parts{reinterpret_cast<float*>(reinterpret_cast<uint4*>(batch_norm_shared) +
+                                                             (kBackward ? 2 : 1) * per_thread * layout.active)};
+  const std::uint32_t channels = width * kLanes / p.plane;
+  const Footprint footprint = channels > 1 ? Footprint{width, threads / width, p.plane, 0, width * kLanes}
+                                           : Footprint{threads, 1, threads * kLanes, 0, threads * kLanes};
+  const std::uint32_t first_channel = tile * channels;
+  const std::uint32_t column = threadIdx.x % footprint.packs * kLanes;
+
+  const std::uint32_t row_begin = min(p.rows, blocks.rank() * p.split_rows);
+  const std::uint32_t packs = (min(p.rows, row_begin + p.split_rows) - row_begin) * width;
+  const std::uint32_t mine =
+      threadIdx.x < layout.active && threadIdx.x < packs ? (packs - threadIdx.x - 1) / layout.active + 1 : 0;
+  const std::uint64_t row_packs = p.columns / kLanes;
+  const std::uint64_t origin = row_begin * row_packs + std::uint64_t{tile} * width;
+  const std::uint32_t row_step = layout.active / width, pack_step = layout.active % width;
+  // use(i, offset in packs) for each of the thread's packs from `begin` to `end`, in turn
+  struct Position {
+    std::uint32_t row, pack;
+  };
+  const auto walk = [&](Position& position, std::uint32_t begin, std::uint32_t end, auto use) {
+#pragma unroll 4
+    for (std::uint32_t i = begin; i < end; ++i) {
+      use(i, origin + position.row * row_packs + position.pack);
+      position.row += row_step, position.pack += pack_step;
+      if (position.pack >= width) position.pack -= width, ++position.row;
+    }
+  };
+  wait_for_predecessors();
+
+  const std::uint32_t stage = (per_thread + kStages - 1) / kStages;
+  const Position start{threadIdx.x / width, threadIdx.x % width};
+  Position position = start;
+#pragma unroll
+  for (std::uint32_t s = 0; s < kStages; ++s) {
+    walk(position, min(mine, s * stage), min(mine, (s + 1) * stage), [&](std::uint32_t i, std::uint64_t offset) {
+      copy_asynchronously(x_packs + i * layout.active, static_cast<const uint4*>(p.in) + offset);
+      if constexpr (kBackward)
+        copy_asynchronously(gradient_packs + i * layout.active, static_cast<const uint4*>(p.gradient) + offset);
+    });
+    end_copy_group();
+  }
+  let_dependents_start();
+  // Read now: when this block needs them last, another may write, and y may be x.
+  if (!kBackward && threadIdx.x < channels) firsts[threadIdx.x] = first_element<T>(p, first_channel + threadIdx.x);
+
+  LaneSums<kLanes, kBackward> sums;
+  const auto pack_at = [&](const uint4* base, std::uint32_t i) {
+    return *reinterpret_cast<const Pack*>(base + i * layout.active);
+  };
+  if constexpr (kBackward) {
+    for_each_lane<kLanes>(column, footprint.plane,
+                          [&](int lane, std::uint32_t channel) { sums.shift[lane] = p.mean[first_channel + channel]; });
+  }
+  const auto add = [&](std::uint32_t s) {
+#pragma unroll 2
+    for (std::uint32_t i = min(mine, s * stage); i < min(mine, (s + 1) * stage); ++i) {
+      sums.add(pack_at(x_packs, i), pack_at(kBackward ? gradient_packs : x_packs, i));
+    }
+  };
+  wait_for_copies<3>();
+  if (!kBackward && mine != 0) unpack(pack_at(x_packs, 0), sums.shift);
+  add(0);
+  wait_for_copies<2>();
+  add(1);
+  wait_for_copies<1>();
+  add(2);
+  wait_for_copies<0>();
+  add(3);
+
+  if (!kBackward) __syncthreads();
+  sums.make_relative(column, footprint.plane, [&](std::uint32_t channel) { return firsts[channel]; });
+  put_parts(sums, mine, column, footprint.plane, parts);
+  __syncthreads();
+  reduce_channels<kLanes, kBackward>(parts, footprint,
+                                     [&](std::uint32_t i, const Part& part) { of_channels[i] = part; });
+  blocks.synchronize();
+  if (threadIdx.x < channels) {
+    Merged<kBackward> merged;
+    merged.reference = blocks.of(of_channels[threadIdx.x], 0).a;
+    for (std::uint32_t block = 0; block < blocks.count(); ++block) {
+      merged.add(blocks.of(of_channels[threadIdx.x], block));
+    }
+    const std::uint32_t channel = first_channel + threadIdx.x;
+    const ChannelParameters<kBackward> parameters(p, channel);
+    coefficients[threadIdx.x] =
+        finish_channel(p, channel, parameters, firsts[threadIdx.x], merged.part(), blocks.rank() == 0);
+  }
+  __syncthreads();
+  blocks.arrive();
+
+  const LaneCoefficients<kLanes, kBackward, false> apply(
+      column, footprint.plane, [&](std::uint32_t channel) { return coefficients[channel]; },
+      [](const Coefficients& loaded) { return loaded; });
+  position = start;
+  walk(position, 0, mine, [&](std::uint32_t i, std::uint64_t offset) {
+    static_cast<Pack*>(p.out)[offset] =
+        apply.apply(pack_at(x_packs, i), pack_at(kBackward ? gradient_packs : x_packs, i));
+  });
+  blocks.leave();
+}
+
+// The sums over the threads that have the same channel: `lanes` of them stand side by side. All of them get it.
+__device__ __forceinline__ float2 sums_of_channel(float2 value, std::uint32_t lanes, float2* of_warps) {
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, channel = lane % lanes;
+  const auto add_lanes = [&] {
+    for (std::uint32_t mask = 16; mask >= lanes; mask /= 2) {
+      value.x += __shfl_xor_sync(0xffffffff, value.x, static_cast<int>(mask));
+      value.y += __shfl_xor_sync(0xffffffff, value.y, static_cast<int>(mask));
+    }
+  };
+  add_lanes();
+  if (lane < lanes) of_warps[warp * lanes + lane] = value;
+  __syncthreads();
+  value = {0, 0};
+  for (std::uint32_t w = lane / lanes; w < blockDim.x / 32; w += 32 / lanes) {
+    const float2 of_warp = of_warps[w * lanes + channel];
+    value.x += of_warp.x, value.y += of_warp.y;
+  }
+  add_lanes();
+  return value;
+}
+
+// Channels of few elements, wherever they begin: a block has one of them, or a tile of a few side by side where the
+// elements of one are far apart. Each is read once and kept in a register.
+template <bool kBackward>
+constexpr std::uint32_t kHeldThreads = held_threads(kBackward ? BatchNormOp::kBackward : BatchNormOp::kTrain);
+
+template <class T, bool kBackward>
+__global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNormParams p) {
+  __shared__ float2 of_warps[kHeldThreads<kBackward>];
+  const std::uint32_t lanes = p.tile_packs, depth = blockDim.x / lanes, plane = p.plane;
+  const std::uint32_t lane = threadIdx.x % lanes, begin = threadIdx.x / lanes;
+  const std::uint32_t channel = blockIdx.x * lanes + lane, of_channel = p.rows * plane;
+  const std::uint32_t count = channel < p.tiles ? of_channel : 0, begin_row = begin < plane ? 0 : begin / plane;
+  const std::uint32_t base = channel * plane;
+  // use(k, offset) for each of the thread's elements, which are `depth` apart
+  const auto walk = [&](auto use) {
+    std::uint32_t column = begin - begin_row * plane;
+    std::uint32_t at = base + begin_row * p.columns + column;
+    const std::uint32_t step = p.step_rows * p.columns + p.step_columns;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kBatchNormHeld; ++k) {
+      if (k * depth >= of_channel) break;
+      if (begin + k * depth < count) use(k, at);
+      at += step, column += p.step_columns;
+      if (column >= plane) column -= plane, at += p.columns - plane;
+    }
+  };
+  wait_for_predecessors();
+
+  T x[kBatchNormHeld], gradient[kBackward ? kBatchNormHeld : 1];
+  walk([&](std::uint32_t k, std::uint32_t at) {
+    x[k] = static_cast<const T*>(p.in)[at];
+    if constexpr (kBackward) gradient[k] = static_cast<const T*>(p.gradient)[at];
+  });
+  const std::uint32_t some = count != 0 ? channel : 0;
+  const ChannelParameters<kBackward> parameters(p, some);
+  const float first = kBackward ? 0 : first_element<T>(p, some);
+  let_dependents_start();
+  float2 sums{0, 0};
+#pragma unroll
+  for (std::uint32_t k = 0; k < kBatchNormHeld; ++k) {
+    if (begin + k * depth >= count) continue;
+    const float delta = to_float(x[k]) - (kBackward ? parameters.mean : first);
+    const float factor = kBackward ? to_float(gradient[kBackward ? k : 0]) : delta;
+    sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
+  }
+  sums = sums_of_channel(sums, lanes, of_warps);
+  Part all{sums.x, sums.y, 0};
+  if constexpr (!kBackward) {
+    // Around the first element, which is one of them: see Merged.
+    all.a /= static_cast<float>(of_channel);
+    all.b -= sums.x * all.a;
+    if (all.b < 0) all.b = 0;  // keeps NaN
+  }
+  const Coefficients of = finish_channel(p, some, parameters, first, all, begin == 0 && count != 0);
+  walk([&](std::uint32_t k, std::uint32_t at) {
+    float value = __fmaf_rn(to_float(x[k]) - of.x, of.y, of.z);
+    if constexpr (kBackward) value = __fmaf_rn(to_float(gradient[k]), of.w, value);
+    static_cast<T*>(p.out)[at] = from_float<T>(value);
+  });
+}
+
+}  // namespace
+
+BatchNormKernel resident_batch_norm_kernel(BatchNormOp op, DType type) {
+  constexpr KernelResources kResources{.registers = 80, .max_threads = kBatchNormMaxThreads};
+  return of_float_type(type, [=]<class T>() {
+    return op == BatchNormOp::kBackward
+               ? make_kernel<channels_resident<T, true>, resident_on_host<T, true>, kResources>()
+               : make_kernel<channels_resident<T, false>, resident_on_host<T, false>, kResources>();
+  });
+}
+
+BatchNormKernel held_batch_norm_kernel(BatchNormOp op, DType type) {
+  constexpr KernelResources kTrain{.registers = 64, .max_threads = kHeldThreads<false>};
+  constexpr KernelResources kBackward{.registers = 80, .max_threads = kHeldThreads<true>};
+  return of_float_type(type, [=]<class T>() {
+    return op == BatchNormOp::kBackward ? make_kernel<channels_held<T, true>, resident_on_host<T, true>, kBackward>()
+                                        : make_kernel<channels_held<T, false>, resident_on_host<T, false>, kTrain>();
+  });
+}
+
+}  // namespace cgrt::kernels
