@@ -248,6 +248,10 @@ absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchN
 }  // namespace
 
 absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNormDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("batch_norm", "op", desc.op, BatchNormOp::kBackward));
+  CGRT_RETURN_IF_ERROR(check_enum("batch_norm", "order", desc.order, ChannelOrder::kNhwc));
+  CGRT_RETURN_IF_ERROR(check_not_negative(to_string(desc.op), "epsilon", desc.epsilon));
+  CGRT_RETURN_IF_ERROR(check_not_negative(to_string(desc.op), "momentum", desc.momentum));
   const auto text = [&] {
     return absl::StrCat("batch ", desc.batch, ", ", desc.channels, " channels of ", desc.plane, " elements");
   };

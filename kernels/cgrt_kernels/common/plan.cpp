@@ -1,5 +1,6 @@
 #include "cgrt_kernels/common/plan.h"
 
+#include <cmath>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
@@ -76,14 +77,24 @@ absl::Status check_matrix(OperationName name, std::uint64_t rows, std::uint64_t 
 
 absl::Status check_float(OperationName name, DType type) {
   if (is_float(type)) return absl::OkStatus();
-  return refuse(name,
-                absl::StrCat("there is no kernel for ", to_string(type), ", only for float32, float16 and bfloat16."));
+  return refuse_type(name, type, "float32, float16 and bfloat16");
+}
+
+absl::Status refuse_type(OperationName name, DType type, absl::string_view others) {
+  CGRT_RETURN_IF_ERROR(check_enum(name, "type", type, DType::kInt64));
+  return refuse(name, absl::StrCat("there is no kernel for ", to_string(type), ", only for ", others, "."));
+}
+
+absl::Status check_not_negative(OperationName name, const char* field, float value) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return refuse(name, absl::StrCat(field, " is ", value, "; it must be a number from 0 on."));
 }
 
 absl::Status check_workspace(OperationName name, const Workspace& workspace, std::size_t needed) {
   if (needed == 0) return absl::OkStatus();
   if (workspace.data == nullptr) {
-    return refuse(name, absl::StrCat("workspace is null; the plan needs ", needed, " bytes."));
+    return refuse(name, absl::StrCat("workspace is null; the plan needs ", needed,
+                                     " bytes of device memory, initialized once by initialize_workspace."));
   }
   if (workspace.bytes < needed) {
     return refuse(name, absl::StrCat("the workspace has ", workspace.bytes, " bytes; the plan needs ", needed, "."));
@@ -98,6 +109,11 @@ absl::Status refuse_pointer(OperationName name, const char* argument, const void
   if (pointer == nullptr) return refuse(name, absl::StrCat(argument, " is null."));
   return refuse(name, absl::StrCat(argument, " (0x", absl::Hex(address_bits(pointer)), ") is not aligned to ",
                                    alignment, " bytes", *element != '\0' ? ", the size of " : "", element, "."));
+}
+
+absl::Status refuse_enum(OperationName name, const char* field, int value, int last) {
+  return refuse(name,
+                absl::StrCat(field, " is ", value, ", which the enum does not have: its values are 0 to ", last, "."));
 }
 
 }  // namespace internal

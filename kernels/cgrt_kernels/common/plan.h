@@ -86,6 +86,14 @@ constexpr bool is_float(DType type) {
   return type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kBFloat16;
 }
 absl::Status check_float(OperationName name, DType type);
+// Refuses a type; `others`: those that there are kernels for.
+absl::Status refuse_type(OperationName name, DType type, absl::string_view others);
+
+// Refuses a value that the enum does not have; `last`: its greatest.
+template <class Enum>
+absl::Status check_enum(OperationName name, const char* field, Enum value, Enum last);
+// Refuses what is NaN, infinite or below 0.
+absl::Status check_not_negative(OperationName name, const char* field, float value);
 
 enum class Need { kRequired, kOptional };  // an optional address may be null
 
@@ -93,11 +101,18 @@ namespace internal {
 
 absl::Status refuse_pointer(OperationName name, const char* argument, const void* pointer, std::size_t alignment,
                             const char* element);
+absl::Status refuse_enum(OperationName name, const char* field, int value, int last);
 inline bool is_aligned(const void* pointer, std::size_t alignment, Need need) {
   return pointer != nullptr ? address_bits(pointer) % alignment == 0 : need == Need::kOptional;
 }
 
 }  // namespace internal
+
+template <class Enum>
+absl::Status check_enum(OperationName name, const char* field, Enum value, Enum last) {
+  if (value <= last) return absl::OkStatus();
+  return internal::refuse_enum(name, field, static_cast<int>(value), static_cast<int>(last));
+}
 
 inline absl::Status check_pointer(OperationName name, const char* argument, const void* pointer, std::size_t alignment,
                                   Need need = Need::kRequired) {

@@ -72,10 +72,10 @@ template struct CubPlan<RadixSortDesc>;
 template struct CubPlan<SelectDesc>;
 
 absl::StatusOr<CubScanPlan> plan_cub_scan(ContextRef context, const CubScanDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("scan by CUB", "kind", desc.kind, ScanKind::kExclusive));
   CGRT_RETURN_IF_ERROR(check_count(to_string(desc.kind), desc.count));
   if (desc.type != DType::kFloat32 && desc.type != DType::kInt32 && desc.type != DType::kInt64) {
-    return refuse({to_string(desc.kind), " by CUB"}, absl::StrCat("there is no kernel for ", to_string(desc.type),
-                                                                  ", only for float32, int32 and int64."));
+    return refuse_type({to_string(desc.kind), " by CUB"}, desc.type, "float32, int32 and int64");
   }
   return make_plan(context, desc, CubScanArgs{}, "cub::DeviceScan");
 }
@@ -90,6 +90,7 @@ absl::Status launch_cub_scan(LaunchTarget target, const CubScanPlan& plan, const
 }
 
 absl::StatusOr<RadixSortPlan> plan_radix_sort(ContextRef context, const RadixSortDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("radix sort", "key", desc.key, SortKey::kFloat32));
   CGRT_RETURN_IF_ERROR(check_count("radix sort", desc.count));
   RadixSortDesc whole = desc;
   const int bits = static_cast<int>(8 * size_of(desc.key));
@@ -115,6 +116,7 @@ absl::Status launch_radix_sort(LaunchTarget target, const RadixSortPlan& plan, c
 }
 
 absl::StatusOr<SelectPlan> plan_select(ContextRef context, const SelectDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("select", "type", desc.type, DType::kInt64));
   CGRT_RETURN_IF_ERROR(check_count("select", desc.count));
   return make_plan(context, desc, SelectArgs{}, "cub::DeviceSelect");
 }

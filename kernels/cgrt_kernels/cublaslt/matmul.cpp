@@ -159,6 +159,10 @@ void matmul_on_host(const MatmulDesc& desc, const MatmulArgs& args) {
 }  // namespace
 
 absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("matmul", "b_layout", desc.b_layout, MatmulLayout::kTransposed));
+  CGRT_RETURN_IF_ERROR(check_enum("matmul", "epilogue", desc.epilogue, MatmulEpilogue::kGeluBias));
+  CGRT_RETURN_IF_ERROR(check_enum("matmul", "products", desc.products, Float32Products::kTf32));
+  CGRT_RETURN_IF_ERROR(check_enum("matmul", "type", desc.type, DType::kInt64));
   if (desc.m == 0 || desc.n == 0 || desc.k == 0 || desc.m > kMaxCount || desc.n > kMaxCount || desc.k > kMaxCount) {
     return absl::InvalidArgumentError(
         absl::StrCat(to_text(desc), ": m, n and k must each be from 1 to ", kMaxCount, "."));

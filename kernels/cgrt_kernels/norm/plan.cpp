@@ -290,7 +290,10 @@ std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch) {
 }  // namespace
 
 absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("norm", "op", desc.op, NormOp::kRmsNorm));
+  CGRT_RETURN_IF_ERROR(check_enum("norm", "residual", desc.residual, Residual::kAdded));
   const Problem problem = problem_of(desc);
+  CGRT_RETURN_IF_ERROR(check_not_negative(problem.name, "epsilon", desc.epsilon));
   CGRT_RETURN_IF_ERROR(check_matrix(problem.name, desc.rows, desc.columns));
   CGRT_RETURN_IF_ERROR(check_float(problem.name, desc.type));
   const auto kernel_of = [&](NormRegime regime, Alignment alignment) {
@@ -345,7 +348,11 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
 }
 
 absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const NormBackwardDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("norm backward", "op", desc.op, NormOp::kRmsNorm));
+  CGRT_RETURN_IF_ERROR(
+      check_enum("norm backward", "weight_gradients", desc.weight_gradients, WeightGradients::kSummed));
   const Problem problem = problem_of(desc);
+  CGRT_RETURN_IF_ERROR(check_not_negative(problem.name, "epsilon", desc.epsilon));
   CGRT_RETURN_IF_ERROR(check_matrix(problem.name, desc.rows, desc.columns));
   CGRT_RETURN_IF_ERROR(check_float(problem.name, desc.type));
   const auto kernel_of = [&](NormRegime regime, Alignment alignment) {

@@ -129,6 +129,7 @@ std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(co
 }  // namespace
 
 absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("softmax", "op", desc.op, SoftmaxOp::kLogSoftmax));
   CGRT_RETURN_IF_ERROR(check_matrix(name(desc), desc.rows, desc.columns));
   const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 1, false};
   const auto kernel_of = [&](SoftmaxRegime regime, Alignment alignment) {
@@ -165,6 +166,7 @@ absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const 
 }
 
 absl::StatusOr<SoftmaxBackwardPlan> plan_softmax_backward(ContextRef context, const SoftmaxBackwardDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("softmax backward", "op", desc.op, SoftmaxOp::kLogSoftmax));
   CGRT_RETURN_IF_ERROR(check_matrix(name(desc), desc.rows, desc.columns));
   const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 2, false};
   CGRT_ASSIGN_OR_RETURN(
@@ -196,6 +198,7 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
 }
 
 absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const MaskedSoftmaxDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum(kMasked, "causal", desc.causal, CausalMask::kLowerRight));
   const auto is_fit = [](std::uint64_t count) { return count > 0 && count <= kMaxCount; };
   if (!is_fit(desc.matrices) || !is_fit(desc.rows) || !is_fit(desc.columns) || !is_fit(all_rows(desc))) {
     return refuse(kMasked,

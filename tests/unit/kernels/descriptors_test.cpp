@@ -1,0 +1,64 @@
+// Values that a descriptor's enums and numbers do not have: refused by every family, with the field and the value.
+#include <limits>
+#include <string>
+
+#include "cgrt/cgrt.h"
+#include "cgrt/simulator/simulator.h"
+#include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/norm/norm.h"
+#include "cgrt_kernels/softmax/softmax.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+
+namespace cgrt::testing {
+namespace {
+
+using namespace kernels;
+
+constexpr DeviceRef kDevice(0);
+
+template <class Enum>
+constexpr auto kNone = static_cast<Enum>(77);
+
+// The plan of `desc` is made, and refused with "FIELD is 77" where the field has such a value.
+template <class Plan, class Desc, class Enum>
+void expect_refused(Plan plan, Desc desc, Enum Desc::*field, const char* name) {
+  INFO(name);
+  CHECK(plan(kDevice, desc).ok());
+  desc.*field = kNone<Enum>;
+  const absl::Status status = plan(kDevice, desc).status();
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  CAPTURE(std::string(status.message()));
+  CHECK(status.message().find(std::string(name) + " is 77") != absl::string_view::npos);
+}
+
+TEST_CASE("descriptors with values that an enum does not have are refused") {
+  const Simulator simulator;
+  expect_refused(plan_softmax, SoftmaxDesc{.rows = 2, .columns = 8}, &SoftmaxDesc::op, "op");
+  expect_refused(plan_softmax, SoftmaxDesc{.rows = 2, .columns = 8}, &SoftmaxDesc::type, "type");
+  expect_refused(plan_softmax_backward, SoftmaxBackwardDesc{.rows = 2, .columns = 8}, &SoftmaxBackwardDesc::op, "op");
+  const MaskedSoftmaxDesc masked{.matrices = 2, .rows = 2, .columns = 8};
+  expect_refused(plan_masked_softmax, masked, &MaskedSoftmaxDesc::causal, "causal");
+  expect_refused(plan_norm, NormDesc{.rows = 2, .columns = 8}, &NormDesc::op, "op");
+  expect_refused(plan_norm, NormDesc{.rows = 2, .columns = 8}, &NormDesc::residual, "residual");
+  const NormBackwardDesc backward{.rows = 2, .columns = 8};
+  expect_refused(plan_norm_backward, backward, &NormBackwardDesc::op, "op");
+  expect_refused(plan_norm_backward, backward, &NormBackwardDesc::weight_gradients, "weight_gradients");
+  const BatchNormDesc batch_norm{.batch = 2, .channels = 3, .plane = 4};
+  expect_refused(plan_batch_norm, batch_norm, &BatchNormDesc::op, "op");
+  expect_refused(plan_batch_norm, batch_norm, &BatchNormDesc::order, "order");
+}
+
+TEST_CASE("an epsilon that is no number, or negative, is refused") {
+  const Simulator simulator;
+  for (const float epsilon : {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    CAPTURE(epsilon);
+    CHECK(!plan_norm(kDevice, {.rows = 2, .columns = 8, .epsilon = epsilon}).ok());
+    CHECK(!plan_norm_backward(kDevice, {.rows = 2, .columns = 8, .epsilon = epsilon}).ok());
+    CHECK(!plan_batch_norm(kDevice, {.batch = 2, .channels = 3, .plane = 4, .epsilon = epsilon}).ok());
+  }
+  CHECK(plan_norm(kDevice, {.rows = 2, .columns = 8, .epsilon = 0}).ok());
+}
+
+}  // namespace
+}  // namespace cgrt::testing
