@@ -28,10 +28,6 @@ def read_record(path):
     schema = record.get("schema") if isinstance(record, dict) else None
     if schema != SCHEMA:
         sys.exit(f"table.py: {path}: the schema is {schema!r}, not {SCHEMA!r}")
-    for row in record["rows"]:  # C++ programs write these two keys under other names (runtime/cgrt/record/record.h)
-        for key, theirs in (("baseline", "peer"), ("baseline_median", "peer_median")):
-            if theirs in row:
-                row[key] = row.pop(theirs)
     return record
 
 
@@ -138,12 +134,12 @@ def spread_of(name, speeds):
 def caption(record, rows):
     parts = [record["device"], f"driver {record['driver']}", f"CUDA {record['cuda']}", record["date"]]
     if record["commit"]:
-        parts.append(f"commit {record['commit']}")
+        parts.append(f"commit {record['commit'][:12]}")
     if record["simulated"]:
         return f"{', '.join(parts)}; simulated: no figure here is a time."
     counts = sorted({row["samples"] for row in rows})
     samples = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
-    note = " Ratio: above 1 is better than the baseline." if any("baseline" in row for row in rows) else ""
+    note = " Ratio: the median of those of pairs, not the ratio of the medians; above 1 is better than the baseline." if any("baseline" in row for row in rows) else ""
     speeds = {}
     for row in rows:
         if "share_of_bandwidth" in row:

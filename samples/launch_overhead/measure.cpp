@@ -95,7 +95,7 @@ absl::StatusOr<Spread> measure_cold(const cgrt::Graph& graph, cgrt::StreamRef st
 // Eager and `graph_launch` alternate, A B B A, so that a drift of the machine meets both alike.
 absl::StatusOr<ModeResult> measure_warm(Mode mode, cgrt::StreamRef stream, Launch eager, Launch graph_launch,
                                         std::int64_t pairs, std::vector<Sample>& eager_samples) {
-  std::vector<Sample> own, peer;
+  std::vector<Sample> own, baseline;
   std::vector<double> ratios;
   for (std::int64_t i = 0; i < pairs / 2; ++i) {
     std::array<Sample, 4> turn;
@@ -103,16 +103,16 @@ absl::StatusOr<ModeResult> measure_warm(Mode mode, cgrt::StreamRef stream, Launc
       CGRT_ASSIGN_OR_RETURN(turn[k], time_once(stream, k == 0 || k == 3 ? eager : graph_launch));
     }
     for (const auto& [a, b] : {std::pair(turn[0], turn[1]), std::pair(turn[3], turn[2])}) {
-      peer.push_back(a);
+      baseline.push_back(a);
       own.push_back(b);
       ratios.push_back(a.chain_us / b.chain_us);
     }
   }
   ModeResult result = result_of(mode, own);
-  result.eager_median = spread_of(peer, [](const Sample& s) { return s.chain_us; }).median;
+  result.eager_median = spread_of(baseline, [](const Sample& s) { return s.chain_us; }).median;
   result.speedup = cgrt::record::median(ratios);
   result.ratio_spread = cgrt::record::spread(ratios);
-  eager_samples.insert(eager_samples.end(), peer.begin(), peer.end());
+  eager_samples.insert(eager_samples.end(), baseline.begin(), baseline.end());
   return result;
 }
 

@@ -109,8 +109,8 @@ absl::StatusOr<cgrt::record::Record> to_record(const std::vector<Point>& points,
       const bool graph = mode.mode != Mode::kEager;
       cgrt::record::Row chain = row_of("chain", point, mode.mode, mode.chain);
       if (graph) {
-        chain.peer = "eager";
-        chain.peer_median = mode.eager_median;
+        chain.baseline = "eager";
+        chain.baseline_median = mode.eager_median;
         chain.speedup = mode.speedup;
         chain.spread = mode.ratio_spread;
       }

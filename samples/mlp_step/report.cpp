@@ -109,8 +109,8 @@ absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workloa
       Row row = row_of(what, result, workload, times_of(result.passes, time));
       if (result.way != Way::kEager) {
         const std::vector<double> ratios = ratios_of(result, time);
-        row.peer = "eager";
-        row.peer_median = median(times_of(result.eager_passes, time));
+        row.baseline = "eager";
+        row.baseline_median = median(times_of(result.eager_passes, time));
         row.speedup = median(ratios);
         row.spread = spread(ratios);
       }

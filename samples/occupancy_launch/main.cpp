@@ -133,11 +133,11 @@ absl::Status measure(cgrt::DeviceRef device, cgrt::StreamRef stream, const Array
     CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec exec, build(device, run, arrays));
     CGRT_RETURN_IF_ERROR(check(stream, exec, run, arrays));
     for (int pair = 0; pair < pairs; ++pair) {
-      CGRT_ASSIGN_OR_RETURN(const double peer, time_node(stream, suggested, start, end));
+      CGRT_ASSIGN_OR_RETURN(const double baseline, time_node(stream, suggested, start, end));
       CGRT_ASSIGN_OR_RETURN(const double own, time_node(stream, exec, start, end));
-      run.peer_times.push_back(peer);
+      run.baseline_times.push_back(baseline);
       run.times.push_back(own);
-      run.ratios.push_back(peer / own);
+      run.ratios.push_back(baseline / own);
     }
   }
   return absl::OkStatus();

@@ -58,8 +58,8 @@ absl::StatusOr<cgrt::record::Record> to_record(cgrt::DeviceRef device, const std
             .p95 = quantile(run.times, 0.95),
             .samples = static_cast<std::int64_t>(run.times.size())};
     if (&run != &runs.front()) {
-      row.peer = "suggested";
-      row.peer_median = median(run.peer_times);
+      row.baseline = "suggested";
+      row.baseline_median = median(run.baseline_times);
       row.speedup = median(run.ratios);
       row.spread = spread(run.ratios);
     }

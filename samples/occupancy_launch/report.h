@@ -15,7 +15,7 @@ struct Run {
   std::string name;
   cgrt::LaunchConfig config;
   cgrt::Occupancy occupancy;
-  std::vector<double> times = {}, peer_times = {}, ratios = {};
+  std::vector<double> times = {}, baseline_times = {}, ratios = {};
 };
 
 // One line per configuration, aligned. On the simulator the word "simulated" stands for each time.

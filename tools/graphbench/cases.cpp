@@ -51,7 +51,7 @@ Verdict judge(const Case& one, const Figures& figures, int nodes) {
   }
   const double ratio = one.limit == Limit::kThin ? kThinRatio : kBuildingRatio;
   const double slack = kSlackNanoseconds * (one.is_call_per_node ? nodes : 1);
-  const double excess = figures.median - figures.peer_median;
+  const double excess = figures.median - figures.baseline_median;
   if (figures.speedup >= ratio) return {Judgement::kWithin, "ok"};
   if (excess <= slack) return {Judgement::kWithin, format("ok: +%.0f ns of %.0f", excess, slack)};
   return {Judgement::kBroken,
@@ -105,29 +105,30 @@ const std::vector<Case>& all_cases() {
 
 absl::StatusOr<Outcome> run_case(const Case& one, const Setup& setup, int nodes, int pairs, Sampling sampling) {
   const bool is_full = sampling == Sampling::kFull;
-  const bool has_peer = is_full || !one.peer_needs_driver;
+  const bool has_baseline = is_full || !one.baseline_needs_driver;
   CGRT_ASSIGN_OR_RETURN(const Side own, one.own(setup, nodes));
-  Side peer;
-  if (has_peer) {
-    CGRT_ASSIGN_OR_RETURN(peer, one.peer(setup, nodes));
+  Side baseline;
+  if (has_baseline) {
+    CGRT_ASSIGN_OR_RETURN(baseline, one.baseline(setup, nodes));
   }
   const int repeats = std::clamp(one.node_budget / nodes, 1, one.most);
-  CGRT_ASSIGN_OR_RETURN(const Figures figures, measure(own, has_peer ? &peer : nullptr, {pairs, repeats, sampling}));
+  CGRT_ASSIGN_OR_RETURN(const Figures figures,
+                        measure(own, has_baseline ? &baseline : nullptr, {pairs, repeats, sampling}));
 
   Outcome outcome;
   outcome.row.name = one.name;
   if (one.by_nodes) outcome.row.params = {{"nodes", nodes}};
   outcome.row.unit = to_text(one.unit);
-  if (has_peer) outcome.row.peer = one.peer_name;
+  if (has_baseline) outcome.row.baseline = one.baseline_name;
   if (!is_full) {
-    outcome.verdict.text = has_peer ? "not judged" : "peer not run: it needs a driver";
+    outcome.verdict.text = has_baseline ? "not judged" : "baseline not run: it needs a driver";
     return outcome;
   }
   const double scale = nanoseconds_in(one.unit, nodes);
   outcome.row.median = figures.median / scale;
   outcome.row.p95 = figures.p95 / scale;
   outcome.row.samples = pairs;
-  outcome.row.peer_median = figures.peer_median / scale;
+  outcome.row.baseline_median = figures.baseline_median / scale;
   outcome.row.speedup = figures.speedup;
   outcome.row.spread = figures.spread;
   outcome.verdict = judge(one, figures, nodes);

@@ -25,15 +25,15 @@ struct Case {
   Unit unit;
   Limit limit;
   MakeSide own;
-  MakeSide peer;
-  const char* peer_name;
+  MakeSide baseline;
+  const char* baseline_name;
   // One timed interval does at most `most` operations, fewer on graphs so large that they would hold more
   // than `node_budget` nodes together: what is in flight or alive at once stays small.
   int most;
   int node_budget;
-  bool by_nodes = true;            // a row for each number of nodes; else one row
-  bool peer_needs_driver = false;  // calls that are not in cgrt's table, so not on the simulator
-  bool is_call_per_node = false;   // an operation is as many calls as nodes
+  bool by_nodes = true;                // a row for each number of nodes; else one row
+  bool baseline_needs_driver = false;  // calls that are not in cgrt's table, so not on the simulator
+  bool is_call_per_node = false;       // an operation is as many calls as nodes
 };
 
 const std::vector<Case>& all_cases();

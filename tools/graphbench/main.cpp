@@ -98,9 +98,9 @@ absl::StatusOr<Results> run(const Options& options, const std::string& command) 
     }
     const Row& row = outcome->row;
     if (options.is_simulated) {
-      std::fprintf(stderr, " %s\n", row.peer.empty() ? "ran; its peer needs a driver" : "ran");
+      std::fprintf(stderr, " %s\n", row.baseline.empty() ? "ran; its baseline needs a driver" : "ran");
     } else {
-      std::fprintf(stderr, " %.4g %s, peer %.4g\n", row.median, row.unit.c_str(), row.peer_median);
+      std::fprintf(stderr, " %.4g %s, baseline %.4g\n", row.median, row.unit.c_str(), row.baseline_median);
     }
     results.record.rows.push_back(row);
     results.verdicts.push_back(outcome->verdict);

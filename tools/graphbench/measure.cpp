@@ -53,39 +53,39 @@ absl::StatusOr<double> warm_up(const Side& side, int repeats) {
 
 }  // namespace
 
-absl::StatusOr<Figures> measure(const Side& own, const Side* peer, const Pace& pace) {
+absl::StatusOr<Figures> measure(const Side& own, const Side* baseline, const Pace& pace) {
   const bool is_full = pace.sampling == Sampling::kFull;
   const int repeats = is_full ? pace.repeats : std::min(pace.repeats, 2);
   int intervals = 1;
   if (is_full) {
     CGRT_ASSIGN_OR_RETURN(double fastest, warm_up(own, repeats));
-    if (peer != nullptr) {
-      CGRT_ASSIGN_OR_RETURN(const double peer_fastest, warm_up(*peer, repeats));
-      fastest = std::min(fastest, peer_fastest);
+    if (baseline != nullptr) {
+      CGRT_ASSIGN_OR_RETURN(const double baseline_fastest, warm_up(*baseline, repeats));
+      fastest = std::min(fastest, baseline_fastest);
     }
     intervals = static_cast<int>(std::clamp(std::ceil(kSampleNanoseconds / fastest), 1.0, kMaxIntervals));
   }
 
   const int pairs = is_full ? pace.pairs : 2;
-  std::vector<double> own_times, peer_times, ratios;
+  std::vector<double> own_times, baseline_times, ratios;
   for (int pair = 0; pair < pairs; ++pair) {
-    double own_time = 0, peer_time = 0;
+    double own_time = 0, baseline_time = 0;
     const bool is_own_first = pair % 2 == 0;
     for (const bool is_own : {is_own_first, !is_own_first}) {
-      if (!is_own && peer == nullptr) continue;
-      CGRT_ASSIGN_OR_RETURN((is_own ? own_time : peer_time), sample(is_own ? own : *peer, repeats, intervals));
+      if (!is_own && baseline == nullptr) continue;
+      CGRT_ASSIGN_OR_RETURN((is_own ? own_time : baseline_time), sample(is_own ? own : *baseline, repeats, intervals));
     }
     own_times.push_back(own_time);
-    if (peer == nullptr) continue;
-    peer_times.push_back(peer_time);
-    ratios.push_back(peer_time / own_time);
+    if (baseline == nullptr) continue;
+    baseline_times.push_back(baseline_time);
+    ratios.push_back(baseline_time / own_time);
   }
 
   Figures figures;
   figures.median = median(own_times);
   figures.p95 = quantile(own_times, 0.95);
-  if (peer != nullptr) {
-    figures.peer_median = median(std::move(peer_times));
+  if (baseline != nullptr) {
+    figures.baseline_median = median(std::move(baseline_times));
     figures.speedup = median(ratios);
     figures.spread = spread(ratios);
   }

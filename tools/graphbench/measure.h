@@ -32,15 +32,15 @@ struct Pace {
   Sampling sampling = Sampling::kFull;
 };
 
-// Nanoseconds per operation. Without a baseline (`peer`) the last three are 0.
+// Nanoseconds per operation. Without a baseline the last three are 0.
 struct Figures {
   double median = 0, p95 = 0;
-  double peer_median = 0;
-  double speedup = 0;  // the median of the pairs' peer / own
+  double baseline_median = 0;
+  double speedup = 0;  // the median of the pairs' baseline / own
   double spread = 0;   // half the distance between the quartiles of those ratios, over their median
 };
 
-// `peer` may be null. The first error of either side ends the measurement.
-absl::StatusOr<Figures> measure(const Side& own, const Side* peer, const Pace& pace);
+// `baseline` may be null. The first error of either side ends the measurement.
+absl::StatusOr<Figures> measure(const Side& own, const Side* baseline, const Pace& pace);
 
 }  // namespace graphbench

@@ -22,7 +22,7 @@ bool is_device_time(std::string_view unit) {
 
 bool is_hidden(const Record& record, const Row& row) { return record.simulated && is_device_time(row.unit); }
 
-bool has_peer(const Row& row) { return !row.peer.empty(); }
+bool has_baseline(const Row& row) { return !row.baseline.empty(); }
 
 std::string digits(double value, int precision) {
   char buffer[64];
@@ -67,9 +67,9 @@ void write(JsonWriter& json, const Record& record, const Row& row) {
   write_figure(json, record, row, "median", row.median);
   write_figure(json, record, row, "p95", row.p95);
   json.member("samples", row.samples);
-  if (has_peer(row)) {
-    json.member("peer", row.peer);
-    write_figure(json, record, row, "peer_median", row.peer_median);
+  if (has_baseline(row)) {
+    json.member("baseline", row.baseline);
+    write_figure(json, record, row, "baseline_median", row.baseline_median);
     write_figure(json, record, row, "speedup", row.speedup);
     write_figure(json, record, row, "spread", row.spread);
   }
@@ -169,7 +169,7 @@ std::string to_json(const Record& record) {
 
 std::string to_table(const Record& record, const TableColumn& extra) {
   const std::vector<std::string> parameters = parameter_names(record);
-  const bool any_peer = std::any_of(record.rows.begin(), record.rows.end(), has_peer);
+  const bool any_baseline = std::any_of(record.rows.begin(), record.rows.end(), has_baseline);
   Cells head = {"name"};
   std::vector<bool> is_figure = {false};
   const auto column = [&](const std::string& name, bool figures) {
@@ -180,9 +180,9 @@ std::string to_table(const Record& record, const TableColumn& extra) {
   for (const char* name : {"median", "p95"}) column(name, true);
   column("unit", false);
   column("samples", true);
-  if (any_peer) {
-    column("peer", false);
-    for (const char* name : {"peer median", "speedup", "spread"}) column(name, true);
+  if (any_baseline) {
+    column("baseline", false);
+    for (const char* name : {"baseline median", "speedup", "spread"}) column(name, true);
   }
   if (!extra.heading.empty()) column(extra.heading, false);
 
@@ -193,10 +193,10 @@ std::string to_table(const Record& record, const TableColumn& extra) {
     for (const std::string& name : parameters) line.push_back(parameter(row, name));
     line.insert(line.end(),
                 {figure(record, row, row.median), figure(record, row, row.p95), row.unit, absl::StrCat(row.samples)});
-    if (has_peer(row)) {
-      line.insert(line.end(), {row.peer, figure(record, row, row.peer_median), figure(record, row, row.speedup),
+    if (has_baseline(row)) {
+      line.insert(line.end(), {row.baseline, figure(record, row, row.baseline_median), figure(record, row, row.speedup),
                                figure(record, row, row.spread)});
-    } else if (any_peer) {
+    } else if (any_baseline) {
       line.resize(line.size() + 4);
     }
     if (!extra.heading.empty()) line.push_back(i < extra.cells.size() ? extra.cells[i] : "");
@@ -209,7 +209,7 @@ std::string to_csv(const Record& record) {
   const std::vector<std::string> parameters = parameter_names(record);
   Cells head = {"name"};
   head.insert(head.end(), parameters.begin(), parameters.end());
-  head.insert(head.end(), {"unit", "median", "p95", "samples", "peer", "peer_median", "speedup", "spread"});
+  head.insert(head.end(), {"unit", "median", "p95", "samples", "baseline", "baseline_median", "speedup", "spread"});
   std::string text = csv_line(head);
   for (const Row& row : record.rows) {
     const auto cell = [&](double value) {
@@ -217,8 +217,8 @@ std::string to_csv(const Record& record) {
     };
     Cells line = {row.name};
     for (const std::string& name : parameters) line.push_back(parameter(row, name));
-    line.insert(line.end(), {row.unit, cell(row.median), cell(row.p95), absl::StrCat(row.samples), row.peer});
-    if (has_peer(row)) line.insert(line.end(), {cell(row.peer_median), cell(row.speedup), cell(row.spread)});
+    line.insert(line.end(), {row.unit, cell(row.median), cell(row.p95), absl::StrCat(row.samples), row.baseline});
+    if (has_baseline(row)) line.insert(line.end(), {cell(row.baseline_median), cell(row.speedup), cell(row.spread)});
     line.resize(head.size());
     text += csv_line(line);
   }

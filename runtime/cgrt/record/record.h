@@ -15,7 +15,7 @@
 
 namespace cgrt::record {
 
-// `peer` names the baseline. `speedup` is baseline over own for times and own over baseline for rates: more is better.
+// `baseline` names it. `speedup` is baseline over own for times and own over baseline for rates: more is better.
 // It is the median of the ratios of pairs measured alternately; `spread` is half the distance between the quartiles of
 // those ratios over their median. Without a baseline the last three are 0 and are not written.
 struct Row {
@@ -24,8 +24,8 @@ struct Row {
   std::string unit = {};
   double median = 0, p95 = 0;
   std::int64_t samples = 0;
-  std::string peer = {};
-  double peer_median = 0, speedup = 0, spread = 0;
+  std::string baseline = {};
+  double baseline_median = 0, speedup = 0, spread = 0;
 };
 
 struct Record {

@@ -1,6 +1,6 @@
 // What a row of a record says of its samples.
 //
-//   std::vector<double> times = {2.3, 2.5, 2.4}, ratios = {0.98, 1.01, 1.0};   // of pairs, peer over own
+//   std::vector<double> times = {2.3, 2.5, 2.4}, ratios = {0.98, 1.01, 1.0};   // of pairs, baseline over own
 //   record::Row row{.median = record::median(times), .p95 = record::quantile(times, 0.95)};
 //   row.speedup = record::median(ratios);
 //   row.spread = record::spread(ratios);

@@ -76,7 +76,7 @@ std::unique_ptr<Simulator> Simulator::if_no_device(SimulatorOptions options) {
   const std::string reason = result == CUDA_SUCCESS
                                  ? "The CUDA driver has no device."
                                  : std::string(driver::to_status(result, "cuDeviceGetCount").message());
-  std::printf("No GPU here: running on the simulator; no figure below is a GPU time. (%s)\n", reason.c_str());
+  std::printf("No GPU here: running on the simulator; no figure below is a GPU time.\n(%s)\n", reason.c_str());
   std::fflush(stdout);  // it stands before everything, also before what goes to stderr
   return std::make_unique<Simulator>(options);
 }

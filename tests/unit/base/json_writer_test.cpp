@@ -44,7 +44,7 @@ TEST_CASE("containers are indented by lines, or kept on one line with all within
   json.begin_array();
   json.end_array();
   json.member("simulated", false);
-  json.key("peer");
+  json.key("baseline");
   json.null();
   json.end_object();
 
@@ -56,7 +56,7 @@ TEST_CASE("containers are indented by lines, or kept on one line with all within
   ],
   "notes": [],
   "simulated": false,
-  "peer": null
+  "baseline": null
 }
 )");
 }

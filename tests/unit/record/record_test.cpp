@@ -23,8 +23,8 @@ Record example() {
                     .median = 2.41,
                     .p95 = 2.6,
                     .samples = 101,
-                    .peer = "raw cuGraphLaunch",
-                    .peer_median = 2.39,
+                    .baseline = "raw cuGraphLaunch",
+                    .baseline_median = 2.39,
                     .speedup = 0.99,
                     .spread = 0.02},
                    {.name = "nodes_made", .unit = "count", .median = 12345, .p95 = 12345, .samples = 1}}};
@@ -32,7 +32,7 @@ Record example() {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_CASE("a record as JSON has one row a line and no peer where there is none", "[record]") {
+TEST_CASE("a record as JSON has one row a line and no baseline where there is none", "[record]") {
   CHECK(to_json(example()) == R"({
   "schema": "cgrt-record-1",
   "program": "graphbench",
@@ -45,7 +45,7 @@ TEST_CASE("a record as JSON has one row a line and no peer where there is none",
   "cuda": "13.0",
   "simulated": false,
   "rows": [
-    {"name": "exec_launch", "params": {"nodes": 1000}, "unit": "us", "median": 2.41, "p95": 2.6, "samples": 101, "peer": "raw cuGraphLaunch", "peer_median": 2.39, "speedup": 0.99, "spread": 0.02},
+    {"name": "exec_launch", "params": {"nodes": 1000}, "unit": "us", "median": 2.41, "p95": 2.6, "samples": 101, "baseline": "raw cuGraphLaunch", "baseline_median": 2.39, "speedup": 0.99, "spread": 0.02},
     {"name": "nodes_made", "params": {}, "unit": "count", "median": 12345, "p95": 12345, "samples": 1}
   ]
 }
@@ -68,20 +68,20 @@ TEST_CASE("of a simulated record the times are null in JSON and counts stay", "[
 
   CHECK(contains(json, R"("simulated": true)"));
   CHECK(contains(json, R"("unit": "us", "median": null, "p95": null, "samples": 101)"));
-  CHECK(contains(json, R"("peer_median": null, "speedup": null, "spread": null)"));
+  CHECK(contains(json, R"("baseline_median": null, "speedup": null, "spread": null)"));
   CHECK(contains(json, R"("unit": "count", "median": 12345)"));
 }
 
 TEST_CASE("a table is aligned, with the machine in its heading", "[record]") {
   CHECK(to_table(example()) == R"(graphbench on NVIDIA H200, driver 580.159, CUDA 13.0, 2026-11-21, commit abc123
 
-name         nodes  median    p95  unit   samples  peer               peer median  speedup  spread
-exec_launch   1000    2.41    2.6  us         101  raw cuGraphLaunch         2.39     0.99    0.02
+name         nodes  median    p95  unit   samples  baseline           baseline median  speedup  spread
+exec_launch   1000    2.41    2.6  us         101  raw cuGraphLaunch             2.39     0.99    0.02
 nodes_made           12345  12345  count        1
 )");
 }
 
-TEST_CASE("a table without peers has no columns for them", "[record]") {
+TEST_CASE("a table without baselines has no columns for them", "[record]") {
   Record record = example();
   record.rows.erase(record.rows.begin());
 
@@ -116,7 +116,7 @@ TEST_CASE("in CSV every parameter is a column and text is quoted where it must b
   record.rows[1].params = {{"width", 8}};
   record.rows[1].name = "made, \"all\"";
 
-  CHECK(to_csv(record) == R"(name,nodes,width,unit,median,p95,samples,peer,peer_median,speedup,spread
+  CHECK(to_csv(record) == R"(name,nodes,width,unit,median,p95,samples,baseline,baseline_median,speedup,spread
 exec_launch,1000,,us,2.41,2.6,101,raw cuGraphLaunch,2.39,0.99,0.02
 "made, ""all""",,8,count,12345,12345,1,,,,
 )");

@@ -44,7 +44,7 @@ std::string said_on(const driver::Api& table) {
 }
 
 TEST_CASE("where there is no device there is a simulator, which says so and why", "[simulator]") {
-  const std::string sentence = "simulated; No GPU here: running on the simulator; no figure below is a GPU time. (";
+  const std::string sentence = "simulated; No GPU here: running on the simulator; no figure below is a GPU time.\n(";
 
   CHECK(said_on(counting<CUDA_SUCCESS, 0>()) == sentence + "The CUDA driver has no device.)\n");
   CHECK(said_on(counting<CUDA_ERROR_NO_DEVICE, 0>()).starts_with(sentence + "cuDeviceGetCount"));
