@@ -85,7 +85,7 @@ absl::StatusOr<Work> make_histogram(const Case& test, bool is_raw) {
   const kernels::HistogramDesc desc{
       .type = test.type, .count = count, .bins = static_cast<std::int32_t>(bins), .lower = 0, .upper = 2};
   CGRT_ASSIGN_OR_RETURN(const kernels::HistogramPlan plan, kernels::plan_histogram(kDevice, desc));
-  std::size_t workspace_bytes = plan.workspace_bytes;
+  std::size_t workspace_bytes = 0;  // of CUB
   if (is_raw && !raw_cub_histogram(nullptr, workspace_bytes, nullptr, nullptr, desc.bins, 0, 2,
                                    static_cast<std::int64_t>(count), nullptr)) {
     return absl::InternalError("cub::DeviceHistogram failed.");
@@ -100,9 +100,7 @@ absl::StatusOr<Work> make_histogram(const Case& test, bool is_raw) {
         Set{std::move(counts), std::move(in), std::move(none), std::move(nothing), std::move(workspace)});
     if (!is_raw) {
       return [=](LaunchTarget target) {
-        return launch_histogram(
-            target, plan,
-            {.counts = set->out.as<std::int32_t>(), .in = set->in.data(), .workspace = workspace_in(set->workspace)});
+        return launch_histogram(target, plan, {.counts = set->out.as<std::int32_t>(), .in = set->in.data()});
       };
     }
     return [=](LaunchTarget target) {

@@ -38,6 +38,9 @@ class NearestEdge {
   double shifted_;
 };
 
+template <class T>
+class BinOf;
+
 template <>
 class BinOf<float> {
  public:

@@ -10,15 +10,13 @@
 // A plan is a value and depends on the device and the descriptor only. Launching is asynchronous and allocates nothing.
 #pragma once
 
-#include <cstddef>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
-#include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/histogram/histogram_desc.h"
+#include "cgrt_kernels/histogram/shape.h"
 
 namespace cgrt::kernels {
 
@@ -27,13 +25,13 @@ struct HistogramPlan {
   HistogramRegime regime;
   HistogramShape shape;
   LaunchConfig config;
-  EdgeKind edges;               // between the kernels; full where their code was compiled for 8.0
-  std::size_t workspace_bytes;  // 0: none is needed
+  EdgeKind edges;  // between the kernels; full where their code was compiled for 8.0
 
   std::uint64_t topology_id() const;  // see common/topology.h
 };
 
-// kInvalidArgument, with the value and its limit, for other types, no or too many elements or bins, and an empty range.
+// kInvalidArgument, with the value and its limit, for other types, no elements or more than 2^40, no bins or more than
+// 2^24, and an empty range.
 absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const HistogramDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.

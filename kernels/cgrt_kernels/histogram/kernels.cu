@@ -3,12 +3,13 @@
 #include <type_traits>
 
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/histogram/kernels.h"
 #include "cgrt_kernels/histogram/reference.h"
 
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint32_t kAhead = 4;       // packs that a thread has on their way
+constexpr std::uint32_t kAhead = 4;       // packs that a thread has in flight
 constexpr std::uint32_t kPack = 4;        // elements
 constexpr std::uint32_t kFull = 1 << 15;  // a counter of 16 bits that becomes this large is emptied
 // Of the elements between two barriers, all may fall into a bin that is not full yet.
@@ -141,9 +142,9 @@ class Counters<HistogramRegime::kGlobal> {
 
 // Threads read packs of 16 bytes; up to 3 elements before and behind these are read by themselves.
 template <class T, HistogramRegime kRegime>
-__global__ void __launch_bounds__(kHistogramBlock, 1)
-    count_bins(std::int32_t* counts, const T* in, std::uint64_t count, BinOf<T> bin_of, HistogramShape shape) {
+__global__ void __launch_bounds__(kHistogramBlock, 1) count_bins(HistogramParams<T> p) {
   extern __shared__ uint4 shared[];
+  const auto& [counts, in, count, bin_of, shape] = p;
   for (std::uint32_t i = threadIdx.x; i < shape.words / 4; i += kHistogramBlock) shared[i] = {0, 0, 0, 0};
   wait_for_predecessors();
   __syncthreads();
@@ -194,8 +195,8 @@ __global__ void __launch_bounds__(kHistogramBlock, 1)
 void clear_on_host(HostGrid, std::int32_t* counts, std::uint32_t bins) { std::fill_n(counts, bins, 0); }
 
 template <class T>
-void count_on_host(HostGrid, std::int32_t* counts, const T* in, std::uint64_t count, BinOf<T> bin_of, HistogramShape) {
-  add_to_histogram(counts, in, count, bin_of);
+void count_on_host(HostGrid, HistogramParams<T> p) {
+  add_to_histogram(p.counts, p.in, p.count, p.bin_of);
 }
 
 template <class T, HistogramRegime kRegime>

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/common/plan.h"
-#include "cgrt_kernels/histogram/bin.h"
 #include "cgrt_kernels/histogram/histogram.h"
+#include "cgrt_kernels/histogram/kernels.h"
 
 namespace cgrt::kernels {
 namespace {
@@ -80,8 +80,9 @@ void choose(const Machine& machine, HistogramPlan& plan) {
 
 template <class T>
 absl::Status count_bins(LaunchTarget target, const HistogramPlan& plan, const HistogramArgs& args) {
-  return launch(target, plan.config, histogram_kernel<T>(plan.regime), args.counts, static_cast<const T*>(args.in),
-                plan.desc.count, BinOf<T>(plan.desc), plan.shape);
+  const HistogramParams<T> params{args.counts, static_cast<const T*>(args.in), plan.desc.count, BinOf<T>(plan.desc),
+                                  plan.shape};
+  return launch(target, plan.config, histogram_kernel<T>(plan.regime), params);
 }
 
 }  // namespace
@@ -93,14 +94,13 @@ absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const Histogram
                   absl::StrCat("there are ", desc.count, " elements; there must be from 1 to ", kMaxElements, "."));
   }
   if (!is_integer && desc.type != DType::kFloat32) {
-    return refuse("histogram",
-                  absl::StrCat("there is no kernel for ", to_string(desc.type), ", only for int32 and float32."));
+    return refuse_type("histogram", desc.type, "int32 and float32");
   }
   if (desc.bins < 1 || desc.bins > kMaxBins) {
     return refuse("histogram", absl::StrCat("there are ", desc.bins, " bins; there must be from 1 to ", kMaxBins, "."));
   }
   CGRT_RETURN_IF_ERROR(check_range(desc));
-  HistogramPlan plan{desc, HistogramRegime::kGlobal, {}, {}, EdgeKind::kProgrammatic, 0};
+  HistogramPlan plan{desc, HistogramRegime::kGlobal, {}, {}, EdgeKind::kProgrammatic};
   const auto of_type = [&](HistogramRegime regime) {
     return is_integer ? KernelRef(histogram_kernel<std::int32_t>(regime)) : KernelRef(histogram_kernel<float>(regime));
   };
@@ -119,7 +119,6 @@ absl::Status launch_histogram(LaunchTarget target, const HistogramPlan& plan, co
   const char* const name = "histogram";
   CGRT_RETURN_IF_ERROR(check_pointer(name, "counts", args.counts, 4));
   CGRT_RETURN_IF_ERROR(check_pointer(name, "in", args.in, 4));
-  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   const auto bins = static_cast<std::uint32_t>(plan.desc.bins);
   const LaunchConfig clear{.grid = ceil_divide(bins, kClearCountsBlock), .block = kClearCountsBlock};
   CGRT_RETURN_IF_ERROR(launch(target, clear, clear_counts_kernel(), args.counts, bins));
