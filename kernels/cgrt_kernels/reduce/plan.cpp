@@ -6,13 +6,14 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/reduce/kernels.h"
 #include "cgrt_kernels/reduce/reduce.h"
 
 namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kLanesBlock = 128;       // threads where warps have rows; see kernels.cu
+constexpr std::uint32_t kLanesBlock = 128;       // threads where warps have rows; see rows.cu
 constexpr std::uint32_t kMaxThreads = 512;       // of a block
 constexpr std::uint32_t kPacksInFlight = 4;      // of a thread
 constexpr std::uint64_t kMaxPacksOfLanes = 256;  // of a row that threads of one warp share
@@ -52,12 +53,12 @@ std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t
 absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& desc, std::uint64_t rows,
                                       std::uint64_t columns) {
   const std::uint64_t packs = packs_of(desc, columns);
-  ReduceShape shape{.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kLanes)};
+  ReduceShape shape{.kernel = reduce_rows_kernel(desc.op, desc.type, ReduceRegime::kLanes)};
   if (desc.over == ReduceOver::kRow && packs <= kMaxPacksOfLanes) {
     const std::uint64_t row_bytes = columns * size_of(desc.type);
     if (row_bytes <= kMaxShortBytes) {
-      shape.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kShort);
-      // No more than there is room for, and as few as make one turn of the blocks.
+      shape.kernel = reduce_rows_kernel(desc.op, desc.type, ReduceRegime::kShort);
+      // No more than there is room for, and as few as make one wave.
       const std::uint64_t limit = kReduceShortBytes / (kReduceShortBlock * row_bytes);
       shape.each = std::min(ceil_divide(rows, kReduceShortBlock * kShortBlocksOfSm * machine.sms),
                             static_cast<std::uint32_t>(limit));
@@ -69,7 +70,7 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
     shape.config = {.grid = ceil_divide(rows, kLanesBlock / shape.lanes), .block = kLanesBlock};
     return shape;
   }
-  shape.kernel = reduce_kernel(desc.op, desc.type, ReduceRegime::kBlocks);
+  shape.kernel = reduce_rows_kernel(desc.op, desc.type, ReduceRegime::kBlocks);
   const auto threads = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide<std::uint64_t>(packs, kPacksInFlight)), kWarp, kMaxThreads));
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, threads));
@@ -79,10 +80,9 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
   return shape;
 }
 
-// `width` columns a thread.
-absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDesc& desc, ReduceRegime regime,
-                                         std::uint64_t width) {
-  ReduceShape shape{.kernel = reduce_kernel(desc.op, desc.type, regime)};
+absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDesc& desc, Alignment alignment) {
+  ReduceShape shape{.kernel = reduce_columns_kernel(desc.op, desc.type, alignment)};
+  const std::uint64_t width = alignment == Alignment::kAligned ? 16 / size_of(desc.type) : 1;  // columns of a thread
   const std::uint64_t across = ceil_divide<std::uint64_t>(desc.columns, width);
   shape.lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(across), kWarp));
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(across, shape.lanes);
@@ -99,8 +99,12 @@ std::size_t workspace_of(const ReduceDesc& desc, const ReduceShape& shape) {
 }
 
 absl::Status check(const ReduceDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("reduce", "op", desc.op, ReduceOp::kDot));
+  CGRT_RETURN_IF_ERROR(check_enum("reduce", "over", desc.over, ReduceOver::kColumn));
+  CGRT_RETURN_IF_ERROR(check_enum("reduce", "type", desc.type, DType::kInt64));
   if (desc.rows == 0 || desc.columns == 0) {
-    return refuse(to_string(desc.op), absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are no elements."));
+    return refuse(to_string(desc.op),
+                  absl::StrCat(desc.rows, " rows of ", desc.columns, " columns; each must be 1 or more."));
   }
   const std::uint64_t max_bytes = std::uint64_t{1} << 63;
   if (desc.rows > max_bytes / size_of(desc.type) / desc.columns) {
@@ -114,11 +118,10 @@ absl::Status check(const ReduceDesc& desc) {
   }
   const bool has_integers = desc.op == ReduceOp::kSum || desc.op == ReduceOp::kMin || desc.op == ReduceOp::kMax;
   if (is_integer(desc.type) && !has_integers) {
-    return refuse(to_string(desc.op), absl::StrCat("there is no kernel for ", to_string(desc.type),
-                                                   ", only for float32, float16, bfloat16 and float64."));
+    return refuse_type(to_string(desc.op), desc.type, "float32, float16, bfloat16 and float64");
   }
   if (desc.op == ReduceOp::kDot && desc.over != ReduceOver::kAll) {
-    return refuse(to_string(desc.op), "it is of whole arrays, not of rows or columns.");
+    return refuse(to_string(desc.op), "it reduces whole arrays: ReduceDesc::over must be kAll.");
   }
   return absl::OkStatus();
 }
@@ -134,13 +137,12 @@ absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& des
     CGRT_ASSIGN_OR_RETURN(const ReduceShape shape, row_shape(machine, desc, rows, columns));
     return ReducePlan{desc, shape, shape, workspace_of(desc, shape)};
   }
-  CGRT_ASSIGN_OR_RETURN(const ReduceShape any, column_shape(machine, desc, ReduceRegime::kSingleColumns, 1));
-  ReduceShape shape = any;
-  const std::uint64_t width = 16 / size_of(desc.type);
-  if (desc.columns % width == 0) {
-    CGRT_ASSIGN_OR_RETURN(shape, column_shape(machine, desc, ReduceRegime::kColumns, width));
+  CGRT_ASSIGN_OR_RETURN(const ReduceShape unaligned, column_shape(machine, desc, Alignment::kUnaligned));
+  ReduceShape aligned = unaligned;
+  if (desc.columns * size_of(desc.type) % 16 == 0) {
+    CGRT_ASSIGN_OR_RETURN(aligned, column_shape(machine, desc, Alignment::kAligned));
   }
-  return ReducePlan{desc, shape, any, std::max(workspace_of(desc, shape), workspace_of(desc, any))};
+  return ReducePlan{desc, aligned, unaligned, std::max(workspace_of(desc, aligned), workspace_of(desc, unaligned))};
 }
 
 absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const ReduceArgs& args) {
@@ -150,20 +152,27 @@ absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const Re
   CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
   if (desc.op == ReduceOp::kDot) CGRT_RETURN_IF_ERROR(check_array(name, "other", args.other, desc.type));
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
-  const bool is_aligned = address_bits(args.in) % 16 == 0;
-  const ReduceShape& shape = is_aligned ? plan.shape : plan.any_shape;
+  const ReduceShape& shape = alignment_of(args.in) == Alignment::kAligned ? plan.aligned : plan.unaligned;
   const bool is_all = desc.over == ReduceOver::kAll;
   const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;
   const std::uint64_t count = desc.over == ReduceOver::kColumn ? rows : columns;
-  std::uint32_t* counters = nullptr;
-  void* partials = nullptr;
+  ReduceParams params{.out = args.out,
+                      .in = args.in,
+                      .other = args.other,
+                      .rows = rows,
+                      .columns = columns,
+                      .lanes = shape.lanes,
+                      .parts = shape.parts,
+                      .each = shape.each,
+                      .divisor = desc.op == ReduceOp::kMean ? static_cast<double>(count) : 1.0,
+                      .counters = nullptr,
+                      .partials = nullptr};
   if (shape.parts > 1) {
     WorkspaceHeader* const header = header_of(args.workspace);
-    counters = header->counters;
-    partials = desc.over == ReduceOver::kColumn ? static_cast<void*>(scratch_of(args.workspace)) : header->parts;
+    params.counters = header->counters;
+    params.partials = desc.over == ReduceOver::kColumn ? static_cast<void*>(scratch_of(args.workspace)) : header->parts;
   }
-  return launch(target, shape.config, shape.kernel, args.out, args.in, args.other, counters, partials, rows, columns,
-                shape.lanes, shape.parts * shape.each, desc.op == ReduceOp::kMean ? static_cast<double>(count) : 1.0);
+  return launch(target, shape.config, shape.kernel, params);
 }
 
 }  // namespace cgrt::kernels

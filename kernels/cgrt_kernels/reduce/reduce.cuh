@@ -6,7 +6,8 @@
 
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/published.cuh"
-#include "cgrt_kernels/reduce/reduce_desc.h"
+#include "cgrt_kernels/reduce/kernels.h"
+#include "cgrt_kernels/reduce/reference.h"
 
 namespace cgrt::kernels {
 
@@ -241,6 +242,59 @@ __device__ __forceinline__ State take_part(Published<State>* part) {
 #pragma unroll
   for (std::uint64_t& word : part->words) store_word(&word, 0);
   return published.value();
+}
+
+template <ReduceOp kOp, class T, bool kOfColumns>
+void reduce_on_host(HostGrid, ReduceParams p) {
+  using Result = typename Reduction<kOp, T>::Result;
+  using Exact = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
+  const auto element = [](const void* from, std::uint64_t i) {
+    return static_cast<Exact>(to_value(static_cast<const T*>(from)[i]));
+  };
+  for (std::uint64_t r = 0; r < (kOfColumns ? p.columns : p.rows); ++r) {
+    const Exact exact = reduce_reference(kOp, kOfColumns ? p.rows : p.columns, [&](std::uint64_t i) {
+      const std::uint64_t at = kOfColumns ? i * p.columns + r : r * p.columns + i;
+      return kOp == ReduceOp::kDot ? element(p.in, at) * element(p.other, at) : element(p.in, at);
+    });
+    auto* const result = static_cast<Result*>(p.out) + r;
+    if constexpr (std::is_same_v<Result, __half> || std::is_same_v<Result, __nv_bfloat16>) {
+      *result = from_float<Result>(static_cast<float>(exact));
+    } else if constexpr (std::is_floating_point_v<Result>) {
+      *result = static_cast<Result>(exact / p.divisor);
+    } else {
+      *result = static_cast<Result>(exact);
+    }
+  }
+}
+
+inline constexpr KernelResources kReduceResources{.registers = 64, .max_threads = kReduceThreads};
+
+// get<kOp, T>() of the types that an operation has; plan_reduce lets no other pass. The mean is a sum with a divisor.
+template <class Get>
+ReduceKernel of_reduction(ReduceOp op, DType type, Get get) {
+  const auto of_type = [=]<ReduceOp kOp>() {
+    switch (type) {
+      case DType::kFloat16: return get.template operator()<kOp, __half>();
+      case DType::kBFloat16: return get.template operator()<kOp, __nv_bfloat16>();
+      case DType::kFloat64: return get.template operator()<kOp, double>();
+      default: break;
+    }
+    if constexpr (kOp == ReduceOp::kSum || kOp == ReduceOp::kMin || kOp == ReduceOp::kMax) {
+      if (type == DType::kInt32) return get.template operator()<kOp, std::int32_t>();
+      if (type == DType::kInt64) return get.template operator()<kOp, std::int64_t>();
+    }
+    return get.template operator()<kOp, float>();
+  };
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kMean: return of_type.template operator()<ReduceOp::kSum>();
+    case ReduceOp::kSumOfSquares: return of_type.template operator()<ReduceOp::kSumOfSquares>();
+    case ReduceOp::kMin: return of_type.template operator()<ReduceOp::kMin>();
+    case ReduceOp::kMax: return of_type.template operator()<ReduceOp::kMax>();
+    case ReduceOp::kArgmax: return of_type.template operator()<ReduceOp::kArgmax>();
+    case ReduceOp::kDot: break;
+  }
+  return of_type.template operator()<ReduceOp::kDot>();
 }
 
 }  // namespace cgrt::kernels

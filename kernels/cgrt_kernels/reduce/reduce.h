@@ -26,9 +26,11 @@
 
 namespace cgrt::kernels {
 
+struct ReduceParams;
+
 // A kernel and how it shares the work.
 struct ReduceShape {
-  ReduceKernel kernel;
+  Kernel<ReduceParams> kernel;
   LaunchConfig config = {};
   std::uint32_t lanes = 0;  // threads of a block beside each other in a row
   std::uint32_t parts = 1;  // blocks that share a result, or the results of some columns
@@ -38,11 +40,12 @@ struct ReduceShape {
 
 struct ReducePlan {
   ReduceDesc desc;
-  ReduceShape shape;
-  ReduceShape any_shape;  // for columns at an address that is not aligned to 16 bytes
+  ReduceShape aligned, unaligned;  // in begins at a multiple of 16 bytes, or not; alike but for columns
   std::size_t workspace_bytes = 0;
 
-  std::uint64_t topology_id() const { return topology_of_kernels({shape.config.attributes}); }  // see common/topology.h
+  std::uint64_t topology_id() const {
+    return topology_of_kernels({aligned.config.attributes});
+  }  // see common/topology.h
 };
 
 // kInvalidArgument for no elements, 2^63 or more bytes of them, 2^31 or more rows or columns unless

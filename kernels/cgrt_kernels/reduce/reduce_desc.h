@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cgrt/launch/kernel.h"
 #include "cgrt_kernels/common/dtype.h"
 #include "cgrt_kernels/common/workspace_desc.h"
 
@@ -54,41 +53,13 @@ struct ReduceDesc {
   std::uint64_t rows = 1, columns = 0;  // kAll: of rows * columns elements
 };
 
-// Device addresses of contiguous arrays: out of as many results as there are (1, rows or columns), in
-// and, for dot only, other of rows * columns elements.
+// Device addresses of contiguous arrays: out of as many results as there are (1, rows or columns), in and, for dot
+// only, other of rows * columns elements. out overlaps neither; in may be other.
 struct ReduceArgs {
   void* out = nullptr;
   const void* in = nullptr;
   const void* other = nullptr;
-  Workspace workspace = {};
+  Workspace workspace = {};  // of ReducePlan::workspace_bytes
 };
-
-// How the threads share the elements of a result.
-enum class ReduceRegime : std::uint8_t {
-  kShort,          // a block, through shared memory, has as many rows as fit there
-  kLanes,          // up to 32 threads of a warp
-  kBlocks,         // a block, or several of which one finishes
-  kColumns,        // a thread has the columns of 16 bytes, blocks as above have some of the rows
-  kSingleColumns,  // a thread has one column: for rows that are not aligned to 16 bytes
-};
-
-// out, in, other, counters and partial results in the workspace (its header's parts, or scratch memory for those of
-// columns), rows, columns, lanes, parts (or short rows of a thread), divisor of
-// the result
-using ReduceKernel = Kernel<void*, const void*, const void*, std::uint32_t*, void*, std::uint64_t, std::uint64_t,
-                            std::uint32_t, std::uint32_t, double>;
-
-// The shape of the kernels for short rows, for plans: threads of a block, and bytes of all its rows.
-inline constexpr std::uint32_t kReduceShortBlock = 256, kReduceShortBytes = 16384;
-
-// Of a block's partial result in the workspace: extremes of 16-bit types are kept as floats.
-constexpr std::size_t partial_bytes(ReduceOp op, DType type) {
-  if (op == ReduceOp::kArgmax) return 16;
-  const std::size_t size = size_of(result_type(op, type));
-  return size < 4 ? 4 : size;
-}
-
-// The device code of an operation (kernels.cu).
-ReduceKernel reduce_kernel(ReduceOp op, DType type, ReduceRegime regime);
 
 }  // namespace cgrt::kernels

@@ -1,10 +1,10 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/scan/kernels.h"
 #include "cgrt_kernels/scan/look_back.cuh"
 #include "cgrt_kernels/scan/reference.h"
 #include "cgrt_kernels/scan/rows.cuh"
-#include "cgrt_kernels/scan/scan_desc.h"
 #include "cgrt_kernels/scan/stream.cuh"
 #include "cgrt_kernels/scan/tile.cuh"
 
@@ -26,8 +26,7 @@ constexpr int kBlocksPerSm = kRegime != ScanRegime::kTiles             ? 2
 // rows come before those of the next place, which find their predecessors done.
 template <class T, ScanRegime kRegime>
 __global__ void __launch_bounds__(kMaxThreads<kRegime>, kBlocksPerSm<T, kRegime>)
-    scan_tiles(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
-               bool is_exclusive, WorkspaceHeader* header, std::uint32_t tagged) {
+    scan_tiles(const __grid_constant__ ScanParams p) {
   using Sum = typename ElementOf<T>::Sum;
   using Pack = typename ElementOf<T>::Pack;
   constexpr int kPack = kPackSize<T>;
@@ -37,19 +36,19 @@ __global__ void __launch_bounds__(kMaxThreads<kRegime>, kBlocksPerSm<T, kRegime>
   std::uint32_t row = blockIdx.x, index = 0, tag = 0;
   __shared__ std::uint64_t drawn;
   if constexpr (kRegime == ScanRegime::kTiles) {
-    if (threadIdx.x == 0) drawn = draw_ticket(header);
+    if (threadIdx.x == 0) drawn = draw_ticket(p.header);
     __syncthreads();
     tag = tag_of(drawn);
-    index = static_cast<std::uint32_t>(drawn) / rows;
-    row = static_cast<std::uint32_t>(drawn) - index * rows;
+    index = static_cast<std::uint32_t>(drawn) / p.rows;
+    row = static_cast<std::uint32_t>(drawn) - index * p.rows;
   }
 
-  const T* const x = static_cast<const T*>(in);
+  const T* const x = static_cast<const T*>(p.in);
   const std::uint32_t width = warps * (32 * kPacks * kPack);
-  const Tile tile = make_tile(x, columns, row, index, width);
+  const Tile tile = make_tile(x, p.columns, row, index, width);
   const std::uint32_t begin = (warp * kPacks * 32 + lane) * kPack;
   const T* const from = x + tile.at;
-  T* const to = static_cast<T*>(out) + tile.at;
+  T* const to = static_cast<T*>(p.out) + tile.at;
   const bool has_edges = tile.low != 0 || tile.high % kPack != 0;
 
   Pack packs[kPacks];
@@ -80,10 +79,10 @@ __global__ void __launch_bounds__(kMaxThreads<kRegime>, kBlocksPerSm<T, kRegime>
   if constexpr (kRegime == ScanRegime::kTiles) {
     __shared__ Sum before_tile[kLookBackParts];
     if (warp < kLookBackParts) {
-      const PublishedSums<Sum> published(header->tagged, rows, row, tiles);
+      const PublishedSums<Sum> published(p.header->tagged, p.rows, row, p.tiles);
       if (threadIdx.x == 0) {
         publish(published.of_tile(index), sums.all, tag);
-        end_if_last(header, drawn, gridDim.x - 1, tagged);  // behind all that others wait for
+        end_if_last(p.header, drawn, gridDim.x - 1, p.tagged);  // behind all that others wait for
       }
       const Sum before = look_back(static_cast<LookBack>(warp), published, index, tag);
       if (lane == 0) before_tile[warp] = before;
@@ -99,7 +98,7 @@ __global__ void __launch_bounds__(kMaxThreads<kRegime>, kBlocksPerSm<T, kRegime>
     const std::uint32_t slot = begin + k * 32 * kPack;
     const Sum before = before_warp + before_packs[k];
     forget_origin(packs[k]);
-    const Pack result = scan_pack<T>(packs[k], before, is_exclusive);
+    const Pack result = scan_pack<T>(packs[k], before, p.is_exclusive);
     if (is_packed && is_inside<T>(slot, tile.low, tile.high)) {
       *reinterpret_cast<Pack*>(to + slot) = result;
     } else {
@@ -137,14 +136,13 @@ template <>
 struct HostElement<__nv_bfloat16> : HostFloat<__nv_bfloat16> {};
 
 template <class T>
-void scan_on_host(HostGrid, void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t,
-                  bool is_exclusive, WorkspaceHeader*, std::uint32_t) {
+void scan_on_host(HostGrid, ScanParams p) {
   using Element = HostElement<T>;
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    const T* const x = static_cast<const T*>(in) + row * columns;
-    T* const y = static_cast<T*>(out) + row * columns;
+  for (std::uint64_t row = 0; row < p.rows; ++row) {
+    const T* const x = static_cast<const T*>(p.in) + row * p.columns;
+    T* const y = static_cast<T*>(p.out) + row * p.columns;
     scan_reference<typename Element::Sum>(
-        is_exclusive ? ScanKind::kExclusive : ScanKind::kInclusive, columns,
+        p.is_exclusive ? ScanKind::kExclusive : ScanKind::kInclusive, p.columns,
         [&](std::uint64_t i) { return Element::read(x[i]); },
         [&](std::uint64_t i, typename Element::Sum sum) { y[i] = Element::write(sum); });
   }

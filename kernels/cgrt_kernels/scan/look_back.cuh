@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/published.cuh"
-#include "cgrt_kernels/scan/scan_desc.h"
+#include "cgrt_kernels/scan/kernels.h"
 
 namespace cgrt::kernels {
 

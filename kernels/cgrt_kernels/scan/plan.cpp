@@ -7,6 +7,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/scan/kernels.h"
 #include "cgrt_kernels/scan/scan.h"
 
 namespace cgrt::kernels {
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kFewThreads = 128;     // of a block, where tiles are few
-constexpr std::uint64_t kMinTilesOfBlock = 4;  // of many rows, where blocks stay
+constexpr std::uint64_t kMinTilesOfBlock = 4;  // of many rows, where blocks are persistent
 constexpr std::uint32_t kOtherShared = 2048;   // bytes of static and reserved shared memory, at most
 
 // For rows of `columns` elements, what they lack at their first pack of 16 bytes included.
@@ -52,7 +53,7 @@ absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc,
   LaunchConfig config{
       .grid = machine.sms * per_sm, .block = stream_threads, .shared_bytes = stream_threads * kStreamBytes};
   std::uint64_t tiles = tiles_of(stream_threads, kScanStreamThreadBytes);
-  // Blocks that stay take longer to begin with.
+  // Persistent blocks take longer to start.
   const std::uint64_t blocks = std::uint64_t{machine.sms} * per_sm;
   const bool is_short = per_sm == 1 ? tiles <= blocks : desc.rows * tiles <= kMinTilesOfBlock * blocks;
   if (is_short) {
@@ -84,6 +85,8 @@ std::uint64_t words_of(const ScanDesc& desc, const ScanShape& shape) {
 }  // namespace
 
 absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("scan", "kind", desc.kind, ScanKind::kExclusive));
+  CGRT_RETURN_IF_ERROR(check_enum("scan", "type", desc.type, DType::kInt64));
   // So many columns, and a pack more, have a size in bytes that fits 64 bits.
   constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 48;
   if (desc.rows == 0 || desc.columns == 0 || desc.rows > kMaxCount || desc.columns > kMaxColumns) {
@@ -94,9 +97,9 @@ absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc) {
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, scan_kernel(desc.type, ScanRegime::kOnePack)));
   const std::uint64_t pack = 16 / size_of(desc.type);
   CGRT_ASSIGN_OR_RETURN(const ScanShape aligned, shape_of(machine, desc, desc.columns));
-  CGRT_ASSIGN_OR_RETURN(const ScanShape any, shape_of(machine, desc, desc.columns + pack - 1));
-  const std::uint64_t words = std::max(words_of(desc, aligned), words_of(desc, any));
-  ScanPlan plan{desc, aligned, any, 0, EdgeKind::kProgrammatic, 0};
+  CGRT_ASSIGN_OR_RETURN(const ScanShape unaligned, shape_of(machine, desc, desc.columns + pack - 1));
+  const std::uint64_t words = std::max(words_of(desc, aligned), words_of(desc, unaligned));
+  ScanPlan plan{desc, aligned, unaligned, 0, EdgeKind::kProgrammatic, 0};
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
   if (words > WorkspaceHeader::kTaggedWords) plan.words_to_clear = offsetof(WorkspaceHeader, tagged) / 8 + words;
   if (words != 0) plan.workspace_bytes = workspace_with(ceil_divide<std::uint64_t>(plan.words_to_clear, 2) * 16);
@@ -116,7 +119,7 @@ absl::Status launch_scan(LaunchTarget target, const ScanPlan& plan, const ScanAr
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   const bool is_aligned =
       address_bits(args.in) % 16 == 0 && (desc.rows == 1 || desc.columns * size_of(desc.type) % 16 == 0);
-  const ScanShape& shape = is_aligned ? plan.aligned : plan.any;
+  const ScanShape& shape = is_aligned ? plan.aligned : plan.unaligned;
   WorkspaceHeader* header = header_of(args.workspace);
   auto tagged = static_cast<std::uint32_t>(words_of(desc, shape));
   if (plan.words_to_clear != 0) {
@@ -125,9 +128,16 @@ absl::Status launch_scan(LaunchTarget target, const ScanPlan& plan, const ScanAr
     CGRT_RETURN_IF_ERROR(launch(target, config, clear_words_kernel(), &header->launches, plan.words_to_clear));
     if (plan.edges == EdgeKind::kProgrammatic) target = target.programmatic();
   }
-  return launch(target, shape.config, shape.kernel, args.out, args.in, desc.columns,
-                static_cast<std::uint32_t>(desc.rows), shape.tiles > 1 ? shape.tiles : shape.lane_bits,
-                desc.kind == ScanKind::kExclusive, header, tagged);
+  const ScanParams params{.out = args.out,
+                          .in = args.in,
+                          .columns = desc.columns,
+                          .rows = static_cast<std::uint32_t>(desc.rows),
+                          .tiles = shape.tiles,
+                          .lane_bits = shape.lane_bits,
+                          .is_exclusive = desc.kind == ScanKind::kExclusive,
+                          .header = header,
+                          .tagged = tagged};
+  return launch(target, shape.config, shape.kernel, params);
 }
 
 }  // namespace cgrt::kernels

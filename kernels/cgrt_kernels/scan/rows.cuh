@@ -1,5 +1,5 @@
 // The scan of short rows: a warp, or some of its lanes, for each row, and several rows at once, so that as many bytes
-// are on their way as for longer ones.
+// are in flight as for longer ones.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,15 @@ namespace cgrt::kernels {
 
 // A lane has kOfRow packs of each of its rows. 2^lane_bits lanes share a row: all where they have several packs.
 template <class T, int kOfRow>
-__global__ void __launch_bounds__(kScanRowsThreads, kScanRowsBlocks)
-    scan_rows(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t lane_bits,
-              bool is_exclusive, WorkspaceHeader*, std::uint32_t) {
+__global__ void __launch_bounds__(kScanRowsThreads, kScanRowsBlocks) scan_rows(const __grid_constant__ ScanParams p) {
   using Sum = typename ElementOf<T>::Sum;
   using Pack = typename ElementOf<T>::Pack;
   constexpr int kPack = kPackSize<T>, kRows = kScanThreadBytes / 16 / kOfRow;
-  const std::uint32_t lanes = 1u << lane_bits, lane = threadIdx.x & (lanes - 1), thread_rows = 32 >> lane_bits;
+  const std::uint32_t lanes = 1u << p.lane_bits, lane = threadIdx.x & (lanes - 1), thread_rows = 32 >> p.lane_bits;
   const std::uint32_t warp = (blockIdx.x * kScanRowsThreads + threadIdx.x) / 32;
-  const std::uint32_t first = warp * kRows * thread_rows + (threadIdx.x % 32 >> lane_bits);
-  const T* const x = static_cast<const T*>(in);
-  T* const y = static_cast<T*>(out);
+  const std::uint32_t first = warp * kRows * thread_rows + (threadIdx.x % 32 >> p.lane_bits);
+  const T* const x = static_cast<const T*>(p.in);
+  T* const y = static_cast<T*>(p.out);
   wait_for_predecessors();
 
   Tile tiles[kRows];
@@ -30,7 +28,7 @@ __global__ void __launch_bounds__(kScanRowsThreads, kScanRowsBlocks)
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const std::uint32_t row = first + r * thread_rows;
-    tiles[r] = make_tile(x, row < rows ? columns : 0, row < rows ? row : 0, 0, lanes * kOfRow * kPack);
+    tiles[r] = make_tile(x, row < p.rows ? p.columns : 0, row < p.rows ? row : 0, 0, lanes * kOfRow * kPack);
 #pragma unroll
     for (int k = 0; k < kOfRow; ++k) {
       packs[r][k] = Pack{};
@@ -63,7 +61,7 @@ __global__ void __launch_bounds__(kScanRowsThreads, kScanRowsBlocks)
 #pragma unroll
     for (int k = 0; k < kOfRow; ++k) {
       forget_origin(packs[r][k]);
-      const Pack result = scan_pack<T>(packs[r][k], before[r][k], is_exclusive);
+      const Pack result = scan_pack<T>(packs[r][k], before[r][k], p.is_exclusive);
       T* const to = y + tiles[r].at + slot_of(k);
       if (is_packed && is_inside<T>(slot_of(k), tiles[r].low, tiles[r].high)) {
         *reinterpret_cast<Pack*>(to) = result;

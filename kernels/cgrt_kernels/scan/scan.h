@@ -10,8 +10,8 @@
 // depends on the plan only, never on which block was faster: equal inputs give equal bits.
 //
 // A plan is a value and depends on the device and the descriptor only. Launching is asynchronous and
-// allocates nothing. Where blocks share rows in more than some 10,000 tiles (of a gigabyte, say), a kernel that clears
-// the places of their sums comes first.
+// allocates nothing. Where blocks share rows in more than some 10,000 tiles (of 0.8 GB; of 64-bit types 0.4 GB), a
+// kernel that clears the places of their sums comes first.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,10 @@
 
 namespace cgrt::kernels {
 
+struct ScanParams;
+
 struct ScanShape {
-  ScanKernel kernel;
+  Kernel<ScanParams> kernel;
   LaunchConfig config;
   std::uint32_t tiles;      // of a row
   std::uint32_t lane_bits;  // of a row that has less than a block
@@ -37,7 +39,7 @@ struct ScanShape {
 struct ScanPlan {
   ScanDesc desc;
   ScanShape aligned;  // each row begins at a multiple of 16 bytes
-  ScanShape any;
+  ScanShape unaligned;
   std::uint64_t words_to_clear;  // for published sums; 0: the workspace's header has room for them
   EdgeKind edges;                // between the kernels; full where their code was compiled for 8.0
   std::size_t workspace_bytes;

@@ -18,9 +18,7 @@
 namespace cgrt::kernels {
 
 template <class T>
-__global__ void __launch_bounds__(kScanMaxThreads, 1)
-    scan_stream(void* out, const void* in, std::uint64_t columns, std::uint32_t rows, std::uint32_t tiles,
-                bool is_exclusive, WorkspaceHeader* header, std::uint32_t tagged) {
+__global__ void __launch_bounds__(kScanMaxThreads, 1) scan_stream(const __grid_constant__ ScanParams p) {
   using Sum = typename ElementOf<T>::Sum;
   using Pack = typename ElementOf<T>::Pack;
   constexpr int kPack = kPackSize<T>, kStages = kScanStreamStages, kPacksOfTile = kScanStreamThreadBytes / 16;
@@ -34,17 +32,17 @@ __global__ void __launch_bounds__(kScanMaxThreads, 1)
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t packs_of_stage = blockDim.x * kPacksOfTile, width = packs_of_stage * kPack;
   const std::uint32_t first_pack = warp * kPacksOfTile * 32 + lane, begin = first_pack * kPack;
-  const T* const x = static_cast<const T*>(in);
+  const T* const x = static_cast<const T*>(p.in);
   wait_for_predecessors();
 
   const auto tile_of = [&](std::uint32_t n) -> Tile& { return remembered[n % kRemembered]; };
   const auto remember = [&](std::uint32_t n, std::uint64_t ticket) {
     const auto number = static_cast<std::uint32_t>(ticket);
-    const std::uint32_t last = tiles * rows + kStages * gridDim.x - 1;  // each block draws kStages in vain
-    end_if_last(header, ticket, last, tagged);
-    const std::uint32_t index = number / rows, row = number - index * rows;
-    if (index < tiles) {
-      tile_of(n) = make_tile(x, columns, row, index, width);
+    const std::uint32_t last = p.tiles * p.rows + kStages * gridDim.x - 1;  // each block draws kStages in vain
+    end_if_last(p.header, ticket, last, p.tagged);
+    const std::uint32_t index = number / p.rows, row = number - index * p.rows;
+    if (index < p.tiles) {
+      tile_of(n) = make_tile(x, p.columns, row, index, width);
     } else {
       tile_of(n).index = kNone;
     }
@@ -86,17 +84,17 @@ __global__ void __launch_bounds__(kScanMaxThreads, 1)
   const auto publish_sum = [&](std::uint32_t n, Sum sum, std::uint32_t tag) {
     const Tile& tile = tile_of(n);
     if (tile.index == kNone) return;
-    publish(PublishedSums<Sum>(header->tagged, rows, tile.row, tiles).of_tile(tile.index), sum, tag);
+    publish(PublishedSums<Sum>(p.header->tagged, p.rows, tile.row, p.tiles).of_tile(tile.index), sum, tag);
   };
   const auto store = [&](std::uint32_t n, std::uint32_t stage, const Sum(&before_packs)[kPacksOfTile], Sum before) {
     const Tile& tile = tile_of(n);
     const std::uint32_t low = tile.low, high = tile.high;
-    T* const to = static_cast<T*>(out) + tile.at + begin;
+    T* const to = static_cast<T*>(p.out) + tile.at + begin;
     const bool is_packed = misaligned(to) == 0, is_whole = is_packed && low == 0 && high == width;
 #pragma unroll
     for (int k = 0; k < kPacksOfTile; ++k) {
       const std::uint32_t slot = begin + k * 32 * kPack;
-      const Pack result = scan_pack<T>(pack_at(stage, k), before + before_packs[k], is_exclusive);
+      const Pack result = scan_pack<T>(pack_at(stage, k), before + before_packs[k], p.is_exclusive);
       if (is_whole || (is_packed && is_inside<T>(slot, low, high))) {
         *reinterpret_cast<Pack*>(to + k * 32 * kPack) = result;
       } else {
@@ -111,7 +109,7 @@ __global__ void __launch_bounds__(kScanMaxThreads, 1)
 #pragma unroll 1
   for (std::uint32_t n = 0; n < kStages - 1; ++n) {
     if (threadIdx.x == 0) {
-      ticket = draw_ticket(header);
+      ticket = draw_ticket(p.header);
       shared_tag = tag_of(ticket);
       remember(n, ticket);
     }
@@ -119,7 +117,7 @@ __global__ void __launch_bounds__(kScanMaxThreads, 1)
     copy(n, n);
   }
   const std::uint32_t tag = shared_tag;
-  if (threadIdx.x == 0) ticket = draw_ticket(header);
+  if (threadIdx.x == 0) ticket = draw_ticket(p.header);
   Sum before_packs[kPacksOfTile];
   sum_packs(0, before_packs, totals[1]);
   if (threadIdx.x == 0) remember(kStages - 1, ticket);
@@ -132,12 +130,12 @@ __global__ void __launch_bounds__(kScanMaxThreads, 1)
   for (std::uint32_t n = 0; tile_of(n).index != kNone; ++n) {
     const std::uint32_t next = stage == kStages - 1 ? 0 : stage + 1;
     copy(n + kStages - 1, stage == 0 ? kStages - 1 : stage - 1);
-    if (threadIdx.x == 0) ticket = draw_ticket(header);
+    if (threadIdx.x == 0) ticket = draw_ticket(p.header);
     Sum before_next_packs[kPacksOfTile];
     sum_packs(next, before_next_packs, totals[n % 2]);
     // The last warps: the first thread draws and remembers.
     if (const std::uint32_t part = blockDim.x / 32 - 1 - warp; part < kLookBackParts) {
-      const PublishedSums<Sum> published(header->tagged, rows, tile_of(n).row, tiles);
+      const PublishedSums<Sum> published(p.header->tagged, p.rows, tile_of(n).row, p.tiles);
       const Sum before = look_back(static_cast<LookBack>(part), published, tile_of(n).index, tag);
       if (lane == 0) before_tiles[n % 2][part] = before;
     }

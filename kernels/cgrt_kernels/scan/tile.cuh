@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "cgrt_kernels/common/pack.cuh"
-#include "cgrt_kernels/scan/scan_desc.h"
+#include "cgrt_kernels/scan/kernels.h"
 
 namespace cgrt::kernels {
 

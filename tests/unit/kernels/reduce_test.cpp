@@ -1,4 +1,5 @@
 #include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/reduce/kernels.h"
 
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
@@ -8,9 +9,11 @@
 namespace cgrt::testing {
 namespace {
 
+using kernels::Alignment;
 using kernels::DType;
 using kernels::plan_reduce;
-using kernels::reduce_kernel;
+using kernels::reduce_columns_kernel;
+using kernels::reduce_rows_kernel;
 using kernels::ReduceOp;
 using kernels::ReduceOver;
 using kernels::ReducePlan;
@@ -24,14 +27,17 @@ ReducePlan plan(ReduceOver over, std::uint64_t rows, std::uint64_t columns, DTyp
 
 TEST_CASE("a reduction takes the regime of its shape", "[kernels]") {
   Simulator simulator;
-  const auto kernel = [](ReduceRegime regime) { return reduce_kernel(ReduceOp::kSum, DType::kFloat32, regime); };
+  const auto rows = [](ReduceRegime regime) { return reduce_rows_kernel(ReduceOp::kSum, DType::kFloat32, regime); };
+  const auto columns = [](Alignment alignment) {
+    return reduce_columns_kernel(ReduceOp::kSum, DType::kFloat32, alignment);
+  };
 
-  CHECK(plan(ReduceOver::kRow, 49152, 1024).shape.kernel == kernel(ReduceRegime::kLanes));
-  CHECK(plan(ReduceOver::kRow, 49152, 1024).shape.lanes == 32);
-  CHECK(plan(ReduceOver::kRow, 1000, 16).shape.lanes == 1);
-  CHECK(plan(ReduceOver::kRow, 8192, 4096).shape.kernel == kernel(ReduceRegime::kBlocks));
-  CHECK(plan(ReduceOver::kColumn, 100, 16).shape.kernel == kernel(ReduceRegime::kColumns));
-  CHECK(plan(ReduceOver::kColumn, 100, 17).shape.kernel == kernel(ReduceRegime::kSingleColumns));
+  CHECK(plan(ReduceOver::kRow, 49152, 1024).aligned.kernel == rows(ReduceRegime::kLanes));
+  CHECK(plan(ReduceOver::kRow, 49152, 1024).aligned.lanes == 32);
+  CHECK(plan(ReduceOver::kRow, 1000, 16).aligned.lanes == 1);
+  CHECK(plan(ReduceOver::kRow, 8192, 4096).aligned.kernel == rows(ReduceRegime::kBlocks));
+  CHECK(plan(ReduceOver::kColumn, 100, 16).aligned.kernel == columns(Alignment::kAligned));
+  CHECK(plan(ReduceOver::kColumn, 100, 17).aligned.kernel == columns(Alignment::kUnaligned));
 }
 
 TEST_CASE("a reduction needs a workspace where blocks share a result", "[kernels]") {
@@ -51,8 +57,8 @@ TEST_CASE("a large reduction keeps every multiprocessor busy and is one wave", "
   for (const std::uint64_t count : {1ull << 20, 1ull << 25, 1ull << 28}) {
     const ReducePlan all = plan(ReduceOver::kAll, 1, count, DType::kFloat16);
 
-    CHECK(static_cast<int>(all.shape.parts) >= sms * 9 / 10);
-    CHECK(static_cast<int>(all.shape.parts) <= sms * 4);
+    CHECK(static_cast<int>(all.aligned.parts) >= sms * 9 / 10);
+    CHECK(static_cast<int>(all.aligned.parts) <= sms * 4);
   }
 }
 

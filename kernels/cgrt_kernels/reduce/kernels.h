@@ -1,0 +1,47 @@
+// What reduce's plans and device code have in common. Internal.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/alignment.h"
+#include "cgrt_kernels/reduce/reduce_desc.h"
+
+namespace cgrt::kernels {
+
+struct ReduceParams {
+  void* out;
+  const void *in, *other;
+  std::uint64_t rows, columns;
+  std::uint32_t lanes;      // threads of a block beside each other in a row
+  std::uint32_t parts;      // blocks that share a result, or the results of some columns
+  std::uint32_t each;       // kShort: rows of a thread
+  double divisor;           // of the result
+  std::uint32_t* counters;  // in the workspace
+  void* partials;           // in its header, or for columns in its scratch memory
+};
+using ReduceKernel = Kernel<ReduceParams>;
+
+// How the threads share the elements of a row.
+enum class ReduceRegime : std::uint8_t {
+  kShort,   // a block, through shared memory, has as many rows as fit there
+  kLanes,   // up to 32 threads of a warp
+  kBlocks,  // a block, or several of which one finishes
+};
+ReduceKernel reduce_rows_kernel(ReduceOp op, DType type, ReduceRegime regime);
+
+// A thread has the columns of 16 bytes, or one where rows are unaligned; several blocks have some of the rows each.
+ReduceKernel reduce_columns_kernel(ReduceOp op, DType type, Alignment alignment);
+
+// The shape of the kernels for short rows, for plans: threads of a block, and bytes of all its rows.
+inline constexpr std::uint32_t kReduceShortBlock = 256, kReduceShortBytes = 16384;
+
+// Of a block's partial result in the workspace: extremes of 16-bit types are kept as floats.
+constexpr std::size_t partial_bytes(ReduceOp op, DType type) {
+  if (op == ReduceOp::kArgmax) return 16;
+  const std::size_t size = size_of(result_type(op, type));
+  return size < 4 ? 4 : size;
+}
+
+}  // namespace cgrt::kernels
