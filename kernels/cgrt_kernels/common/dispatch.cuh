@@ -1,4 +1,4 @@
-// From an element type, which a plan knows, to the instance of a kernel.
+// From the type of a descriptor to the instance of a kernel.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -19,7 +19,7 @@ auto of_float_type(DType type, Get get) {
   }
 }
 
-// get<T, kAlignment>(), likewise.
+// get<T, kAlignment>()
 template <class Get>
 auto of_float_type(DType type, Alignment alignment, Get get) {
   return of_float_type(type, [=]<class T>() {

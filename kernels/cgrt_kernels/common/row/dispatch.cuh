@@ -1,15 +1,30 @@
-// From what a plan knows to the instance of a kernel: types, alignment, and a row's elements on the host.
+// From what a plan knows to the instance of a kernel: one place for types, alignment, and a row's elements on the host.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "cgrt_kernels/common/dispatch.cuh"
+#include "cgrt_kernels/common/alignment.h"
+#include "cgrt_kernels/common/dtype.h"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/shape.h"
 
 namespace cgrt::kernels {
+
+// get<T, kAlignment>() of a float type; plans let no other pass.
+template <class Get>
+auto of_float_type(DType type, Alignment alignment, Get get) {
+  const auto of_alignment = [=]<class T>() {
+    return alignment == Alignment::kAligned ? get.template operator()<T, Alignment::kAligned>()
+                                            : get.template operator()<T, Alignment::kUnaligned>();
+  };
+  switch (type) {
+    case DType::kFloat32: return of_alignment.template operator()<float>();
+    case DType::kFloat16: return of_alignment.template operator()<__half>();
+    default: return of_alignment.template operator()<__nv_bfloat16>();
+  }
+}
 
 // The run of a row's columns that a block works on, in registers: shares of whole packs.
 struct RowRun {
