@@ -218,7 +218,7 @@ absl::Status check(const MatrixDesc& desc, Variant variant) {
     CGRT_ASSIGN_OR_RETURN(args.b, trial.input(b, variant == Variant::kOneShifted ? size : shift));
   }
   CGRT_ASSIGN_OR_RETURN(MatrixPlan plan, kernels::plan_matrix(kDevice, desc));
-  if (variant == Variant::kFewBlocks) plan.config.grid.y = plan.any_config.grid.y = 1;
+  if (variant == Variant::kFewBlocks) plan.aligned.config.grid.y = plan.unaligned.config.grid.y = 1;
   CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_matrix(target, plan, args); }));
 
   const Bytes found = trial.found(args.out);

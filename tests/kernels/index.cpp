@@ -21,7 +21,6 @@ using kernels::IndexArgs;
 using kernels::IndexDesc;
 using kernels::IndexOp;
 using kernels::IndexPlan;
-using kernels::IndexRoute;
 using kernels::size_of;
 using kernels::SumOrder;
 
@@ -64,10 +63,8 @@ struct Setup {
   int launches = 1;
 };
 
-// The order of atomics is not known: they sum up multiples of 1 / 128, most of them positive, so that each order gives
-// the same bits in float, and other ones where a 16-bit type rounds in between.
-bool is_exact(IndexRoute route) { return route == IndexRoute::kAtomic || route == IndexRoute::kScatter; }
-
+// `is_exact`: multiples of 1 / 128, most of them positive, so that each order of their sum gives the same bits in float,
+// and other ones where a 16-bit type rounds in between.
 Bytes elements(DType type, std::uint64_t count, bool is_exact, std::uint32_t seed) {
   if (!is_exact) return random_elements(type, count, 0, 1, seed);
   std::mt19937 engine(seed);
@@ -84,7 +81,8 @@ double rounded(DType type, double value) {
 
 absl::Status check(const IndexDesc& desc, const Setup& setup) {
   CGRT_ASSIGN_OR_RETURN(const IndexPlan plan, kernels::plan_index(kDevice, desc));
-  const bool exact = is_exact(plan.route), is_select = desc.op == IndexOp::kSelect;
+  // The order of atomics is not known.
+  const bool exact = plan.has_atomics, is_select = desc.op == IndexOp::kSelect;
   const std::uint64_t index_count = desc.op == IndexOp::kScatterAdd ? desc.count * desc.columns : desc.count;
   const std::vector<std::int64_t> indices = make_indices(index_count, desc.rows, setup.skew);
   const Bytes matrix = elements(desc.type, desc.rows * desc.columns, exact, 1),

@@ -288,7 +288,7 @@ void check_refusals(Report& report) {
   const auto refused = [&](const ReduceDesc& desc, const std::string& sentence) {
     report.check("refusal of " + name_of(desc), is_refused(kernels::plan_reduce(kDevice, desc).status(), sentence));
   };
-  refused({ReduceOp::kSum, DType::kFloat32, ReduceOver::kAll, 1, 0}, "no elements");
+  refused({ReduceOp::kSum, DType::kFloat32, ReduceOver::kAll, 1, 0}, "each must be 1 or more");
   refused({ReduceOp::kSum, DType::kFloat32, ReduceOver::kRow, 0, 5}, "0 rows of 5 columns");
   refused({ReduceOp::kMax, DType::kFloat32, ReduceOver::kAll, 1ull << 32, 1ull << 32}, "2^63");
   refused({ReduceOp::kMin, DType::kFloat32, ReduceOver::kRow, 1ull << 31, 5}, "2147483647");

@@ -4,6 +4,10 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <type_traits>
+
+#include "cgrt_kernels/common/alignment.h"
+
 namespace cgrt::kernels {
 
 __host__ __device__ inline float to_float(float value) { return value; }
@@ -90,5 +94,11 @@ template <>
 struct PackOf<__nv_bfloat16> {
   using Type = Pairs<__nv_bfloat162>;
 };
+
+// What is moved at once: a pack of aligned arrays, an element of others.
+template <class T, Alignment kAlignment>
+using PackFor = std::conditional_t<kAlignment == Alignment::kAligned, typename PackOf<T>::Type, T>;
+template <class T, Alignment kAlignment>
+inline constexpr int kPackSizeFor = kAlignment == Alignment::kAligned ? kPackSize<T> : 1;
 
 }  // namespace cgrt::kernels

@@ -1,5 +1,5 @@
-// Elementwise operations on arrays: what can be asked for. Plain: no Abseil.
-// The functions that plan and launch are in elementwise.h.
+// Elementwise operations on arrays: what can be asked for. Plain: no Abseil. The functions that plan and launch are in
+// elementwise.h.
 #pragma once
 
 #include <cstddef>
@@ -63,10 +63,7 @@ struct ElementwiseArgs {
   float alpha = 1.0f;
 };
 
-// out, a, b, alpha, count
+// What ElementwisePlan::kernel takes, of any operation: out, a, b, alpha, count.
 using ElementwiseKernel = Kernel<void*, const void*, const void*, float, std::uint64_t>;
-
-// The device code of an operation (kernels.cu).
-ElementwiseKernel elementwise_kernel(const ElementwiseDesc& desc);
 
 }  // namespace cgrt::kernels

@@ -1,7 +1,9 @@
 #include <cstdint>
+#include <type_traits>
 
-#include "cgrt_kernels/elementwise/elementwise_desc.h"
+#include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/elementwise/functors.cuh"
+#include "cgrt_kernels/elementwise/kernels.h"
 #include "cgrt_kernels/elementwise/map.cuh"
 
 namespace cgrt::kernels {
@@ -40,32 +42,24 @@ ElementwiseKernel kernel_of() {
                      KernelResources{.registers = 40, .max_threads = kMapBlock}>();
 }
 
-// plan_elementwise lets no other types pass.
 template <ElementwiseOp kOp>
 ElementwiseKernel of_type(DType type) {
-  constexpr bool kHasDouble = kTwo<kOp> || kOp == ElementwiseOp::kScale;
-  if constexpr (kHasDouble) {
+  if constexpr (kTwo<kOp> || kOp == ElementwiseOp::kScale) {
     if (type == DType::kFloat64) return kernel_of<kOp, double, double, double>();
   }
-  switch (type) {
-    case DType::kFloat16: return kernel_of<kOp, __half>();
-    case DType::kBFloat16: return kernel_of<kOp, __nv_bfloat16>();
-    default: return kernel_of<kOp, float>();
-  }
+  return of_float_type(type, [=]<class T>() { return kernel_of<kOp, T>(); });
 }
 
 ElementwiseKernel cast_of_types(DType out, DType in) {
-  switch (in) {
-    case DType::kFloat16:
-      if (out == DType::kFloat32) return kernel_of<ElementwiseOp::kCast, float, __half>();
-      return kernel_of<ElementwiseOp::kCast, __nv_bfloat16, __half>();
-    case DType::kBFloat16:
-      if (out == DType::kFloat32) return kernel_of<ElementwiseOp::kCast, float, __nv_bfloat16>();
-      return kernel_of<ElementwiseOp::kCast, __half, __nv_bfloat16>();
-    default:
-      if (out == DType::kFloat16) return kernel_of<ElementwiseOp::kCast, __half, float>();
-      return kernel_of<ElementwiseOp::kCast, __nv_bfloat16, float>();
-  }
+  return of_float_type(in, [=]<class In>() {
+    return of_float_type(out, [=]<class Out>() {
+      if constexpr (std::is_same_v<Out, In>) {
+        return ElementwiseKernel(nullptr);  // plan_elementwise lets none pass
+      } else {
+        return kernel_of<ElementwiseOp::kCast, Out, In>();
+      }
+    });
+  });
 }
 
 }  // namespace

@@ -19,14 +19,19 @@
 
 namespace cgrt::kernels {
 
-struct MatrixPlan {
-  MatrixDesc desc;
-  MatrixKernel kernel;
-  LaunchConfig config;
-  MatrixKernel any_kernel;  // for arrays that are not aligned to 16 bytes
-  LaunchConfig any_config;
+struct MatrixParams;
 
-  std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }  // see common/topology.h
+struct MatrixPlan {
+  struct Launch {
+    Kernel<MatrixParams> kernel;
+    LaunchConfig config;
+  };
+
+  MatrixDesc desc;
+  Launch aligned, unaligned;  // for arrays that are aligned to 16 bytes, and others
+
+  // See common/topology.h.
+  std::uint64_t topology_id() const { return topology_of_kernels({aligned.config.attributes}); }
 };
 
 // kInvalidArgument for no rows or columns, for 2^31 or more of either, and for other types.

@@ -1,10 +1,9 @@
-// Elementwise operations on a matrix: what can be asked for. Plain: no Abseil.
-// The functions that plan and launch are in matrix.h.
+// Elementwise operations on a matrix: what can be asked for. Plain: no Abseil. The functions that plan and launch are
+// in matrix.h.
 #pragma once
 
 #include <cstdint>
 
-#include "cgrt/launch/kernel.h"
 #include "cgrt_kernels/common/dtype.h"
 
 namespace cgrt::kernels {
@@ -50,25 +49,5 @@ struct MatrixArgs {
   const void* a = nullptr;
   const void* b = nullptr;  // `columns` or `rows` elements; ignored by gates
 };
-
-// How much of a row a thread loads at once.
-enum class MatrixAccess : std::uint8_t { kPack, kElement };  // 16 bytes, or what has no such alignment
-
-// Rows of which a thread has a pack or an element in flight. A multiprocessor of Hopper needs about 48 KiB
-// in flight to keep its memory busy.
-constexpr int matrix_rows_in_flight(MatrixOp op, DType type, MatrixAccess access) {
-  constexpr int kBytes = 64;  // per thread: enough for 768 of 2048
-  const int pack = access == MatrixAccess::kPack ? 16 : static_cast<int>(size_of(type));
-  const int rows = kBytes / (is_gated(op) ? 2 * pack : pack);
-  return rows < 16 ? rows : 16;
-}
-
-inline constexpr std::uint32_t kMatrixBlock = 256;  // threads, at most
-
-// out, a, b, rows, columns
-using MatrixKernel = Kernel<void*, const void*, const void*, std::uint32_t, std::uint32_t>;
-
-// The device code of an operation (matrix.cu).
-MatrixKernel matrix_kernel(MatrixOp op, DType type, MatrixAccess access);
 
 }  // namespace cgrt::kernels

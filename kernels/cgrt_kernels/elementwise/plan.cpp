@@ -5,6 +5,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
+#include "cgrt_kernels/elementwise/kernels.h"
 #include "cgrt_kernels/elementwise/map.h"
 
 namespace cgrt::kernels {

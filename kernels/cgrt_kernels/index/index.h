@@ -24,42 +24,47 @@
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt_kernels/common/divisor.h"
 #include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/index/index_desc.h"
 
 namespace cgrt::kernels {
 
+struct IndexParams;
+struct IndexSumParams;
+
 struct IndexPlan {
-  struct Choice {
-    IndexKernel kernel;
+  struct Launch {
+    Kernel<IndexParams> kernel;
     LaunchConfig config;
-    IndexShape shape;
+    Divisor packs;  // of a row
   };
   struct Sum {
-    SumKernel kernel;
+    Kernel<IndexSumParams> kernel;
     LaunchConfig config;
-    SumShape shape;
+    std::uint32_t lane_bits;  // 2^that threads take a chunk
+    Divisor slices;           // of a row
   };
-  // Of an index_add or scatter_add that sorts.
+  // Of an index_add or scatter_add that sorts, and then sums up chunks of what is sorted.
   struct Sorted {
-    std::uint32_t passes;
-    SortShape sort;   // of the first pass; others differ in shift and source
-    Sum packed, any;  // for arrays that are aligned to 16 bytes, and others
+    std::uint32_t passes, bits, tiles;  // bits of a pass
+    std::uint32_t chunk, chunks;        // pairs of a chunk; chunks at most
+    Sum aligned, unaligned;             // for arrays that are aligned to 16 bytes, and others
     Sum join;
-    std::uint64_t pairs[2], counts, totals, counters, owners, partials;  // offsets into its scratch memory
+    // Offsets into its scratch memory.
+    std::uint64_t pairs[2] = {}, counts = 0, totals = 0, counters = 0, owners = 0, partials = 0;
   };
-
   // Of an index_add or scatter_add of 16-bit types by atomics, whose workspace these are.
   struct FloatSums {
     std::uint64_t count;  // one for each element of `out`
-    LaunchConfig clear, add_packed, add_any;
+    LaunchConfig clear, add_aligned, add_unaligned;
   };
 
   IndexDesc desc;
-  IndexRoute route;
+  bool has_atomics;  // the last bits differ from run to run
   std::uint64_t workspace_bytes = 0;
-  Choice by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; not for IndexRoute::kSorted
+  Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; unless `sorted` has a value
   std::optional<Sorted> sorted;
   std::optional<FloatSums> sums;
   EdgeKind edges = EdgeKind::kProgrammatic;  // between kernels; full where their code was compiled for 8.0

@@ -2,18 +2,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "cgrt_kernels/common/dispatch.cuh"
+#include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/index/pack_if.cuh"
+#include "cgrt_kernels/index/kernels.h"
 #include "cgrt_kernels/index/reference.h"
 
 namespace cgrt::kernels {
 namespace {
 
 // ~0 for one that is not a row.
-__host__ __device__ __forceinline__ std::uint32_t row_at(const void* index, std::uint64_t i, const IndexShape& shape) {
+__host__ __device__ __forceinline__ std::uint32_t row_at(const IndexParams& p, std::uint64_t i) {
   const std::int64_t row =
-      shape.is_long ? static_cast<const std::int64_t*>(index)[i] : static_cast<const std::int32_t*>(index)[i];
-  return row >= 0 && row < shape.rows ? static_cast<std::uint32_t>(row) : ~0u;
+      p.is_long ? static_cast<const std::int64_t*>(p.index)[i] : static_cast<const std::int32_t*>(p.index)[i];
+  return row >= 0 && row < p.rows ? static_cast<std::uint32_t>(row) : ~0u;
 }
 
 // One instruction for 16 bytes since sm_90.
@@ -38,31 +40,30 @@ __device__ __forceinline__ void add_atomically(float* to, const float (&values)[
 
 // An item is a pack of the result. The indices of all that a thread has come first, then their packs.
 template <class Pack>
-__global__ void __launch_bounds__(kIndexBlock)
-    select_rows(void* out, const void* in, const void* index, float, IndexShape shape) {
+__global__ void __launch_bounds__(kIndexBlock) select_rows(IndexParams p) {
   const std::uint32_t first = blockIdx.x * (kIndexBlock * kSelectItems) + threadIdx.x;
-  const auto* const from = static_cast<const Pack*>(in);
+  const auto* const from = static_cast<const Pack*>(p.in);
   let_dependents_start();
   wait_for_predecessors();
   std::uint32_t row[kSelectItems], line[kSelectItems];
 #pragma unroll
   for (std::uint32_t i = 0; i < kSelectItems; ++i) {
-    line[i] = shape.packs.quotient(min(first + i * kIndexBlock, shape.items - 1));
-    row[i] = row_at(index, line[i], shape);
+    line[i] = p.packs.quotient(min(first + i * kIndexBlock, p.items - 1));
+    row[i] = row_at(p, line[i]);
   }
   Pack pack[kSelectItems];
 #pragma unroll
   for (std::uint32_t i = 0; i < kSelectItems; ++i) {
-    const std::uint32_t item = first + i * kIndexBlock, packs = shape.packs.value();
+    const std::uint32_t item = first + i * kIndexBlock, packs = p.packs.value();
     pack[i] = Pack{};
-    if (item < shape.items && row[i] != ~0u) pack[i] = from[std::uint64_t{row[i]} * packs + (item - line[i] * packs)];
+    if (item < p.items && row[i] != ~0u) pack[i] = from[std::uint64_t{row[i]} * packs + (item - line[i] * packs)];
   }
 #pragma unroll
   for (std::uint32_t i = 0; i < kSelectItems; ++i) {
     const std::uint32_t item = first + i * kIndexBlock;
-    Pack* const to = static_cast<Pack*>(out) + item;
-    if (item >= shape.items) return;
-    if (shape.is_streamed) {
+    Pack* const to = static_cast<Pack*>(p.out) + item;
+    if (item >= p.items) return;
+    if (p.is_streamed) {
       __stcs(to, pack[i]);
     } else {
       *to = pack[i];
@@ -72,35 +73,34 @@ __global__ void __launch_bounds__(kIndexBlock)
 
 // Blocks with y = i look after index i; those of an index that stands before have nothing to do. Each
 // lane knows one index.
-template <class T, bool kIsPacked>
-__global__ void __launch_bounds__(kIndexBlock)
-    add_few(void* out, const void* in, const void* index, float alpha, IndexShape shape) {
-  using Pack = PackIf<T, kIsPacked>;
-  constexpr int kCount = kCountIf<T, kIsPacked>;
-  const std::uint32_t lane = threadIdx.x % 32, packs = shape.packs.value();
-  const std::uint32_t first = blockIdx.x * (kIndexBlock * kIndexItems) + threadIdx.x;
+template <class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kIndexBlock) add_few(IndexParams p) {
+  using Pack = PackFor<T, kAlignment>;
+  constexpr int kCount = kPackSizeFor<T, kAlignment>;
+  const std::uint32_t lane = threadIdx.x % 32, packs = p.packs.value();
+  const std::uint32_t first = blockIdx.x * (kIndexBlock * kAddItems) + threadIdx.x;
   let_dependents_start();
   wait_for_predecessors();
-  const std::uint32_t mine = lane < shape.count ? row_at(index, lane, shape) : ~0u;
+  const std::uint32_t mine = lane < p.count ? row_at(p, lane) : ~0u;
   const std::uint32_t row = __shfl_sync(~0u, mine, static_cast<int>(blockIdx.y));
   const std::uint32_t equal = __ballot_sync(~0u, mine == row);
   if (row == ~0u || (equal & ((1u << blockIdx.y) - 1)) != 0) return;
-  auto* const to = static_cast<Pack*>(out) + std::uint64_t{row} * packs;
-  Pack held[kIndexItems];
+  auto* const to = static_cast<Pack*>(p.out) + std::uint64_t{row} * packs;
+  Pack held[kAddItems];
 #pragma unroll
-  for (std::uint32_t i = 0; i < kIndexItems; ++i) {
+  for (std::uint32_t i = 0; i < kAddItems; ++i) {
     if (first + i * kIndexBlock < packs) held[i] = to[first + i * kIndexBlock];
   }
-  float sums[kIndexItems][kCount] = {};
+  float sums[kAddItems][kCount] = {};
   for (std::uint32_t left = equal; left != 0; left &= left - 1) {
-    const auto* const from = static_cast<const Pack*>(in) + std::uint64_t(__ffs(left) - 1) * packs;
-    Pack pack[kIndexItems];
+    const auto* const from = static_cast<const Pack*>(p.in) + std::uint64_t(__ffs(left) - 1) * packs;
+    Pack pack[kAddItems];
 #pragma unroll
-    for (std::uint32_t i = 0; i < kIndexItems; ++i) {
+    for (std::uint32_t i = 0; i < kAddItems; ++i) {
       if (first + i * kIndexBlock < packs) pack[i] = from[first + i * kIndexBlock];
     }
 #pragma unroll
-    for (std::uint32_t i = 0; i < kIndexItems; ++i) {
+    for (std::uint32_t i = 0; i < kAddItems; ++i) {
       if (first + i * kIndexBlock >= packs) break;
       float values[kCount];
       unpack(pack[i], values);
@@ -109,12 +109,12 @@ __global__ void __launch_bounds__(kIndexBlock)
     }
   }
 #pragma unroll
-  for (std::uint32_t i = 0; i < kIndexItems; ++i) {
+  for (std::uint32_t i = 0; i < kAddItems; ++i) {
     if (first + i * kIndexBlock >= packs) return;
     float values[kCount];
     unpack(held[i], values);
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) values[k] += alpha * sums[i][k];
+    for (int k = 0; k < kCount; ++k) values[k] += p.alpha * sums[i][k];
     pack_into(held[i], values);
     to[first + i * kIndexBlock] = held[i];
   }
@@ -122,60 +122,58 @@ __global__ void __launch_bounds__(kIndexBlock)
 
 // An item is a pack, or with kIsScatter an element that has an index of its own. Always adds to floats: what is added
 // to 16-bit numbers one by one is rounded each time, and lost where they are large. So theirs are in the workspace.
-template <class T, bool kIsPacked, bool kIsScatter>
-__global__ void __launch_bounds__(kIndexBlock)
-    add_atomic(void* out, const void* in, const void* index, float alpha, IndexShape shape) {
-  using Pack = PackIf<T, kIsPacked>;
-  constexpr int kCount = kCountIf<T, kIsPacked>;
-  const std::uint32_t first = blockIdx.x * (kIndexBlock * kIndexItems) + threadIdx.x;
-  auto* const to = static_cast<float*>(out);
+template <class T, Alignment kAlignment, bool kIsScatter>
+__global__ void __launch_bounds__(kIndexBlock) add_atomic(IndexParams p) {
+  using Pack = PackFor<T, kAlignment>;
+  constexpr int kCount = kPackSizeFor<T, kAlignment>;
+  const std::uint32_t first = blockIdx.x * (kIndexBlock * kAddItems) + threadIdx.x;
+  auto* const to = static_cast<float*>(p.out);
   let_dependents_start();
   wait_for_predecessors();
-  std::uint32_t row[kIndexItems];
-  Pack pack[kIndexItems];
+  std::uint32_t row[kAddItems];
+  Pack pack[kAddItems];
 #pragma unroll
-  for (std::uint32_t i = 0; i < kIndexItems; ++i) {
+  for (std::uint32_t i = 0; i < kAddItems; ++i) {
     const std::uint32_t item = first + i * kIndexBlock;
     row[i] = ~0u;
-    if (item >= shape.items) continue;
-    row[i] = row_at(index, kIsScatter ? item : shape.packs.quotient(item), shape);
-    pack[i] = static_cast<const Pack*>(in)[item];
+    if (item >= p.items) continue;
+    row[i] = row_at(p, kIsScatter ? item : p.packs.quotient(item));
+    pack[i] = static_cast<const Pack*>(p.in)[item];
   }
 #pragma unroll
-  for (std::uint32_t i = 0; i < kIndexItems; ++i) {
+  for (std::uint32_t i = 0; i < kAddItems; ++i) {
     if (row[i] == ~0u) continue;
     float values[kCount];
     unpack(pack[i], values);
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) values[k] *= alpha;
-    const std::uint32_t column = shape.packs.remainder(first + i * kIndexBlock);
-    const std::uint64_t packs = shape.packs.value();
+    for (int k = 0; k < kCount; ++k) values[k] *= p.alpha;
+    const std::uint32_t column = p.packs.remainder(first + i * kIndexBlock);
+    const std::uint64_t packs = p.packs.value();
     add_atomically(to + (row[i] * packs + column) * kCount, values);
   }
 }
 
 template <class Pack>
-void select_on_host(HostGrid, void* out, const void* in, const void* index, float, IndexShape shape) {
-  const std::uint64_t packs = shape.packs.value();
-  std::vector<Pack> picked(shape.items, Pack{});
+void select_on_host(HostGrid, IndexParams p) {
+  const std::uint64_t packs = p.packs.value();
+  std::vector<Pack> picked(p.items, Pack{});
   visit_indexed(
-      IndexOp::kSelect, shape.rows, packs, shape.items / packs,
-      [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(index, i, shape)); },
-      [&](std::uint64_t from, std::uint64_t to) { picked[to] = static_cast<const Pack*>(in)[from]; });
-  std::copy(picked.begin(), picked.end(), static_cast<Pack*>(out));
+      IndexOp::kSelect, p.rows, packs, p.items / packs,
+      [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(p, i)); },
+      [&](std::uint64_t from, std::uint64_t to) { picked[to] = static_cast<const Pack*>(p.in)[from]; });
+  std::copy(picked.begin(), picked.end(), static_cast<Pack*>(p.out));
 }
 
-template <IndexOp kOp, class T, bool kIsPacked, class Out>
-void add_on_host(HostGrid, void* out, const void* in, const void* index, float alpha, IndexShape shape) {
-  const std::uint64_t columns = shape.packs.value() * std::uint64_t{kIsPacked ? kPackSize<T> : 1};
-  auto* const to = static_cast<Out*>(out);
-  std::vector<double> sums(shape.rows * columns);
+template <IndexOp kOp, class T, Alignment kAlignment, class Out>
+void add_on_host(HostGrid, IndexParams p) {
+  const std::uint64_t columns = std::uint64_t{p.packs.value()} * kPackSizeFor<T, kAlignment>;
+  auto* const to = static_cast<Out*>(p.out);
+  std::vector<double> sums(p.rows * columns);
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(to_float(to[i]));
   visit_indexed(
-      kOp, shape.rows, columns, shape.count,
-      [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(index, i, shape)); },
+      kOp, p.rows, columns, p.count, [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(p, i)); },
       [&](std::uint64_t at, std::uint64_t from) {
-        sums[at] += static_cast<double>(alpha) * static_cast<double>(to_float(static_cast<const T*>(in)[from]));
+        sums[at] += static_cast<double>(p.alpha) * static_cast<double>(to_float(static_cast<const T*>(p.in)[from]));
       });
   for (std::size_t i = 0; i < sums.size(); ++i) to[i] = from_float<Out>(static_cast<float>(sums[i]));
 }
@@ -187,36 +185,31 @@ IndexKernel select() {
   return make_kernel<select_rows<Pack>, select_on_host<Pack>, kResources>();
 }
 
-template <class T, bool kIsPacked>
-IndexKernel add_kernel(IndexRoute route) {
-  if (route == IndexRoute::kFew) {
-    return make_kernel<add_few<T, kIsPacked>, add_on_host<IndexOp::kAdd, T, kIsPacked, T>, kResources>();
-  }
-  return make_kernel<add_atomic<T, kIsPacked, false>, add_on_host<IndexOp::kAdd, T, kIsPacked, float>, kResources>();
-}
-
-template <class T>
-IndexKernel of_type(IndexRoute route, bool is_packed) {
+template <class T, Alignment kAlignment>
+IndexKernel of_route(IndexRoute route) {
+  constexpr Alignment kUnaligned = Alignment::kUnaligned;
   if (route == IndexRoute::kScatter) {
-    return make_kernel<add_atomic<T, false, true>, add_on_host<IndexOp::kScatterAdd, T, false, float>, kResources>();
+    return make_kernel<add_atomic<T, kUnaligned, true>, add_on_host<IndexOp::kScatterAdd, T, kUnaligned, float>,
+                       kResources>();
   }
-  return is_packed ? add_kernel<T, true>(route) : add_kernel<T, false>(route);
+  if (route == IndexRoute::kFew) {
+    return make_kernel<add_few<T, kAlignment>, add_on_host<IndexOp::kAdd, T, kAlignment, T>, kResources>();
+  }
+  return make_kernel<add_atomic<T, kAlignment, false>, add_on_host<IndexOp::kAdd, T, kAlignment, float>, kResources>();
 }
 
 }  // namespace
 
-IndexKernel index_kernel(IndexRoute route, DType type, std::uint32_t pack_bytes) {
-  if (route == IndexRoute::kSelect) {
-    if (pack_bytes == 16) return select<uint4>();
-    if (pack_bytes == 8) return select<uint2>();
-    if (pack_bytes == 4) return select<std::uint32_t>();
-    return select<std::uint16_t>();
-  }
-  switch (type) {
-    case DType::kFloat32: return of_type<float>(route, pack_bytes == 16);
-    case DType::kFloat16: return of_type<__half>(route, pack_bytes == 16);
-    default: return of_type<__nv_bfloat16>(route, pack_bytes == 16);  // plan_index lets no other pass
-  }
+IndexKernel select_kernel(std::uint32_t pack_bytes) {
+  if (pack_bytes == 16) return select<uint4>();
+  if (pack_bytes == 8) return select<uint2>();
+  if (pack_bytes == 4) return select<std::uint32_t>();
+  return select<std::uint16_t>();
+}
+
+IndexKernel add_kernel(IndexRoute route, DType type, Alignment alignment) {
+  return of_float_type(type, alignment,
+                       [=]<class T, Alignment kAlignment>() { return of_route<T, kAlignment>(route); });
 }
 
 }  // namespace cgrt::kernels

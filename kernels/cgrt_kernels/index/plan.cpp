@@ -6,6 +6,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/index/index.h"
+#include "cgrt_kernels/index/kernels.h"
 
 namespace cgrt::kernels {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::uint64_t kSortFromElements = std::uint64_t{4} << 20;
 
 // Chunks of sorted pairs: long enough that few rows are shared, short enough that each multiprocessor
 // has this many warps' worth of them.
-constexpr std::uint64_t kShortestChunk = 32, kLongestChunk = 128, kChunkWarpsOfSm = 48;
+constexpr std::uint64_t kMinChunk = 32, kMaxChunk = 128, kChunkWarpsOfSm = 48;
 
 // Floats for the sums of 16-bit types: where they are few, or not so many more than indices that sorting these takes
 // less time than to set and read them all.
@@ -47,87 +48,72 @@ IndexRoute route_of(const IndexDesc& desc) {
   return desc.count <= kMaxFew ? IndexRoute::kFew : IndexRoute::kAtomic;
 }
 
-IndexPlan::Choice choose(const IndexDesc& desc, IndexRoute route, std::uint32_t alignment) {
+IndexPlan::Launch launch_of(const IndexDesc& desc, IndexRoute route, std::uint32_t alignment) {
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
   const auto columns = static_cast<std::uint32_t>(desc.columns), count = static_cast<std::uint32_t>(desc.count);
   std::uint32_t pack = std::max(alignment, size);
   while (desc.columns * size % pack != 0) pack /= 2;
   if ((route != IndexRoute::kSelect && pack != 16) || route == IndexRoute::kScatter) pack = size;
   const std::uint32_t packs = columns / (pack / size);
-  const IndexShape shape{.rows = static_cast<std::uint32_t>(desc.rows),
-                         .count = count,
-                         .items = packs * count,
-                         .packs = Divisor(packs),
-                         .is_long = desc.index_type == DType::kInt64,
-                         .is_streamed = desc.count * desc.columns * size > kKeptBytes};
-  const std::uint32_t together = kIndexBlock * (route == IndexRoute::kSelect ? kSelectItems : kIndexItems);
-  LaunchConfig config{.grid = ceil_divide(shape.items, together), .block = kIndexBlock};
+  const std::uint32_t together = kIndexBlock * (route == IndexRoute::kSelect ? kSelectItems : kAddItems);
+  LaunchConfig config{.grid = ceil_divide(packs * count, together), .block = kIndexBlock};
   if (route == IndexRoute::kFew) config.grid = Dim3(ceil_divide(packs, together), count);
-  return {index_kernel(route, desc.type, pack), config, shape};
+  if (route == IndexRoute::kSelect) return {select_kernel(pack), config, Divisor(packs)};
+  return {add_kernel(route, desc.type, pack == 16 ? Alignment::kAligned : Alignment::kUnaligned), config,
+          Divisor(packs)};
 }
 
-IndexPlan::Sum make_sum(const IndexDesc& desc, const SumShape& common, bool is_packed) {
-  const std::uint64_t packs = is_packed ? common.columns * size_of(desc.type) / 16 : common.columns;
-  SumShape shape = common;
-  shape.lane_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
-  shape.slices = Divisor(ceil_divide(packs, std::uint64_t{1} << shape.lane_bits));
-  const std::uint32_t blocks = ceil_divide(std::uint64_t{shape.chunks} << shape.lane_bits, kIndexBlock);
-  return {sum_pairs_kernel(desc.type, is_packed), {.grid = blocks * shape.slices.value(), .block = kIndexBlock}, shape};
-}
+// What is sorted and summed up. An element that has an index of its own is a row.
+struct SortedRows {
+  explicit SortedRows(const IndexDesc& desc) : count(desc.count), columns(desc.columns), keys(desc.rows) {
+    if (desc.op == IndexOp::kScatterAdd) count *= columns, keys *= columns, columns = 1;
+  }
+  std::uint64_t count, columns, keys;
+};
 
-// The lanes of a warp that a row's packs keep busy, times the warps.
-std::uint64_t lanes_of_row(const IndexDesc& desc, std::uint64_t columns) {
-  return std::max<std::uint64_t>(columns * size_of(desc.type) / 16, 1);
+IndexPlan::Sum make_sum(DType type, std::uint64_t columns, std::uint32_t chunks, Alignment alignment) {
+  const std::uint64_t packs = alignment == Alignment::kAligned ? columns * size_of(type) / 16 : columns;
+  const auto lane_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
+  const Divisor slices(ceil_divide(packs, std::uint64_t{1} << lane_bits));
+  const std::uint32_t blocks = ceil_divide(std::uint64_t{chunks} << lane_bits, kIndexBlock);
+  return {
+      sum_pairs_kernel(type, alignment), {.grid = blocks * slices.value(), .block = kIndexBlock}, lane_bits, slices};
 }
 
 IndexPlan::Sorted make_sorted(const IndexDesc& desc, std::uint32_t sms, std::uint64_t& scratch_bytes) {
-  const bool is_scatter = desc.op == IndexOp::kScatterAdd;
-  const std::uint64_t columns = is_scatter ? 1 : desc.columns;  // an element that has an index is a row
-  const std::uint64_t count = is_scatter ? desc.count * desc.columns : desc.count;
-  const std::uint64_t keys = is_scatter ? desc.rows * desc.columns : desc.rows;
-
-  const auto bits = static_cast<std::uint32_t>(std::max<std::uint64_t>(std::bit_width(keys - 1), 1));
+  const SortedRows of(desc);
+  const auto bits = static_cast<std::uint32_t>(std::max<std::uint64_t>(std::bit_width(of.keys - 1), 1));
   const std::uint32_t passes = ceil_divide(bits, 8);
-  const SortShape sort{.count = static_cast<std::uint32_t>(count),
-                       .rows = static_cast<std::uint32_t>(desc.rows),
-                       .columns = Divisor(is_scatter ? static_cast<std::uint32_t>(desc.columns) : 1),
-                       .tiles = ceil_divide(count, kTile),
-                       .shift = 0,
-                       .bits = ceil_divide(bits, passes),
-                       .source = desc.index_type == DType::kInt64 ? SortSource::kInt64 : SortSource::kInt32};
-
-  const std::uint64_t chunk = count * lanes_of_row(desc, columns) / 32 / (sms * kChunkWarpsOfSm);
-  SumShape sum;
-  sum.columns = static_cast<std::uint32_t>(columns);
-  sum.chunk = static_cast<std::uint32_t>(
-      std::clamp(std::bit_floor(std::max<std::uint64_t>(chunk, 1)), kShortestChunk, kLongestChunk));
-  sum.chunks = ceil_divide(count, sum.chunk);
-  SumShape join = sum;
-  join.slices = Divisor(ceil_divide(columns, 32));
-
-  const bool is_packed = columns * size_of(desc.type) % 16 == 0;
-  IndexPlan::Sorted sorted{passes,
-                           sort,
-                           make_sum(desc, sum, is_packed),
-                           make_sum(desc, sum, false),
-                           {join_partials_kernel(desc.type), {.grid = 2 * sms, .block = kJoinBlock}, join},
-                           {},
-                           0,
-                           0,
-                           0,
-                           0,
-                           0};
+  // The lanes of a warp that a row's packs keep busy, times the warps.
+  const std::uint64_t lanes = std::max<std::uint64_t>(of.columns * size_of(desc.type) / 16, 1);
+  const std::uint64_t pairs_of_warp = of.count * lanes / 32 / (sms * kChunkWarpsOfSm);
+  const auto chunk = static_cast<std::uint32_t>(
+      std::clamp(std::bit_floor(std::max<std::uint64_t>(pairs_of_warp, 1)), kMinChunk, kMaxChunk));
+  const std::uint32_t chunks = ceil_divide(of.count, chunk);
+  const bool has_packs = of.columns * size_of(desc.type) % 16 == 0;
+  IndexPlan::Sorted sorted{
+      passes,
+      ceil_divide(bits, passes),
+      ceil_divide(of.count, kSortTile),
+      chunk,
+      chunks,
+      make_sum(desc.type, of.columns, chunks, has_packs ? Alignment::kAligned : Alignment::kUnaligned),
+      make_sum(desc.type, of.columns, chunks, Alignment::kUnaligned),
+      {join_partials_kernel(desc.type),
+       {.grid = 2 * sms, .block = kJoinBlock},
+       0,
+       Divisor(ceil_divide(of.columns, 32))}};
   const auto place = [&](std::uint64_t& offset, std::uint64_t bytes) {
     offset = scratch_bytes;
     scratch_bytes += (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
   };
   scratch_bytes = 0;
-  for (std::uint64_t& pairs : sorted.pairs) place(pairs, count * sizeof(uint2));
-  place(sorted.counts, (std::uint64_t{sort.tiles} << sort.bits) * sizeof(std::uint32_t));
+  for (std::uint64_t& pairs : sorted.pairs) place(pairs, of.count * sizeof(uint2));
+  place(sorted.counts, (std::uint64_t{sorted.tiles} << sorted.bits) * sizeof(std::uint32_t));
   place(sorted.totals, kMaxDigits * sizeof(std::uint32_t));
   place(sorted.counters, sizeof(SumCounters));
-  place(sorted.owners, std::uint64_t{sum.chunks} * sizeof(std::uint32_t));
-  place(sorted.partials, 2 * std::uint64_t{sum.chunks} * columns * sizeof(float));
+  place(sorted.owners, std::uint64_t{chunks} * sizeof(std::uint32_t));
+  place(sorted.partials, 2 * std::uint64_t{chunks} * of.columns * sizeof(float));
   return sorted;
 }
 
@@ -136,34 +122,51 @@ LaunchTarget behind(LaunchTarget target, const IndexPlan& plan) {
   return plan.edges == EdgeKind::kProgrammatic ? target.programmatic() : target;
 }
 
-absl::Status launch_sorted(LaunchTarget target, const IndexPlan& of, const IndexArgs& args, bool is_aligned) {
-  const IndexPlan::Sorted& plan = *of.sorted;
+absl::Status launch_sorted(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args, Alignment alignment) {
+  const IndexDesc& desc = plan.desc;
+  const IndexPlan::Sorted& sorted = *plan.sorted;
+  const SortedRows of(desc);
   unsigned char* const scratch = scratch_of(args.workspace);
-  uint2* const pairs[] = {reinterpret_cast<uint2*>(scratch + plan.pairs[0]),
-                          reinterpret_cast<uint2*>(scratch + plan.pairs[1])};
-  auto* const counts = reinterpret_cast<std::uint32_t*>(scratch + plan.counts);
-  auto* const totals = reinterpret_cast<std::uint32_t*>(scratch + plan.totals);
-  auto* const counters = reinterpret_cast<SumCounters*>(scratch + plan.counters);
-  const LaunchConfig of_tiles{.grid = plan.sort.tiles, .block = kIndexBlock};
-  const LaunchConfig of_digits{.grid = 1u << plan.sort.bits, .block = kIndexBlock};
-  SortShape shape = plan.sort;
-  const void* from = args.index;
-  for (std::uint32_t pass = 0; pass < plan.passes; ++pass) {
-    uint2* const to = pairs[pass % 2];
-    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, count_digits_kernel(), counts, from, counters, shape));
-    target = behind(target, of);
-    CGRT_RETURN_IF_ERROR(launch(target, of_digits, scan_digits_kernel(), counts, totals, shape.tiles));
-    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, move_pairs_kernel(), to, from, counts, totals, counters, shape));
-    from = to;
-    shape.source = SortSource::kPairs;
-    shape.shift += shape.bits;
+  IndexSortParams sort{
+      .to = nullptr,
+      .from = args.index,
+      .counts = reinterpret_cast<std::uint32_t*>(scratch + sorted.counts),
+      .totals = reinterpret_cast<std::uint32_t*>(scratch + sorted.totals),
+      .counters = reinterpret_cast<SumCounters*>(scratch + sorted.counters),
+      .count = static_cast<std::uint32_t>(of.count),
+      .rows = static_cast<std::uint32_t>(desc.rows),
+      .columns = Divisor(static_cast<std::uint32_t>(desc.op == IndexOp::kScatterAdd ? desc.columns : 1)),
+      .tiles = sorted.tiles,
+      .shift = 0,
+      .bits = sorted.bits,
+      .source = desc.index_type == DType::kInt64 ? SortSource::kInt64 : SortSource::kInt32};
+  const LaunchConfig of_tiles{.grid = sorted.tiles, .block = kIndexBlock};
+  const LaunchConfig of_digits{.grid = 1u << sorted.bits, .block = kIndexBlock};
+  for (std::uint32_t pass = 0; pass < sorted.passes; ++pass) {
+    sort.to = reinterpret_cast<uint2*>(scratch + sorted.pairs[pass % 2]);
+    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, count_digits_kernel(), sort));
+    target = behind(target, plan);
+    CGRT_RETURN_IF_ERROR(launch(target, of_digits, scan_digits_kernel(), sort));
+    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, move_pairs_kernel(), sort));
+    sort.from = sort.to;
+    sort.source = SortSource::kPairs;
+    sort.shift += sort.bits;
   }
-  const IndexPlan::Sum& sum = is_aligned ? plan.packed : plan.any;
-  for (const IndexPlan::Sum* part : {&sum, &plan.join}) {
-    CGRT_RETURN_IF_ERROR(launch(target, part->config, part->kernel, args.out, args.in,
-                                reinterpret_cast<float*>(scratch + plan.partials),
-                                reinterpret_cast<std::uint32_t*>(scratch + plan.owners),
-                                static_cast<const uint2*>(from), counters, args.alpha, part->shape));
+  const IndexPlan::Sum& sums = alignment == Alignment::kAligned ? sorted.aligned : sorted.unaligned;
+  for (const IndexPlan::Sum* part : {&sums, &sorted.join}) {
+    const IndexSumParams sum{.out = args.out,
+                             .in = args.in,
+                             .partials = reinterpret_cast<float*>(scratch + sorted.partials),
+                             .owners = reinterpret_cast<std::uint32_t*>(scratch + sorted.owners),
+                             .pairs = sort.to,
+                             .counters = sort.counters,
+                             .alpha = args.alpha,
+                             .columns = static_cast<std::uint32_t>(of.columns),
+                             .chunk = sorted.chunk,
+                             .chunks = sorted.chunks,
+                             .lane_bits = part->lane_bits,
+                             .slices = part->slices};
+    CGRT_RETURN_IF_ERROR(launch(target, part->config, part->kernel, sum));
   }
   return absl::OkStatus();
 }
@@ -177,16 +180,18 @@ IndexPlan::FloatSums make_sums(const IndexDesc& desc) {
 }
 
 // Atomics add to floats; a plain sum, which alpha multiplies when it is added.
-absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const IndexPlan::Choice& choice,
-                         const IndexArgs& args) {
-  const IndexPlan::FloatSums& of = *plan.sums;
-  const bool is_packed = address_bits(args.out) % 16 == 0;
-  auto* const sums = reinterpret_cast<float*>(scratch_of(args.workspace));
-  CGRT_RETURN_IF_ERROR(launch(target, of.clear, clear_sums_kernel(), sums, of.count));
+absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const IndexPlan::Launch& atomics,
+                         IndexParams params, Workspace workspace) {
+  const IndexPlan::FloatSums& sums = *plan.sums;
+  auto* const floats = reinterpret_cast<float*>(scratch_of(workspace));
+  const AddSumsParams add{params.out, floats, params.alpha, sums.count};
+  const Alignment alignment = alignment_of(add.out);
+  params.out = floats, params.alpha = 1;
+  CGRT_RETURN_IF_ERROR(launch(target, sums.clear, clear_sums_kernel(), floats, sums.count));
   target = behind(target, plan);
-  CGRT_RETURN_IF_ERROR(launch(target, choice.config, choice.kernel, sums, args.in, args.index, 1.0f, choice.shape));
-  return launch(target, is_packed ? of.add_packed : of.add_any, add_sums_kernel(plan.desc.type, is_packed), args.out,
-                sums, args.alpha, of.count);
+  CGRT_RETURN_IF_ERROR(launch(target, atomics.config, atomics.kernel, params));
+  return launch(target, alignment == Alignment::kAligned ? sums.add_aligned : sums.add_unaligned,
+                add_sums_kernel(plan.desc.type, alignment), add);
 }
 
 absl::Status check_sizes(const IndexDesc& desc) {
@@ -219,19 +224,19 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, count_digits_kernel()));
   const IndexRoute route = route_of(desc);
   const IndexRoute unsorted = route != IndexRoute::kSorted ? route : IndexRoute::kAtomic;
-  IndexPlan plan{
-      desc,
-      route,
-      0,
-      {choose(desc, unsorted, 16), choose(desc, unsorted, 8), choose(desc, unsorted, 4), choose(desc, unsorted, 2)},
-      std::nullopt,
-      std::nullopt};
+  const auto of = [&](std::uint32_t alignment) { return launch_of(desc, unsorted, alignment); };
+  IndexPlan plan{desc,
+                 route == IndexRoute::kAtomic || route == IndexRoute::kScatter,
+                 0,
+                 {of(16), of(8), of(4), of(2)},
+                 std::nullopt,
+                 std::nullopt};
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
   if (route == IndexRoute::kSorted) {
     std::uint64_t scratch_bytes = 0;
     plan.sorted = make_sorted(desc, machine.sms, scratch_bytes);
     plan.workspace_bytes = workspace_with(scratch_bytes);
-  } else if (size_of(desc.type) == 2 && (route == IndexRoute::kAtomic || route == IndexRoute::kScatter)) {
+  } else if (size_of(desc.type) == 2 && plan.has_atomics) {
     plan.sums = make_sums(desc);
     plan.workspace_bytes = workspace_with(ceil_divide<std::uint64_t>(plan.sums->count, 4) * 16);
   }
@@ -252,10 +257,21 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
   // Atomics on floats in the workspace do not mind where the result is.
   const std::uintptr_t bits = plan.sums.has_value() ? address_bits(args.in) : address_bits(args.out, args.in);
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
-  if (plan.sorted.has_value()) return launch_sorted(target, plan, args, bits % 16 == 0);
-  const IndexPlan::Choice& choice = plan.by_alignment[bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3];
-  if (plan.sums.has_value()) return launch_sums(target, plan, choice, args);
-  return launch(target, choice.config, choice.kernel, args.out, args.in, args.index, args.alpha, choice.shape);
+  if (plan.sorted.has_value()) return launch_sorted(target, plan, args, alignment_of(args.out, args.in));
+  const auto& choice = plan.by_alignment[bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3];
+  const auto count = static_cast<std::uint32_t>(desc.count);
+  const IndexParams params{.out = args.out,
+                           .in = args.in,
+                           .index = args.index,
+                           .alpha = args.alpha,
+                           .rows = static_cast<std::uint32_t>(desc.rows),
+                           .count = count,
+                           .items = choice.packs.value() * count,
+                           .packs = choice.packs,
+                           .is_long = desc.index_type == DType::kInt64,
+                           .is_streamed = desc.count * desc.columns * size_of(desc.type) > kKeptBytes};
+  if (plan.sums.has_value()) return launch_sums(target, plan, choice, params, args.workspace);
+  return launch(target, choice.config, choice.kernel, params);
 }
 
 }  // namespace cgrt::kernels

@@ -4,40 +4,39 @@
 #include <vector>
 
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/index/index_desc.h"
+#include "cgrt_kernels/index/kernels.h"
 
 namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint32_t kWarps = kIndexBlock / 32;
-constexpr std::uint32_t kRounds = kTile / kIndexBlock;  // in which a block looks at its tile
+constexpr std::uint32_t kRounds = kSortTile / kIndexBlock;  // in which a block looks at its tile
 static_assert(kMaxDigits == kIndexBlock, "a thread looks after a digit");
 
 // How many pairs the source has, among which some may be missing.
-__host__ __device__ __forceinline__ std::uint32_t source_count(const SortShape& shape, const SumCounters* counters) {
-  return shape.source == SortSource::kPairs ? counters->pairs : shape.count;
+__host__ __device__ __forceinline__ std::uint32_t source_count(const IndexSortParams& p) {
+  return p.source == SortSource::kPairs ? p.counters->pairs : p.count;
 }
 
 // Of the index at this position.
-__host__ __device__ __forceinline__ uint2 pair_of(std::uint32_t row, std::uint32_t at, const SortShape& shape) {
-  const std::uint32_t columns = shape.columns.value();
-  return {row * columns + (columns == 1 ? 0 : shape.columns.remainder(at)), at};
+__host__ __device__ __forceinline__ uint2 pair_of(const IndexSortParams& p, std::uint32_t row, std::uint32_t at) {
+  const std::uint32_t columns = p.columns.value();
+  return {row * columns + (columns == 1 ? 0 : p.columns.remainder(at)), at};
 }
 
-// Pairs at `first` and each kStep behind it, a bit for each that is there. All are on their way before one is looked
-// at.
+// Pairs at `first` and each kStep behind it, a bit for each that is there. All are in flight before one is looked at.
 template <std::uint32_t kStep>
-__device__ __forceinline__ std::uint32_t read_pairs(const void* from, std::uint32_t first, std::uint32_t count,
-                                                    const SortShape& shape, uint2 (&pairs)[kRounds]) {
-  const bool is_short = shape.source == SortSource::kInt32;
+__device__ __forceinline__ std::uint32_t read_pairs(const IndexSortParams& p, std::uint32_t first, std::uint32_t count,
+                                                    uint2 (&pairs)[kRounds]) {
+  const bool is_short = p.source == SortSource::kInt32;
 #pragma unroll
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     const std::uint32_t at = first + round * kStep;
     if (at >= count) continue;
     if (is_short) {
-      pairs[round].x = static_cast<const std::uint32_t*>(from)[at];
+      pairs[round].x = static_cast<const std::uint32_t*>(p.from)[at];
     } else {
-      pairs[round] = static_cast<const uint2*>(from)[at];
+      pairs[round] = static_cast<const uint2*>(p.from)[at];
     }
   }
   std::uint32_t present = 0;
@@ -45,34 +44,33 @@ __device__ __forceinline__ std::uint32_t read_pairs(const void* from, std::uint3
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     const std::uint32_t at = first + round * kStep;
     const bool is_row =
-        shape.source == SortSource::kPairs || (pairs[round].x < shape.rows && (is_short || pairs[round].y == 0));
+        p.source == SortSource::kPairs || (pairs[round].x < p.rows && (is_short || pairs[round].y == 0));
     if (at >= count || !is_row) continue;
     present |= 1u << round;
-    if (shape.source != SortSource::kPairs) pairs[round] = pair_of(pairs[round].x, at, shape);
+    if (p.source != SortSource::kPairs) pairs[round] = pair_of(p, pairs[round].x, at);
   }
   return present;
 }
 
-__host__ __device__ __forceinline__ std::uint32_t digit_of(std::uint32_t key, const SortShape& shape) {
-  return (key >> shape.shift) & ((1u << shape.bits) - 1);
+__host__ __device__ __forceinline__ std::uint32_t digit_of(const IndexSortParams& p, std::uint32_t key) {
+  return (key >> p.shift) & ((1u << p.bits) - 1);
 }
 
-__global__ void __launch_bounds__(kIndexBlock)
-    count_digits(std::uint32_t* counts, const void* from, const SumCounters* counters, SortShape shape) {
+__global__ void __launch_bounds__(kIndexBlock) count_digits(IndexSortParams p) {
   __shared__ std::uint32_t mine[kMaxDigits];
   mine[threadIdx.x] = 0;
   __syncthreads();
   let_dependents_start();
   wait_for_predecessors();
-  const std::uint32_t count = source_count(shape, counters);
+  const std::uint32_t count = source_count(p);
   uint2 pair[kRounds];
-  const std::uint32_t present = read_pairs<kIndexBlock>(from, blockIdx.x * kTile + threadIdx.x, count, shape, pair);
+  const std::uint32_t present = read_pairs<kIndexBlock>(p, blockIdx.x * kSortTile + threadIdx.x, count, pair);
 #pragma unroll
   for (std::uint32_t round = 0; round < kRounds; ++round) {
-    if ((present >> round & 1) != 0) atomicAdd(&mine[digit_of(pair[round].x, shape)], 1u);
+    if ((present >> round & 1) != 0) atomicAdd(&mine[digit_of(p, pair[round].x)], 1u);
   }
   __syncthreads();
-  if (threadIdx.x >> shape.bits == 0) counts[threadIdx.x * shape.tiles + blockIdx.x] = mine[threadIdx.x];
+  if (threadIdx.x >> p.bits == 0) p.counts[threadIdx.x * p.tiles + blockIdx.x] = mine[threadIdx.x];
 }
 
 // The sums of what the threads before this one have. `scratch` is free again after the next barrier.
@@ -97,52 +95,49 @@ __device__ __forceinline__ uint2 sum_before(uint2 mine, uint2 (&scratch)[kWarps]
 }
 
 // A block for each digit.
-__global__ void __launch_bounds__(kIndexBlock)
-    scan_digits(std::uint32_t* counts, std::uint32_t* totals, std::uint32_t tiles) {
+__global__ void __launch_bounds__(kIndexBlock) scan_digits(IndexSortParams p) {
   __shared__ uint2 scratch[kWarps];
-  std::uint32_t* const mine = counts + blockIdx.x * tiles;
+  std::uint32_t* const mine = p.counts + blockIdx.x * p.tiles;
   let_dependents_start();
   wait_for_predecessors();
   std::uint32_t total = 0;
-  for (std::uint32_t first = 0; first < tiles; first += kIndexBlock) {
+  for (std::uint32_t first = 0; first < p.tiles; first += kIndexBlock) {
     const std::uint32_t tile = first + threadIdx.x;
     uint2 all;
-    const uint2 before = sum_before({tile < tiles ? mine[tile] : 0, 0}, scratch, all);
-    if (tile < tiles) mine[tile] = total + before.x;
+    const uint2 before = sum_before({tile < p.tiles ? mine[tile] : 0, 0}, scratch, all);
+    if (tile < p.tiles) mine[tile] = total + before.x;
     total += all.x;
     __syncthreads();
   }
-  if (threadIdx.x == 0) totals[blockIdx.x] = total;
+  if (threadIdx.x == 0) p.totals[blockIdx.x] = total;
 }
 
 // Each warp has a stretch of the tile, 32 pairs a round: a pair's rank among those of its digit is what
 // the warps before have, what the warp had in earlier rounds, and the lanes before. The tile is put in
 // order in shared memory first, so that neighbours are written together.
-__global__ void __launch_bounds__(kIndexBlock)
-    move_pairs(uint2* to, const void* from, const std::uint32_t* counts, const std::uint32_t* totals,
-               SumCounters* counters, SortShape shape) {
+__global__ void __launch_bounds__(kIndexBlock) move_pairs(IndexSortParams p) {
   __shared__ std::uint32_t ranks[kWarps][kMaxDigits];
   __shared__ std::uint32_t begins[kMaxDigits];  // of digits in the tile
   __shared__ std::uint32_t places[kMaxDigits];  // where the tile's first would be, of those of a digit
   __shared__ uint2 scratch[kWarps];
-  __shared__ uint2 tile[kTile];
+  __shared__ uint2 tile[kSortTile];
   const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (std::uint32_t w = 0; w < kWarps; ++w) ranks[w][threadIdx.x] = 0;
   __syncthreads();
   let_dependents_start();
   wait_for_predecessors();
 
-  const std::uint32_t count = source_count(shape, counters);
-  const std::uint32_t first = blockIdx.x * kTile + warp * (32 * kRounds) + lane;
+  const std::uint32_t count = source_count(p);
+  const std::uint32_t first = blockIdx.x * kSortTile + warp * (32 * kRounds) + lane;
   uint2 pair[kRounds];
   std::uint32_t rank[kRounds];
-  const std::uint32_t present = read_pairs<32>(from, first, count, shape, pair);
+  const std::uint32_t present = read_pairs<32>(p, first, count, pair);
 #pragma unroll
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     const bool is_present = (present >> round & 1) != 0;
-    const std::uint32_t digit = is_present ? digit_of(pair[round].x, shape) : 0;
+    const std::uint32_t digit = is_present ? digit_of(p, pair[round].x) : 0;
     std::uint32_t equal = __ballot_sync(~0u, is_present);
-    for (std::uint32_t bit = 0; bit < shape.bits; ++bit) {
+    for (std::uint32_t bit = 0; bit < p.bits; ++bit) {
       const bool is_set = (digit >> bit & 1) != 0;
       const std::uint32_t set = __ballot_sync(~0u, is_set);
       equal &= is_set ? set : ~set;
@@ -156,8 +151,8 @@ __global__ void __launch_bounds__(kIndexBlock)
   __syncthreads();
 
   const std::uint32_t digit = threadIdx.x;
-  const bool is_digit = digit >> shape.bits == 0;
-  uint2 mine{0, is_digit ? totals[digit] : 0};  // in the tile, in all
+  const bool is_digit = digit >> p.bits == 0;
+  uint2 mine{0, is_digit ? p.totals[digit] : 0};  // in the tile, in all
   for (std::uint32_t w = 0; w < kWarps; ++w) {
     const std::uint32_t before = mine.x;
     mine.x += ranks[w][digit];
@@ -166,83 +161,80 @@ __global__ void __launch_bounds__(kIndexBlock)
   uint2 all;
   const uint2 before = sum_before(mine, scratch, all);
   begins[digit] = before.x;
-  if (is_digit) places[digit] = before.y + counts[digit * shape.tiles + blockIdx.x] - before.x;
-  if (shape.source != SortSource::kPairs && blockIdx.x == 0 && digit == 0) *counters = {all.y, 0};
+  if (is_digit) places[digit] = before.y + p.counts[digit * p.tiles + blockIdx.x] - before.x;
+  if (p.source != SortSource::kPairs && blockIdx.x == 0 && digit == 0) *p.counters = {all.y, 0};
   __syncthreads();
 
 #pragma unroll
   for (std::uint32_t round = 0; round < kRounds; ++round) {
     if ((present >> round & 1) == 0) continue;
-    const std::uint32_t of = digit_of(pair[round].x, shape);
+    const std::uint32_t of = digit_of(p, pair[round].x);
     tile[begins[of] + ranks[warp][of] + rank[round]] = pair[round];
   }
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < all.x; i += kIndexBlock) {
     const uint2 moved = tile[i];
-    to[places[digit_of(moved.x, shape)] + i] = moved;
+    p.to[places[digit_of(p, moved.x)] + i] = moved;
   }
 }
 
 // False when there is none at this position.
-bool read_pair(const void* from, std::uint32_t at, const SortShape& shape, uint2& pair) {
-  if (shape.source == SortSource::kPairs) {
-    pair = static_cast<const uint2*>(from)[at];
+bool read_pair(const IndexSortParams& p, std::uint32_t at, uint2& pair) {
+  if (p.source == SortSource::kPairs) {
+    pair = static_cast<const uint2*>(p.from)[at];
     return true;
   }
-  const std::int64_t row = shape.source == SortSource::kInt64 ? static_cast<const std::int64_t*>(from)[at]
-                                                              : static_cast<const std::int32_t*>(from)[at];
-  if (row < 0 || row >= shape.rows) return false;
-  pair = pair_of(static_cast<std::uint32_t>(row), at, shape);
+  const std::int64_t row = p.source == SortSource::kInt64 ? static_cast<const std::int64_t*>(p.from)[at]
+                                                          : static_cast<const std::int32_t*>(p.from)[at];
+  if (row < 0 || row >= p.rows) return false;
+  pair = pair_of(p, static_cast<std::uint32_t>(row), at);
   return true;
 }
 
 template <class Visit>
-void visit_pairs(const void* from, const SumCounters* counters, const SortShape& shape, Visit visit) {
-  const std::uint32_t count = source_count(shape, counters);
+void visit_pairs(const IndexSortParams& p, Visit visit) {
+  const std::uint32_t count = source_count(p);
   for (std::uint32_t at = 0; at < count; ++at) {
     uint2 pair;
-    if (read_pair(from, at, shape, pair)) visit(pair, at / kTile);
+    if (read_pair(p, at, pair)) visit(pair, at / kSortTile);
   }
 }
 
-void count_on_host(HostGrid, std::uint32_t* counts, const void* from, const SumCounters* counters, SortShape shape) {
-  for (std::uint32_t i = 0; i < shape.tiles << shape.bits; ++i) counts[i] = 0;
-  visit_pairs(from, counters, shape,
-              [&](uint2 pair, std::uint32_t tile) { ++counts[digit_of(pair.x, shape) * shape.tiles + tile]; });
+void count_on_host(HostGrid, IndexSortParams p) {
+  for (std::uint32_t i = 0; i < p.tiles << p.bits; ++i) p.counts[i] = 0;
+  visit_pairs(p, [&](uint2 pair, std::uint32_t tile) { ++p.counts[digit_of(p, pair.x) * p.tiles + tile]; });
 }
 
-void scan_on_host(HostGrid grid, std::uint32_t* counts, std::uint32_t* totals, std::uint32_t tiles) {
+void scan_on_host(HostGrid grid, IndexSortParams p) {
   for (std::uint32_t digit = 0; digit < grid.grid.x; ++digit) {
-    totals[digit] = 0;
-    for (std::uint32_t tile = 0; tile < tiles; ++tile) {
-      const std::uint32_t count = counts[digit * tiles + tile];
-      counts[digit * tiles + tile] = totals[digit];
-      totals[digit] += count;
+    p.totals[digit] = 0;
+    for (std::uint32_t tile = 0; tile < p.tiles; ++tile) {
+      const std::uint32_t count = p.counts[digit * p.tiles + tile];
+      p.counts[digit * p.tiles + tile] = p.totals[digit];
+      p.totals[digit] += count;
     }
   }
 }
 
-void move_on_host(HostGrid, uint2* to, const void* from, const std::uint32_t* counts, const std::uint32_t* totals,
-                  SumCounters* counters, SortShape shape) {
-  std::vector<std::uint32_t> next(shape.tiles << shape.bits);
+void move_on_host(HostGrid, IndexSortParams p) {
+  std::vector<std::uint32_t> next(p.tiles << p.bits);
   std::uint32_t before = 0;
-  for (std::uint32_t digit = 0; digit >> shape.bits == 0; ++digit) {
-    for (std::uint32_t tile = 0; tile < shape.tiles; ++tile) {
-      next[digit * shape.tiles + tile] = before + counts[digit * shape.tiles + tile];
+  for (std::uint32_t digit = 0; digit >> p.bits == 0; ++digit) {
+    for (std::uint32_t tile = 0; tile < p.tiles; ++tile) {
+      next[digit * p.tiles + tile] = before + p.counts[digit * p.tiles + tile];
     }
-    before += totals[digit];
+    before += p.totals[digit];
   }
-  visit_pairs(from, counters, shape,
-              [&](uint2 pair, std::uint32_t tile) { to[next[digit_of(pair.x, shape) * shape.tiles + tile]++] = pair; });
-  if (shape.source != SortSource::kPairs) *counters = {before, 0};
+  visit_pairs(p, [&](uint2 pair, std::uint32_t tile) { p.to[next[digit_of(p, pair.x) * p.tiles + tile]++] = pair; });
+  if (p.source != SortSource::kPairs) *p.counters = {before, 0};
 }
 
 constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
 
 }  // namespace
 
-CountDigitsKernel count_digits_kernel() { return make_kernel<count_digits, count_on_host, kResources>(); }
-ScanDigitsKernel scan_digits_kernel() { return make_kernel<scan_digits, scan_on_host, kResources>(); }
-MovePairsKernel move_pairs_kernel() { return make_kernel<move_pairs, move_on_host, kResources>(); }
+SortKernel count_digits_kernel() { return make_kernel<count_digits, count_on_host, kResources>(); }
+SortKernel scan_digits_kernel() { return make_kernel<scan_digits, scan_on_host, kResources>(); }
+SortKernel move_pairs_kernel() { return make_kernel<move_pairs, move_on_host, kResources>(); }
 
 }  // namespace cgrt::kernels

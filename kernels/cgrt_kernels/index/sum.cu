@@ -2,48 +2,78 @@
 #include <cstdint>
 #include <vector>
 
+#include "cgrt_kernels/common/dispatch.cuh"
+#include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/index/index_desc.h"
-#include "cgrt_kernels/index/pack_if.cuh"
+#include "cgrt_kernels/index/kernels.h"
 
 namespace cgrt::kernels {
 namespace {
 
+// What a chunk does with the equal keys at its two ends, the same for the kernels and the host. Equal keys belong to
+// the chunk in which they begin. It also takes those in the next chunk; if they go on beyond, each chunk leaves its
+// part as a partial sum (row 2 * chunk for the beginning, the next for the end), and another kernel joins them.
+struct ChunkEnds {
+  enum class Begin : std::uint8_t { kOwn, kSkipped, kPartial };
+  enum class End : std::uint8_t { kHere, kInNext, kPartial };
+  std::uint32_t first, last;  // pairs of the chunk: [first, last)
+  std::uint32_t first_key, last_key;
+  Begin begin;
+  End end;
+
+  // The chunk is not empty.
+  __host__ __device__ ChunkEnds(const uint2* pairs, std::uint32_t count, std::uint32_t chunk, std::uint32_t index)
+      : first(index * chunk),
+        last(count - first < chunk ? count : first + chunk),
+        first_key(pairs[first].x),
+        last_key(pairs[last - 1].x),
+        begin(Begin::kOwn),
+        end(End::kHere) {
+    const bool goes_on = last < count && pairs[last].x == last_key;
+    if (first > 0 && pairs[first - 1].x == first_key) {
+      const bool is_older = first > chunk && pairs[first - chunk - 1].x == first_key;
+      const bool fills = goes_on && first_key == last_key;
+      begin = is_older || fills ? Begin::kPartial : Begin::kSkipped;
+      if (fills) return;
+    }
+    if (!goes_on) return;
+    end = count - last > chunk && pairs[last + chunk].x == last_key ? End::kPartial : End::kInNext;
+  }
+};
+
 using Begin = ChunkEnds::Begin;
 using End = ChunkEnds::End;
 
-constexpr std::uint32_t kAhead = 4;        // rows that a thread has on their way
+constexpr std::uint32_t kAhead = 4;        // rows of a thread in flight
 constexpr std::uint32_t kJoinAhead = 8;    // partial sums, likewise
 constexpr std::uint32_t kMaxForWarp = 64;  // partial sums that one warp joins; more are for its block
 constexpr std::uint32_t kJoinWarps = kJoinBlock / 32;
 
 // Threads side by side take a chunk, each with a pack of the columns. The row of the output is fetched
 // when its first summand is.
-template <class T, bool kIsPacked>
-__global__ void __launch_bounds__(kIndexBlock, 3)
-    sum_pairs(void* out, const void* in, float* partials, std::uint32_t* owners, const uint2* pairs,
-              SumCounters* counters, float alpha, SumShape shape) {
-  using Pack = PackIf<T, kIsPacked>;
-  constexpr int kCount = kCountIf<T, kIsPacked>;
-  const std::uint32_t chunks = shape.slices.quotient(blockIdx.x);  // of earlier blocks, in blocks
-  const std::uint32_t slice = blockIdx.x - chunks * shape.slices.value();
-  const std::uint32_t chunk = (chunks * kIndexBlock + threadIdx.x) >> shape.lane_bits;
-  const std::uint32_t packs = shape.columns / kCount, lanes = 1u << shape.lane_bits;
+template <class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
+  using Pack = PackFor<T, kAlignment>;
+  constexpr int kCount = kPackSizeFor<T, kAlignment>;
+  const std::uint32_t chunks = p.slices.quotient(blockIdx.x);  // of earlier blocks, in blocks
+  const std::uint32_t slice = blockIdx.x - chunks * p.slices.value();
+  const std::uint32_t chunk = (chunks * kIndexBlock + threadIdx.x) >> p.lane_bits;
+  const std::uint32_t packs = p.columns / kCount, lanes = 1u << p.lane_bits;
   const std::uint32_t column = slice * lanes + (threadIdx.x & (lanes - 1));
-  const auto* const from = static_cast<const Pack*>(in) + column;
-  auto* const to = static_cast<Pack*>(out) + column;
+  const auto* const from = static_cast<const Pack*>(p.in) + column;
+  auto* const to = static_cast<Pack*>(p.out) + column;
   let_dependents_start();
   wait_for_predecessors();
-  const std::uint32_t count = counters->pairs;
-  if (column >= packs || chunk >= shape.chunks || chunk * shape.chunk >= count) return;
-  const ChunkEnds ends(pairs, count, shape.chunk, chunk);
+  const std::uint32_t count = p.counters->pairs;
+  if (column >= packs || chunk >= p.chunks || chunk * p.chunk >= count) return;
+  const ChunkEnds ends(p.pairs, count, p.chunk, chunk);
 
   std::uint32_t key = ends.first_key;
   Pack held = to[std::uint64_t{key} * packs];
   float sums[kCount] = {};
   const auto leave_partial = [&](std::uint32_t which) {
-    float* const left = partials + (std::uint64_t{2 * chunk + which} * packs + column) * kCount;
-    if constexpr (kIsPacked) {
+    float* const left = p.partials + (std::uint64_t{2 * chunk + which} * packs + column) * kCount;
+    if constexpr (kAlignment == Alignment::kAligned) {
 #pragma unroll
       for (int k = 0; k < kCount; k += 4) {
         *reinterpret_cast<float4*>(left + k) = {sums[k], sums[k + 1], sums[k + 2], sums[k + 3]};
@@ -60,14 +90,14 @@ __global__ void __launch_bounds__(kIndexBlock, 3)
     float values[kCount];
     unpack(held, values);
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) values[k] += alpha * sums[k];
+    for (int k = 0; k < kCount; ++k) values[k] += p.alpha * sums[k];
     pack_into(held, values);
     to[std::uint64_t{key} * packs] = held;
   };
 
   uint2 next[kAhead];
 #pragma unroll
-  for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = pairs[min(ends.first + i, count - 1)];
+  for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = p.pairs[min(ends.first + i, count - 1)];
   for (std::uint32_t at = ends.first;; at += kAhead) {
     uint2 pair[kAhead];
     Pack pack[kAhead];
@@ -80,7 +110,7 @@ __global__ void __launch_bounds__(kIndexBlock, 3)
       if (is_mine[i]) pack[i] = from[std::uint64_t{pair[i].y} * packs];
     }
 #pragma unroll
-    for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = pairs[min(at + kAhead + i, count - 1)];
+    for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = p.pairs[min(at + kAhead + i, count - 1)];
 #pragma unroll
     for (std::uint32_t i = 0; i < kAhead; ++i) {
       if (!is_mine[i]) continue;
@@ -100,7 +130,7 @@ __global__ void __launch_bounds__(kIndexBlock, 3)
   }
   if (ends.end != End::kPartial) return finish();
   leave_partial(1);
-  if (column == 0) owners[atomicAdd(&counters->owners, 1u)] = chunk;
+  if (column == 0) p.owners[atomicAdd(&p.counters->owners, 1u)] = chunk;
 }
 
 // A warp's search for the last chunk that begins with `key`. `chunk` is one of them.
@@ -139,32 +169,30 @@ __device__ __forceinline__ float sum_partials(const float* partials, std::uint64
 // A warp takes 32 columns of a run of equal keys that several chunks share. It leaves long runs to all
 // warps of its block, each with a stretch of it.
 template <class T>
-__global__ void __launch_bounds__(kJoinBlock)
-    join_partials(void* out, const void*, float* partials, std::uint32_t* owners, const uint2* pairs,
-                  SumCounters* counters, float alpha, SumShape shape) {
+__global__ void __launch_bounds__(kJoinBlock) join_partials(IndexSumParams p) {
   __shared__ std::uint32_t terms_of[kJoinWarps], chunk_of[kJoinWarps], column_of[kJoinWarps];
   __shared__ float stretches[kJoinWarps][32];
   const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   let_dependents_start();
   wait_for_predecessors();
-  const std::uint32_t count = counters->pairs, slices = shape.slices.value();
-  const std::uint64_t items = std::uint64_t{counters->owners} * slices;
+  const std::uint32_t count = p.counters->pairs, slices = p.slices.value();
+  const std::uint64_t items = std::uint64_t{p.counters->owners} * slices;
   const auto add = [&](std::uint32_t chunk, std::uint32_t column, float sum) {
-    const std::uint32_t key = pairs[(chunk + 1) * shape.chunk].x;
-    T* const to = static_cast<T*>(out) + std::uint64_t{key} * shape.columns + column;
-    *to = from_float<T>(to_float(*to) + alpha * sum);
+    const std::uint32_t key = p.pairs[(chunk + 1) * p.chunk].x;
+    T* const to = static_cast<T*>(p.out) + std::uint64_t{key} * p.columns + column;
+    *to = from_float<T>(to_float(*to) + p.alpha * sum);
   };
   for (std::uint64_t first = blockIdx.x; first < items; first += std::uint64_t{gridDim.x} * kJoinWarps) {
     const std::uint64_t item = first + std::uint64_t{warp} * gridDim.x;
     std::uint32_t terms = 0, chunk = 0, column = 0;
     if (item < items) {
       const std::uint64_t owner = item / slices;
-      chunk = owners[owner];
+      chunk = p.owners[owner];
       column = static_cast<std::uint32_t>(item - owner * slices) * 32;
-      const std::uint32_t key = pairs[(chunk + 1) * shape.chunk].x;
-      terms = last_with(pairs, count, shape.chunk, chunk + 1, key) - chunk + 1;
-      if (terms <= kMaxForWarp && column + lane < shape.columns) {
-        add(chunk, column + lane, sum_partials(partials + column + lane, shape.columns, chunk, 0, terms));
+      const std::uint32_t key = p.pairs[(chunk + 1) * p.chunk].x;
+      terms = last_with(p.pairs, count, p.chunk, chunk + 1, key) - chunk + 1;
+      if (terms <= kMaxForWarp && column + lane < p.columns) {
+        add(chunk, column + lane, sum_partials(p.partials + column + lane, p.columns, chunk, 0, terms));
       }
     }
     if (lane == 0) terms_of[warp] = terms, chunk_of[warp] = chunk, column_of[warp] = column;
@@ -173,10 +201,9 @@ __global__ void __launch_bounds__(kJoinBlock)
       if (terms_of[w] <= kMaxForWarp) continue;
       const std::uint32_t at = column_of[w] + lane, share = (terms_of[w] - 1) / kJoinWarps + 1;
       const std::uint32_t begin = min(warp * share, terms_of[w]), end = min(begin + share, terms_of[w]);
-      stretches[warp][lane] =
-          at < shape.columns ? sum_partials(partials + at, shape.columns, chunk_of[w], begin, end) : 0;
+      stretches[warp][lane] = at < p.columns ? sum_partials(p.partials + at, p.columns, chunk_of[w], begin, end) : 0;
       __syncthreads();
-      if (warp == 0 && at < shape.columns) {
+      if (warp == 0 && at < p.columns) {
         float sum = 0;
         for (std::uint32_t stretch = 0; stretch < kJoinWarps; ++stretch) sum += stretches[stretch][lane];
         add(chunk_of[w], at, sum);
@@ -188,30 +215,29 @@ __global__ void __launch_bounds__(kJoinBlock)
 }
 
 template <class T>
-void add_on_host(void* out, std::uint64_t at, float alpha, double sum) {
-  T& element = static_cast<T*>(out)[at];
+void add_on_host(const IndexSumParams& p, std::uint64_t at, double sum) {
+  T& element = static_cast<T*>(p.out)[at];
   element =
-      from_float<T>(static_cast<float>(static_cast<double>(to_float(element)) + static_cast<double>(alpha) * sum));
+      from_float<T>(static_cast<float>(static_cast<double>(to_float(element)) + static_cast<double>(p.alpha) * sum));
 }
 
 template <class T>
-void sum_on_host(HostGrid, void* out, const void* in, float* partials, std::uint32_t* owners, const uint2* pairs,
-                 SumCounters* counters, float alpha, SumShape shape) {
-  const std::uint32_t count = counters->pairs;
-  const std::uint64_t columns = shape.columns;
-  for (std::uint32_t chunk = 0; chunk < shape.chunks && chunk * shape.chunk < count; ++chunk) {
-    const ChunkEnds ends(pairs, count, shape.chunk, chunk);
-    if (ends.end == End::kPartial) owners[counters->owners++] = chunk;
+void sum_on_host(HostGrid, IndexSumParams p) {
+  const std::uint32_t count = p.counters->pairs;
+  const std::uint64_t columns = p.columns;
+  for (std::uint32_t chunk = 0; chunk < p.chunks && chunk * p.chunk < count; ++chunk) {
+    const ChunkEnds ends(p.pairs, count, p.chunk, chunk);
+    if (ends.end == End::kPartial) p.owners[p.counters->owners++] = chunk;
     std::uint32_t at = ends.first;
     const auto is_mine = [&] {
-      return at < ends.last || (ends.end == End::kInNext && at < count && pairs[at].x == ends.last_key);
+      return at < ends.last || (ends.end == End::kInNext && at < count && p.pairs[at].x == ends.last_key);
     };
     while (is_mine()) {
-      const std::uint32_t key = pairs[at].x;
+      const std::uint32_t key = p.pairs[at].x;
       std::vector<double> sums(columns);
-      for (; is_mine() && pairs[at].x == key; ++at) {
+      for (; is_mine() && p.pairs[at].x == key; ++at) {
         for (std::uint64_t j = 0; j < columns; ++j) {
-          sums[j] += static_cast<double>(to_float(static_cast<const T*>(in)[pairs[at].y * columns + j]));
+          sums[j] += static_cast<double>(to_float(static_cast<const T*>(p.in)[p.pairs[at].y * columns + j]));
         }
       }
       const bool is_begin = key == ends.first_key && ends.begin != Begin::kOwn;
@@ -219,9 +245,9 @@ void sum_on_host(HostGrid, void* out, const void* in, float* partials, std::uint
       const bool is_partial = is_begin || (ends.end == End::kPartial && key == ends.last_key);
       for (std::uint64_t j = 0; j < columns; ++j) {
         if (is_partial) {
-          partials[(2 * chunk + (is_begin ? 0 : 1)) * columns + j] = static_cast<float>(sums[j]);
+          p.partials[(2 * chunk + (is_begin ? 0 : 1)) * columns + j] = static_cast<float>(sums[j]);
         } else {
-          add_on_host<T>(out, key * columns + j, alpha, sums[j]);
+          add_on_host<T>(p, key * columns + j, sums[j]);
         }
       }
     }
@@ -229,50 +255,35 @@ void sum_on_host(HostGrid, void* out, const void* in, float* partials, std::uint
 }
 
 template <class T>
-void join_on_host(HostGrid, void* out, const void*, float* partials, std::uint32_t* owners, const uint2* pairs,
-                  SumCounters* counters, float alpha, SumShape shape) {
-  const std::uint64_t columns = shape.columns;
-  for (std::uint32_t i = 0; i < counters->owners; ++i) {
-    const std::uint32_t key = pairs[(owners[i] + 1) * shape.chunk].x;
+void join_on_host(HostGrid, IndexSumParams p) {
+  const std::uint64_t columns = p.columns;
+  for (std::uint32_t i = 0; i < p.counters->owners; ++i) {
+    const std::uint32_t key = p.pairs[(p.owners[i] + 1) * p.chunk].x;
     for (std::uint64_t j = 0; j < columns; ++j) {
-      double sum = static_cast<double>(partials[(2 * owners[i] + 1) * columns + j]);
-      for (std::uint32_t chunk = owners[i] + 1;
-           chunk * shape.chunk < counters->pairs && pairs[chunk * shape.chunk].x == key; ++chunk) {
-        sum += static_cast<double>(partials[2 * chunk * columns + j]);
+      double sum = static_cast<double>(p.partials[(2 * p.owners[i] + 1) * columns + j]);
+      for (std::uint32_t chunk = p.owners[i] + 1;
+           chunk * p.chunk < p.counters->pairs && p.pairs[chunk * p.chunk].x == key; ++chunk) {
+        sum += static_cast<double>(p.partials[2 * chunk * columns + j]);
       }
-      add_on_host<T>(out, key * columns + j, alpha, sum);
+      add_on_host<T>(p, key * columns + j, sum);
     }
   }
 }
 
-template <class T>
-SumKernel sum_kernel(bool is_packed) {
-  constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
-  return is_packed ? make_kernel<sum_pairs<T, true>, sum_on_host<T>, kResources>()
-                   : make_kernel<sum_pairs<T, false>, sum_on_host<T>, kResources>();
-}
-template <class T>
-SumKernel join_kernel() {
-  return make_kernel<join_partials<T>, join_on_host<T>,
-                     KernelResources{.registers = 32, .static_shared_bytes = 4480, .max_threads = kJoinBlock}>();
-}
-
 }  // namespace
 
-SumKernel sum_pairs_kernel(DType type, bool is_packed) {
-  switch (type) {
-    case DType::kFloat32: return sum_kernel<float>(is_packed);
-    case DType::kFloat16: return sum_kernel<__half>(is_packed);
-    default: return sum_kernel<__nv_bfloat16>(is_packed);  // plan_index lets no other pass
-  }
+SumKernel sum_pairs_kernel(DType type, Alignment alignment) {
+  return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
+    return make_kernel<sum_pairs<T, kAlignment>, sum_on_host<T>,
+                       KernelResources{.registers = 64, .max_threads = kIndexBlock}>();
+  });
 }
 
 SumKernel join_partials_kernel(DType type) {
-  switch (type) {
-    case DType::kFloat32: return join_kernel<float>();
-    case DType::kFloat16: return join_kernel<__half>();
-    default: return join_kernel<__nv_bfloat16>();
-  }
+  return of_float_type(type, [=]<class T>() {
+    return make_kernel<join_partials<T>, join_on_host<T>,
+                       KernelResources{.registers = 32, .static_shared_bytes = 4480, .max_threads = kJoinBlock}>();
+  });
 }
 
 }  // namespace cgrt::kernels

@@ -1,8 +1,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/upsample/kernels.h"
 #include "cgrt_kernels/upsample/reference.h"
 
 namespace cgrt::kernels {
@@ -22,13 +24,14 @@ __device__ __forceinline__ uint2 half_pack(T, const float (&values)[4]) {
 
 // Exactly 2 x 2 copies: an item is a pack of each of two rows, which becomes half a pack.
 template <class T>
-__global__ void __launch_bounds__(kUpsampleBlock) gather_twice(void* out, const void* in, UpsampleShape shape) {
+__global__ void __launch_bounds__(kUpsampleBlock) gather_twice(UpsampleParams p) {
+  const UpsampleShape shape = p.shape;
   using Pack = typename PackOf<T>::Type;
   constexpr int kHalf = kPackSize<T> / 2;
   const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
   if (item >= shape.items) return;
   const std::uint32_t packs = shape.packs.value();
-  const auto* const from = static_cast<const Pack*>(in) + item + shape.packs.quotient(item) * packs;
+  const auto* const from = static_cast<const Pack*>(p.in) + item + shape.packs.quotient(item) * packs;
   let_dependents_start();
   wait_for_predecessors();
   const Pack upper = from[0], lower = from[packs];
@@ -36,20 +39,21 @@ __global__ void __launch_bounds__(kUpsampleBlock) gather_twice(void* out, const 
   unpack(upper, a), unpack(lower, b);
 #pragma unroll
   for (int k = 0; k < kHalf; ++k) sums[k] = a[2 * k] + a[2 * k + 1] + b[2 * k] + b[2 * k + 1];
-  static_cast<uint2*>(out)[item] = half_pack(T{}, sums);
+  static_cast<uint2*>(p.out)[item] = half_pack(T{}, sums);
 }
 
 // 3 x 3 copies of each 2 x 2 pixels, two of the first and one of the second in either direction: an item is three packs
 // of each of three rows, which become two of each of two.
 template <class T>
-__global__ void __launch_bounds__(kUpsampleBlock, 5) gather_thirds(void* out, const void* in, UpsampleShape shape) {
+__global__ void __launch_bounds__(kUpsampleBlock, 5) gather_thirds(UpsampleParams p) {
+  const UpsampleShape shape = p.shape;
   using Pack = typename PackOf<T>::Type;
   constexpr int kSize = kPackSize<T>;
   const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
   if (item >= shape.items) return;
   const std::uint32_t thirds = shape.packs.value(), line = shape.packs.quotient(item), x = item - line * thirds;
-  const Pack* const from = static_cast<const Pack*>(in) + 3 * (3 * line * thirds + x);
-  Pack* const to = static_cast<Pack*>(out) + 2 * (2 * line * thirds + x);
+  const Pack* const from = static_cast<const Pack*>(p.in) + 3 * (3 * line * thirds + x);
+  Pack* const to = static_cast<Pack*>(p.out) + 2 * (2 * line * thirds + x);
   let_dependents_start();
   wait_for_predecessors();
   Pack held[3][3];
@@ -86,10 +90,11 @@ struct alignas(kCount * sizeof(Element)) Group {
   Element values[kCount];
 };
 
-// An item is kCount columns of a few rows of the output. Of two rows the columns are on their way at once, and only
+// An item is kCount columns of a few rows of the output. Of two rows the columns are in flight at once, and only
 // once where both show the same row of the image.
 template <class Element, int kCount>
-__global__ void __launch_bounds__(kUpsampleBlock) upsample_columns(void* out, const void* in, UpsampleShape shape) {
+__global__ void __launch_bounds__(kUpsampleBlock) upsample_columns(UpsampleParams p) {
+  const UpsampleShape shape = p.shape;
   const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
   if (item >= shape.items) return;
   const std::uint32_t line = shape.packs.quotient(item), pack = item - line * shape.packs.value();
@@ -98,8 +103,8 @@ __global__ void __launch_bounds__(kUpsampleBlock) upsample_columns(void* out, co
   std::uint32_t column[kCount];
 #pragma unroll
   for (int k = 0; k < kCount; ++k) column[k] = shape.columns.source(pack * kCount + k);
-  const auto* const from = static_cast<const Element*>(in) + image * shape.rows.size * shape.columns.size;
-  auto* const to = static_cast<Group<Element, kCount>*>(out) + image * shape.rows.out_size * shape.packs.value();
+  const auto* const from = static_cast<const Element*>(p.in) + image * shape.rows.size * shape.columns.size;
+  auto* const to = static_cast<Group<Element, kCount>*>(p.out) + image * shape.rows.out_size * shape.packs.value();
   let_dependents_start();
   wait_for_predecessors();
   const std::uint32_t end = min(first + shape.rows.together, shape.rows.out_size);
@@ -133,13 +138,14 @@ struct ChannelItem {
 // An item is a pack of channels in a few rows and columns of the output. A kernel has one host body, so
 // that it is told what the elements are.
 template <class Element, class Pack>
-__global__ void __launch_bounds__(kUpsampleBlock) upsample_channels(void* out, const void* in, UpsampleShape shape) {
+__global__ void __launch_bounds__(kUpsampleBlock) upsample_channels(UpsampleParams p) {
+  const UpsampleShape shape = p.shape;
   const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
   if (item >= shape.items) return;
   const ChannelItem at(shape, item);
   const std::uint32_t packs = shape.packs.value();
-  const auto* const from = static_cast<const Pack*>(in) + at.pack;
-  auto* const to = static_cast<Pack*>(out) + at.pack;
+  const auto* const from = static_cast<const Pack*>(p.in) + at.pack;
+  auto* const to = static_cast<Pack*>(p.out) + at.pack;
   const std::uint32_t rows = min((at.y + 1) * shape.rows.together, shape.rows.out_size);
   const std::uint32_t columns = min((at.x + 1) * shape.columns.together, shape.columns.out_size);
   let_dependents_start();
@@ -168,30 +174,26 @@ struct Copies {
         columns(shape.columns.begin(x + 1) - column) {}
 };
 
-// An item is a pack of channels of a pixel, or without kIsPacked an element: always of channels last, or
-// of one channel. Where no pixel has more than kCopies copies in a row, all are on their way at once;
-// kCopies 0: any number, one after the other.
-template <class T, bool kIsPacked, int kCopies>
-__global__ void __launch_bounds__(kUpsampleBlock, 4) gather(void* out, const void* in, UpsampleShape shape) {
-  using Pack = std::conditional_t<kIsPacked, typename PackOf<T>::Type, T>;
-  constexpr int kCount = kIsPacked ? kPackSize<T> : 1;
+// An item is a pack of channels of a pixel, or an element: always of channels last, or of one channel. Where no pixel
+// has more than kCopies copies in a row, all are in flight at once; kCopies 0: however many, one after the other.
+template <class T, Alignment kAlignment, int kCopies>
+__global__ void __launch_bounds__(kUpsampleBlock, 4) gather(UpsampleParams p) {
+  const UpsampleShape shape = p.shape;
+  using Pack = PackFor<T, kAlignment>;
+  constexpr int kCount = kPackSizeFor<T, kAlignment>;
   const std::uint32_t item = blockIdx.x * kUpsampleBlock + threadIdx.x;
   if (item >= shape.items) return;
   const ChannelItem at(shape, item);
   const Copies copies(shape, at.y, at.x);
   const std::uint32_t packs = shape.packs.value();
   const auto* const from =
-      static_cast<const Pack*>(in) +
+      static_cast<const Pack*>(p.in) +
       ((at.image * shape.rows.out_size + copies.row) * shape.columns.out_size + copies.column) * packs + at.pack;
   const auto add = [](float(&sums)[kCount], const Pack& pack) {
-    if constexpr (kIsPacked) {
-      float values[kCount];
-      unpack(pack, values);
+    float values[kCount];
+    unpack(pack, values);
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) sums[k] += values[k];
-    } else {
-      sums[0] += to_float(pack);
-    }
+    for (int k = 0; k < kCount; ++k) sums[k] += values[k];
   };
   let_dependents_start();
   wait_for_predecessors();
@@ -222,12 +224,8 @@ __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(void* out, const voi
     }
   }
   Pack result;
-  if constexpr (kIsPacked) {
-    pack_into(result, sums);
-  } else {
-    result = from_float<T>(sums[0]);
-  }
-  static_cast<Pack*>(out)[item] = result;
+  pack_into(result, sums);
+  static_cast<Pack*>(p.out)[item] = result;
 }
 
 // A block has a tile of the image. It first adds the rows' copies pack by pack, whose sums go to shared
@@ -235,7 +233,8 @@ __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(void* out, const voi
 // either direction, of two packs of a thread.
 template <class T, std::uint32_t kCopies>
 __global__ void __launch_bounds__(kUpsampleBlock, sizeof(T) == 4 && kCopies == 2 ? 5 : 4)
-    gather_lines(void* out, const void* in, UpsampleShape shape) {
+    gather_lines(UpsampleParams p) {
+  const UpsampleShape shape = p.shape;
   using Pack = typename PackOf<T>::Type;
   constexpr int kSize = kPackSize<T>;
   constexpr std::uint32_t kTogether = kTilePacks / kUpsampleBlock;
@@ -268,7 +267,7 @@ __global__ void __launch_bounds__(kUpsampleBlock, sizeof(T) == 4 && kCopies == 2
     if (i >= items || pack >= row_packs) continue;
     const uint2 copies = copies_of[line];
     rows[item] = copies.y;
-    from[item] = static_cast<const Pack*>(in) + (copies.x + pack);
+    from[item] = static_cast<const Pack*>(p.in) + (copies.x + pack);
 #pragma unroll
     for (std::uint32_t k = 0; k < kCopies; ++k) {
       if (k < rows[item]) held[item][k] = from[item][k * row_packs];
@@ -313,25 +312,25 @@ __global__ void __launch_bounds__(kUpsampleBlock, sizeof(T) == 4 && kCopies == 2
         if (k < copies) sum += sums[k];
       }
       for (std::uint32_t k = kCopies; k < copies; ++k) sum += sums[k];
-      static_cast<T*>(out)[(first_line + at) * shape.columns.size + x] = from_float<T>(sum);
+      static_cast<T*>(p.out)[(first_line + at) * shape.columns.size + x] = from_float<T>(sum);
     }
   }
 }
 
 template <class Element>
-void upsample_on_host(HostGrid, void* out, const void* in, UpsampleShape shape) {
-  visit_upsampled(shape, [&](std::size_t to, std::size_t from) {
-    static_cast<Element*>(out)[to] = static_cast<const Element*>(in)[from];
+void upsample_on_host(HostGrid, UpsampleParams p) {
+  visit_upsampled(p.shape, [&](std::size_t to, std::size_t from) {
+    static_cast<Element*>(p.out)[to] = static_cast<const Element*>(p.in)[from];
   });
 }
 
 template <class T>
-void gather_on_host(HostGrid, void* out, const void* in, UpsampleShape shape) {
-  std::vector<double> sums(upsample_pixels(shape));
-  visit_upsampled(shape, [&](std::size_t from, std::size_t to) {
-    sums[to] += static_cast<double>(to_float(static_cast<const T*>(in)[from]));
+void gather_on_host(HostGrid, UpsampleParams p) {
+  std::vector<double> sums(upsample_pixels(p.shape));
+  visit_upsampled(p.shape, [&](std::size_t from, std::size_t to) {
+    sums[to] += static_cast<double>(to_float(static_cast<const T*>(p.in)[from]));
   });
-  for (std::size_t i = 0; i < sums.size(); ++i) static_cast<T*>(out)[i] = from_float<T>(static_cast<float>(sums[i]));
+  for (std::size_t i = 0; i < sums.size(); ++i) static_cast<T*>(p.out)[i] = from_float<T>(static_cast<float>(sums[i]));
 }
 
 constexpr KernelResources kResources{.registers = 64, .max_threads = kUpsampleBlock};
@@ -347,9 +346,9 @@ UpsampleKernel backward() {
 
 // Element: an unsigned number as large as the type.
 template <class Element>
-UpsampleKernel forward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes) {
+UpsampleKernel forward_kernel(ImageLayout layout, std::uint32_t pack_bytes) {
   constexpr int kSize = sizeof(Element);
-  if (regime == UpsampleRegime::kColumns) {
+  if (layout == ImageLayout::kNchw) {
     if (pack_bytes == 16) return forward<upsample_columns<Element, 16 / kSize>, Element>();
     if (pack_bytes == 8) return forward<upsample_columns<Element, 8 / kSize>, Element>();
     if (pack_bytes == 4) return forward<upsample_columns<Element, 4 / kSize>, Element>();
@@ -361,36 +360,31 @@ UpsampleKernel forward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes) {
   return forward<upsample_channels<Element, Element>, Element>();
 }
 
-template <class T>
-UpsampleKernel backward_kernel(UpsampleRegime regime, std::uint32_t pack_bytes, std::uint32_t copies) {
-  if (regime == UpsampleRegime::kTwice) return backward<gather_twice<T>, T>();
-  if (regime == UpsampleRegime::kThirds) return backward<gather_thirds<T>, T>();
-  if (regime == UpsampleRegime::kLines) {
-    return copies <= 2 ? backward<gather_lines<T, 2>, T>() : backward<gather_lines<T, 3>, T>();
+template <class T, Alignment kAlignment>
+UpsampleKernel of_regime(UpsampleBackwardRegime regime, std::uint32_t copies) {
+  switch (regime) {
+    case UpsampleBackwardRegime::kTwice: return backward<gather_twice<T>, T>();
+    case UpsampleBackwardRegime::kThirds: return backward<gather_thirds<T>, T>();
+    case UpsampleBackwardRegime::kLines:
+      return copies <= 2 ? backward<gather_lines<T, 2>, T>() : backward<gather_lines<T, 3>, T>();
+    case UpsampleBackwardRegime::kPixels: break;
   }
-  if (pack_bytes == 16) {
-    if (copies <= 2) return backward<gather<T, true, 2>, T>();
-    if (copies == 3) return backward<gather<T, true, 3>, T>();
-    return backward<gather<T, true, 0>, T>();
-  }
-  if (copies <= 2) return backward<gather<T, false, 2>, T>();
-  if (copies == 3) return backward<gather<T, false, 3>, T>();
-  return backward<gather<T, false, 0>, T>();
+  if (copies <= 2) return backward<gather<T, kAlignment, 2>, T>();
+  if (copies == 3) return backward<gather<T, kAlignment, 3>, T>();
+  return backward<gather<T, kAlignment, 0>, T>();
 }
 
 }  // namespace
 
-UpsampleKernel upsample_kernel(UpsampleOp op, DType type, UpsampleRegime regime, std::uint32_t pack_bytes,
-                               std::uint32_t copies) {
-  if (op == UpsampleOp::kForward) {
-    return size_of(type) == 4 ? forward_kernel<std::uint32_t>(regime, pack_bytes)
-                              : forward_kernel<std::uint16_t>(regime, pack_bytes);
-  }
-  switch (type) {
-    case DType::kFloat32: return backward_kernel<float>(regime, pack_bytes, copies);
-    case DType::kFloat16: return backward_kernel<__half>(regime, pack_bytes, copies);
-    default: return backward_kernel<__nv_bfloat16>(regime, pack_bytes, copies);  // plan_upsample lets no other pass
-  }
+UpsampleKernel upsample_kernel(DType type, ImageLayout layout, std::uint32_t pack_bytes) {
+  return size_of(type) == 4 ? forward_kernel<std::uint32_t>(layout, pack_bytes)
+                            : forward_kernel<std::uint16_t>(layout, pack_bytes);
+}
+
+UpsampleKernel upsample_backward_kernel(DType type, UpsampleBackwardRegime regime, Alignment alignment,
+                                        std::uint32_t copies) {
+  return of_float_type(type, alignment,
+                       [=]<class T, Alignment kAlignment>() { return of_regime<T, kAlignment>(regime, copies); });
 }
 
 }  // namespace cgrt::kernels

@@ -6,6 +6,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/device/device.h"
 #include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/upsample/kernels.h"
 #include "cgrt_kernels/upsample/upsample.h"
 
 namespace cgrt::kernels {
@@ -53,7 +54,7 @@ std::uint32_t positions_together(const UpsampleAxis& axis) {
   return axis.out_size > axis.size ? 2 : 1;
 }
 
-// Of a row of the larger image: those with copies of a part of `together` columns, at most.
+// Of a row of the larger image: those with copies of a part of `together` columns.
 std::uint32_t max_packs(const UpsampleAxis& columns, std::uint32_t together, std::uint32_t pack) {
   std::uint32_t max = 0;
   for (std::uint32_t first = 0; first < columns.size; first += together) {
@@ -69,26 +70,26 @@ struct Planner {
   std::uint32_t copies;  // max in either direction
   std::uint32_t threads_at_once;
 
-  UpsamplePlan::Choice choose(std::uint32_t alignment) const {
+  UpsamplePlan::Launch choose(std::uint32_t alignment) const {
     return desc.op == UpsampleOp::kForward ? forward(alignment) : backward(alignment);
   }
-  UpsamplePlan::Choice forward(std::uint32_t alignment) const;
-  UpsamplePlan::Choice backward(std::uint32_t alignment) const;
-  UpsamplePlan::Choice twice(std::uint32_t packs) const;                 // `packs` in a row of the larger image
-  UpsamplePlan::Choice thirds(std::uint32_t packs) const;                // alike
-  std::optional<UpsamplePlan::Choice> lines(std::uint32_t packs) const;  // alike
-  UpsamplePlan::Choice make(UpsampleRegime regime, std::uint32_t pack_bytes, const UpsampleShape& chosen,
-                            std::uint32_t blocks) const;
+  UpsamplePlan::Launch forward(std::uint32_t alignment) const;
+  UpsamplePlan::Launch backward(std::uint32_t alignment) const;
+  UpsamplePlan::Launch twice(std::uint32_t packs) const;                 // `packs` in a row of the larger image
+  UpsamplePlan::Launch thirds(std::uint32_t packs) const;                // alike
+  std::optional<UpsamplePlan::Launch> lines(std::uint32_t packs) const;  // alike
+  UpsamplePlan::Launch backward(UpsampleBackwardRegime regime, Alignment alignment, const UpsampleShape& chosen,
+                                std::uint32_t blocks) const;
 };
 
-UpsamplePlan::Choice Planner::make(UpsampleRegime regime, std::uint32_t pack_bytes, const UpsampleShape& chosen,
-                                   std::uint32_t blocks) const {
-  return {upsample_kernel(desc.op, desc.type, regime, pack_bytes, copies),
+UpsamplePlan::Launch Planner::backward(UpsampleBackwardRegime regime, Alignment alignment, const UpsampleShape& chosen,
+                                       std::uint32_t blocks) const {
+  return {upsample_backward_kernel(desc.type, regime, alignment, copies),
           {.grid = blocks, .block = kUpsampleBlock},
           chosen};
 }
 
-UpsamplePlan::Choice Planner::forward(std::uint32_t alignment) const {
+UpsamplePlan::Launch Planner::forward(std::uint32_t alignment) const {
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
   const bool is_nhwc = desc.layout == ImageLayout::kNhwc;
   const std::uint32_t line = is_nhwc ? shape.channels : shape.columns.out_size;  // elements that lie side by side
@@ -104,26 +105,28 @@ UpsamplePlan::Choice Planner::forward(std::uint32_t alignment) const {
   };
   arrange(positions_together(shape.rows), positions_together(shape.columns));
   if (chosen.items < threads_at_once) arrange(1, 1);
-  return make(is_nhwc ? UpsampleRegime::kChannels : UpsampleRegime::kColumns, pack, chosen, blocks_of(chosen.items));
+  return {upsample_kernel(desc.type, desc.layout, pack),
+          {.grid = blocks_of(chosen.items), .block = kUpsampleBlock},
+          chosen};
 }
 
-UpsamplePlan::Choice Planner::twice(std::uint32_t packs) const {
+UpsamplePlan::Launch Planner::twice(std::uint32_t packs) const {
   UpsampleShape chosen = shape;
   chosen.packs = Divisor(packs);
   chosen.items = shape.images * shape.rows.size * packs;
-  return make(UpsampleRegime::kTwice, 16, chosen, blocks_of(chosen.items));
+  return backward(UpsampleBackwardRegime::kTwice, Alignment::kAligned, chosen, blocks_of(chosen.items));
 }
 
-UpsamplePlan::Choice Planner::thirds(std::uint32_t packs) const {
+UpsamplePlan::Launch Planner::thirds(std::uint32_t packs) const {
   UpsampleShape chosen = shape;
   chosen.packs = Divisor(packs / 3);
   chosen.items = shape.images * (shape.rows.size / 2) * (packs / 3);
-  return make(UpsampleRegime::kThirds, 16, chosen, blocks_of(chosen.items));
+  return backward(UpsampleBackwardRegime::kThirds, Alignment::kAligned, chosen, blocks_of(chosen.items));
 }
 
 // None for columns with more copies than a tile holds, and for a smaller "larger" image, whose rows may
 // have no copies to read.
-std::optional<UpsamplePlan::Choice> Planner::lines(std::uint32_t packs) const {
+std::optional<UpsamplePlan::Launch> Planner::lines(std::uint32_t packs) const {
   if (shape.rows.out_size < shape.rows.size || shape.columns.out_size < shape.columns.size) return std::nullopt;
   const std::uint32_t pack = shape.columns.out_size / packs;
   // Half of what a tile holds, so that threads keep their columns for two lines or more.
@@ -136,23 +139,24 @@ std::optional<UpsamplePlan::Choice> Planner::lines(std::uint32_t packs) const {
   chosen.row_items = Divisor(shape.rows.size);
   chosen.column_items = Divisor(ceil_divide(shape.columns.size, together));
   const std::uint32_t groups = ceil_divide(shape.images * shape.rows.size, chosen.tile.lines);
-  return make(UpsampleRegime::kLines, 16, chosen, groups * chosen.column_items.value());
+  return backward(UpsampleBackwardRegime::kLines, Alignment::kAligned, chosen, groups * chosen.column_items.value());
 }
 
-UpsamplePlan::Choice Planner::backward(std::uint32_t alignment) const {
+UpsamplePlan::Launch Planner::backward(std::uint32_t alignment) const {
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
   const std::uint32_t row = shape.columns.out_size * size;  // bytes
   if (desc.layout == ImageLayout::kNchw && alignment == 16 && row % 16 == 0) {
     if (shape.rows.factor == 2 && shape.columns.factor == 2) return twice(row / 16);
     if (row % 48 == 0 && has_thirds(shape.rows) && has_thirds(shape.columns)) return thirds(row / 16);
-    if (const std::optional<UpsamplePlan::Choice> tiles = lines(row / 16)) return *tiles;
+    if (const std::optional<UpsamplePlan::Launch> tiles = lines(row / 16)) return *tiles;
   }
-  const bool is_packed = alignment == 16 && shape.channels * size % 16 == 0;
+  const bool has_packs = alignment == 16 && shape.channels * size % 16 == 0;
   UpsampleShape chosen = shape;
-  chosen.packs = Divisor(is_packed ? shape.channels * size / 16 : shape.channels);
+  chosen.packs = Divisor(has_packs ? shape.channels * size / 16 : shape.channels);
   chosen.row_items = Divisor(shape.rows.size), chosen.column_items = Divisor(shape.columns.size);
   chosen.items = shape.images * shape.rows.size * shape.columns.size * chosen.packs.value();
-  return make(UpsampleRegime::kChannels, is_packed ? 16 : size, chosen, blocks_of(chosen.items));
+  return backward(UpsampleBackwardRegime::kPixels, has_packs ? Alignment::kAligned : Alignment::kUnaligned, chosen,
+                  blocks_of(chosen.items));
 }
 
 absl::Status check_sizes(const UpsampleDesc& desc) {
@@ -190,7 +194,6 @@ absl::StatusOr<UpsamplePlan> plan_upsample(ContextRef context, const UpsampleDes
   CGRT_ASSIGN_OR_RETURN(const int threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
   const bool is_nhwc = desc.layout == ImageLayout::kNhwc;
   UpsampleShape shape;
-  shape.layout = desc.layout;
   shape.images = static_cast<std::uint32_t>(is_nhwc ? desc.batch : desc.batch * desc.channels);
   shape.channels = static_cast<std::uint32_t>(is_nhwc ? desc.channels : 1);
   shape.rows = make_axis(desc.height, desc.out_height, desc.factor_height);
@@ -205,8 +208,8 @@ absl::Status launch_upsample(LaunchTarget target, const UpsamplePlan& plan, cons
   CGRT_RETURN_IF_ERROR(check_array(to_string(plan.desc.op), "in", args.in, plan.desc.type));
   const std::uintptr_t bits = address_bits(args.out, args.in);
   const int index = bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3;
-  const UpsamplePlan::Choice& choice = plan.by_alignment[index];
-  return launch(target, choice.config, choice.kernel, args.out, args.in, choice.shape);
+  const UpsamplePlan::Launch& choice = plan.by_alignment[index];
+  return launch(target, choice.config, choice.kernel, UpsampleParams{args.out, args.in, choice.shape});
 }
 
 }  // namespace cgrt::kernels

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cgrt_kernels/upsample/upsample_desc.h"
+#include "cgrt_kernels/upsample/shape.h"
 
 namespace cgrt::kernels {
 

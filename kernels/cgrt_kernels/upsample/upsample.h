@@ -4,11 +4,10 @@
 //       .channels = channels, .height = height, .width = width, .out_height = 2 * height, .out_width = 2 * width}));
 //   CGRT_RETURN_IF_ERROR(launch_upsample(stream.ref(), plan, {.out = y, .in = x}));
 //
-// A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no
-// allocation. The gradient is the exact transpose of the forward map (PyTorch's can differ from its
-// own forward map by a pixel where a scale is not a fraction of small numbers), has no atomics, and is
-// summed in float, in the same order in every run. Packs of up to 16 bytes, narrower where the sizes or
-// addresses are not multiples.
+// A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no allocation. The
+// gradient is the exact transpose of the forward map (PyTorch's can differ from its own forward map by a pixel where a
+// scale is not a fraction of small numbers), has no atomics, and is summed in float, in the same order in every run.
+// Packs of up to 16 bytes, narrower where the sizes or addresses are not multiples.
 #pragma once
 
 #include "absl/status/status.h"
@@ -16,19 +15,22 @@
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt_kernels/common/topology.h"
+#include "cgrt_kernels/upsample/shape.h"
 #include "cgrt_kernels/upsample/upsample_desc.h"
 
 namespace cgrt::kernels {
 
+struct UpsampleParams;
+
 struct UpsamplePlan {
-  struct Choice {
-    UpsampleKernel kernel;
+  struct Launch {
+    Kernel<UpsampleParams> kernel;
     LaunchConfig config;
     UpsampleShape shape;
   };
 
   UpsampleDesc desc;
-  Choice by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes
+  Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes
 
   // See common/topology.h.
   std::uint64_t topology_id() const { return topology_of_kernels({by_alignment[0].config.attributes}); }

@@ -11,7 +11,6 @@ namespace {
 using kernels::DType;
 using kernels::IndexOp;
 using kernels::IndexPlan;
-using kernels::IndexRoute;
 using kernels::plan_index;
 
 constexpr DeviceRef kDevice(0);
@@ -28,7 +27,7 @@ TEST_CASE("16-bit sums that are added to by atomics are floats of the workspace"
       for (const std::uint64_t count : {33, 4097, 60000}) {
         const IndexPlan found = plan(op, type, 17, 8, count);
 
-        CHECK((found.route == IndexRoute::kAtomic || found.route == IndexRoute::kScatter));
+        CHECK(found.has_atomics);
         CHECK(found.sums.has_value());
         CHECK(found.workspace_bytes >= 17 * 8 * sizeof(float));
       }
@@ -40,10 +39,10 @@ TEST_CASE("16-bit sums that are added to by atomics are floats of the workspace"
 TEST_CASE("16-bit sums of few among many rows are sorted: floats for all rows would be many", "[kernels]") {
   Simulator simulator;
 
-  CHECK(plan(IndexOp::kAdd, DType::kFloat16, 128256, 4096, 100).route == IndexRoute::kSorted);
+  CHECK(plan(IndexOp::kAdd, DType::kFloat16, 128256, 4096, 100).sorted.has_value());
   CHECK(plan(IndexOp::kAdd, DType::kFloat16, 128256, 4096, 100).workspace_bytes < 128256 * 4);
-  CHECK(plan(IndexOp::kScatterAdd, DType::kFloat16, 1 << 20, 16, 100).route == IndexRoute::kSorted);
-  CHECK(plan(IndexOp::kScatterAdd, DType::kFloat16, 1ull << 30, 64, 100).route == IndexRoute::kScatter);  // no keys
+  CHECK(plan(IndexOp::kScatterAdd, DType::kFloat16, 1 << 20, 16, 100).sorted.has_value());
+  CHECK(plan(IndexOp::kScatterAdd, DType::kFloat16, 1ull << 30, 64, 100).has_atomics);  // no keys
 }
 
 TEST_CASE("more 16-bit elements than sums can be are refused", "[kernels]") {

@@ -1,0 +1,107 @@
+// What index's plans and device code have in common. Internal.
+#pragma once
+
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/alignment.h"
+#include "cgrt_kernels/common/divisor.h"
+#include "cgrt_kernels/index/index_desc.h"
+
+namespace cgrt::kernels {
+
+enum class IndexRoute : std::uint8_t {
+  kSelect,
+  kFew,      // up to kMaxFew indices: whoever has the first of equal ones adds for all of them
+  kAtomic,   // a pack of the row by one instruction where the device has it; 16-bit types in the workspace
+  kScatter,  // element by element, likewise
+  kSorted,   // indices sorted, then equal ones summed up
+};
+inline constexpr std::uint32_t kMaxFew = 32;
+
+inline constexpr std::uint32_t kIndexBlock = 256;
+inline constexpr std::uint32_t kAddItems = 2, kSelectItems = 4;  // of a thread, in flight at once
+
+// Of all routes but kSorted. `out` of kAtomic and kScatter are floats.
+struct IndexParams {
+  void* out;
+  const void *in, *index;
+  float alpha;
+  std::uint32_t rows, count;
+  std::uint32_t items;  // packs, or elements, of the rows that the indices name
+  Divisor packs;        // of a row
+  bool is_long;         // int64 indices
+  bool is_streamed;     // kSelect: what is written is more than the L2 cache keeps
+};
+using IndexKernel = Kernel<IndexParams>;
+
+IndexKernel select_kernel(std::uint32_t pack_bytes);  // 16, 8, 4 or 2
+IndexKernel add_kernel(IndexRoute route, DType type, Alignment alignment);
+
+// Of kAtomic and kScatter of 16-bit types: a float for each element of the result, in the workspace, to which they add.
+struct AddSumsParams {
+  void* out;
+  const float* sums;
+  float alpha;
+  std::uint64_t count;
+};
+using ClearSumsKernel = Kernel<float*, std::uint64_t>;  // sums, how many
+using AddSumsKernel = Kernel<AddSumsParams>;
+
+ClearSumsKernel clear_sums_kernel();
+AddSumsKernel add_sums_kernel(DType type, Alignment alignment);
+
+// In device memory: what only the indices say.
+struct SumCounters {
+  std::uint32_t pairs;   // those whose index is a row
+  std::uint32_t owners;  // chunks that begin a run of equal keys too long for themselves
+};
+
+// A pass of a stable radix sort: pairs of key (x) and position (y), those of equal digits in the order in which they
+// were. A block has a tile of them.
+inline constexpr std::uint32_t kSortTile = 4096, kMaxDigits = 256;
+
+enum class SortSource : std::uint8_t { kInt32, kInt64, kPairs };
+
+struct IndexSortParams {
+  uint2* to;
+  const void* from;
+  std::uint32_t* counts;  // of each digit in each tile, [digit][tile]; then those in the tiles before
+  std::uint32_t* totals;  // of each digit
+  SumCounters* counters;  // set when the source is indices
+  std::uint32_t count;    // of indices: where the source is pairs, `counters` say how many
+  std::uint32_t rows;     // indices that are not below are left out
+  Divisor columns;        // the key of the index at (i, j) is index * columns + j
+  std::uint32_t tiles;
+  std::uint32_t shift, bits;  // of the digit in the key
+  SortSource source;
+};
+using SortKernel = Kernel<IndexSortParams>;
+
+SortKernel count_digits_kernel();  // a block for each tile
+SortKernel scan_digits_kernel();   // a block for each digit
+SortKernel move_pairs_kernel();    // a block for each tile
+
+// Sorted pairs are summed up in chunks of the same number of pairs, so that one index that has most of the rows keeps
+// all multiprocessors busy.
+struct IndexSumParams {
+  void* out;
+  const void* in;
+  float* partials;
+  std::uint32_t* owners;  // in no order
+  const uint2* pairs;
+  SumCounters* counters;
+  float alpha;
+  std::uint32_t columns;
+  std::uint32_t chunk, chunks;  // pairs of a chunk; the chunks of all indices
+  std::uint32_t lane_bits;      // 2^that threads side by side, up to 32, each with a pack
+  Divisor slices;               // of that many packs (sums) or 32 columns (joins) of a row
+};
+using SumKernel = Kernel<IndexSumParams>;
+
+inline constexpr std::uint32_t kJoinBlock = 1024;
+
+SumKernel sum_pairs_kernel(DType type, Alignment alignment);
+SumKernel join_partials_kernel(DType type);
+
+}  // namespace cgrt::kernels
