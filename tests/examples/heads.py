@@ -13,7 +13,6 @@ from headers import head_comment, is_internal
 
 # Indented text that is no code and no output of code.
 NOT_CODE = {
-    "cgrt/driver/status.h.2": "a table",
     "cgrt/dump/dump.h.1": "a shell's; the test dump_variable",
     "cgrt/graph/capture.h.2": "a drawing",
     "cgrt/inspect/dot.h.1": "a shell's; the test graphdump",

@@ -8,16 +8,18 @@
 //   CGRT_RETURN_IF_ERROR(launch_batch_norm_train(stream.ref(), plan, {.y = y, .x = x, .save_mean = mean,
 //       .save_invstd = invstd, .workspace = workspace}));
 //
-// As PyTorch does with 16-bit tensors: parameters, statistics and sums are float32, whatever the type
-// of x. Results do not vary between runs. Where all elements of some channels fit into the shared
-// memory of a block or of a cluster of up to 8, one kernel reads x (and its gradient) once, but for
-// 16-bit types with planes of one element or with channels last, and tensors that cannot be read 16
-// bytes at a time. Of those one kernel does the same in registers, where channels have up to 16,384 elements (backward:
-// 12,288) in planes of 32 bytes or more, or the tensor is small. Otherwise three kernels read it twice, the second time
-// from its end, where it may still be in the cache.
+// As PyTorch does with 16-bit tensors: parameters, statistics and sums are float32, whatever the type of x. Results do
+// not vary between runs.
 //
-// A plan is a value and depends on the device and the descriptor only; a launch is plan.steps.size()
-// kernels, ordered programmatically where their code was compiled for 9.0 or later. Nothing is allocated.
+// Inference is one kernel. Training and backward are one kernel, which reads its inputs once, in two cases. First: a
+// set of whole channels fits the shared memory of a block, or of a cluster of up to 8. That takes accesses of 16 bytes,
+// and is not for 16-bit types in NHWC or with planes of one element. Second, in registers: a channel has at most 16,384
+// elements (backward: 12,288), and an NCHW plane has at least 32 bytes or the tensor at most 2 MB. Otherwise they are
+// three kernels (sums, coefficients, result), which read the inputs twice, the second time from the end, which may
+// still be in the L2 cache. Only these need a workspace.
+//
+// A plan is a value and depends on the device and the descriptor only; a launch is plan.steps.size() kernels, ordered
+// programmatically where their code was compiled for 9.0 or later. Nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +56,8 @@ struct BatchNormPlan {
 };
 
 // kInvalidArgument for empty tensors, for 2^31 or more of batch, channels, plane, or channels * plane (NHWC: batch *
-// plane), for other types, and for training with one element per channel, which has no variance.
+// plane), for other types, for training with one element per channel, which has no variance, for an alignment that is
+// no power of two or below the size of an element, and for an epsilon or a momentum that is negative or not finite.
 absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNormDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a plan of another operation, a null or misaligned

@@ -40,19 +40,19 @@ struct BatchNormDesc {
   std::uint32_t alignment = 16;  // of the addresses of x, y and their gradients; below 16 is slower
 };
 
-// Device addresses of contiguous arrays: x, y and their gradients of batch * channels * plane elements,
-// aligned as the descriptor says; the others of `channels` floats.
-// Overlaps other than those named are undefined.
+// Device addresses of contiguous arrays: x, y and their gradients of batch * channels * plane elements, aligned as the
+// descriptor says; the others of `channels` floats. All are required but where null is named. Overlaps other than those
+// named are undefined.
 struct BatchNormTrainArgs {
   void* y = nullptr;  // may be x
   const void* x = nullptr;
   const float* weight = nullptr;  // null: ones
   const float* bias = nullptr;    // null: zeros
-  float* running_mean = nullptr;  // updated; both may be null
+  float* running_mean = nullptr;  // updated; both are null or neither
   float* running_variance = nullptr;
   float* save_mean = nullptr;
   float* save_invstd = nullptr;
-  Workspace workspace = {};
+  Workspace workspace = {};  // BatchNormPlan::workspace_bytes
 };
 
 struct BatchNormInferArgs {
@@ -72,8 +72,8 @@ struct BatchNormBackwardArgs {
   const float* save_mean = nullptr;  // what the training launch wrote
   const float* save_invstd = nullptr;
   float* weight_gradient = nullptr;  // null: not written
-  float* bias_gradient = nullptr;
-  Workspace workspace = {};
+  float* bias_gradient = nullptr;    // null: not written
+  Workspace workspace = {};          // BatchNormPlan::workspace_bytes
 };
 
 }  // namespace cgrt::kernels

@@ -18,8 +18,9 @@
 
 namespace cgrt::kernels {
 
-// `call` only puts work into the stream: no allocation, no synchronization. Its failure is the answer, and
-// a graph is then as it was. kUnimplemented for a target that is neither a stream nor a Cursor.
+// `call` runs once, on this thread, before launch_library returns. It only puts work into the stream: no allocation, no
+// synchronization. Its failure is the answer, and a graph is then as it was. kUnimplemented for a target that is
+// neither a stream nor a Cursor. Thread-safe as the target is.
 absl::Status launch_library(LaunchTarget target, absl::FunctionRef<absl::Status(CUstream)> call);
 
 }  // namespace cgrt::kernels

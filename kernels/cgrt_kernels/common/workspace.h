@@ -22,8 +22,10 @@
 
 namespace cgrt::kernels {
 
-// Zeroes the header, the first 128 KiB; no other bytes need a value. Nothing for one of 0 bytes. kInvalidArgument for
-// a null or misaligned address.
+// Zeroes the header: the first 128 KiB, or all of a smaller workspace; no other bytes need a value. Asynchronous, a
+// memset in a stream and one memset node in a graph. It must come before the first launch that uses the workspace: in
+// another stream, by an event. Nothing for one of 0 bytes. kInvalidArgument for a null or misaligned address, and for a
+// programmatic() target.
 absl::Status initialize_workspace(LaunchTarget target, const Workspace& workspace);
 
 }  // namespace cgrt::kernels

@@ -18,11 +18,11 @@ inline constexpr std::size_t kWorkspaceAlignment = 256;
 // say, whatever ran before, and restores it. Behind the header is scratch memory with undefined contents.
 //
 //   launches   a counter of tickets (published.cuh), whose upper half counts the launches that drew some
-//   tagged     published words; the tag of each is the number of the launch that wrote it, or zero, or where a launch
-//              writes a word twice a number that is 2^30 or 2^31 launches away. A launch that draws tickets reads only
-//              words that it writes itself, the first ones. Numbers repeat after 2^32 launches, so each such launch
-//              also zeroes one word that it does not use, another one each time: no old tag is left when its number
-//              comes up.
+//   tagged     published words: 4 bytes of data and a tag of 4 bytes each. The tag is the number of the launch; a
+//              launch that writes a word again uses a second tag in turn with it: that number with its top bit flipped
+//              (2^30 where that gives 0). A launch that draws tickets reads only words that it writes itself, the first
+//              ones. Numbers repeat after 2^32 launches. So that no old word can match then, each such launch also
+//              zeroes one word that it does not use, a different one each time.
 //   counters   of 4 bytes; zero between launches
 //   parts      published words; zero between launches
 struct WorkspaceHeader {

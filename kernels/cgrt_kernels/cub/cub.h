@@ -28,8 +28,8 @@ namespace cgrt::kernels {
 template <class Desc>
 struct CubPlan {
   Desc desc;
-  std::size_t scratch_bytes;  // for CUB
-  std::size_t workspace_bytes;
+  std::size_t scratch_bytes;    // for CUB
+  std::size_t workspace_bytes;  // 128 KiB at least
 
   std::uint64_t topology_id() const;  // see common/topology.h
 };
@@ -37,7 +37,8 @@ using CubScanPlan = CubPlan<CubScanDesc>;
 using RadixSortPlan = CubPlan<RadixSortDesc>;
 using SelectPlan = CubPlan<SelectDesc>;
 
-// kInvalidArgument, with the value and its limit, for what CUB cannot do.
+// kInvalidArgument, with the value and its limit: no elements or more than 2^40, which is cgrt's limit; another type;
+// bits that the key does not have.
 absl::StatusOr<CubScanPlan> plan_cub_scan(ContextRef context, const CubScanDesc& desc);
 absl::StatusOr<RadixSortPlan> plan_radix_sort(ContextRef context, const RadixSortDesc& desc);
 absl::StatusOr<SelectPlan> plan_select(ContextRef context, const SelectDesc& desc);

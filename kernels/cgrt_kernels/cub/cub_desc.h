@@ -12,7 +12,7 @@
 namespace cgrt::kernels {
 
 // Addresses are of contiguous arrays of `count` elements in device memory. Arrays do not overlap, but where
-// said.
+// said. The workspace: CubPlan::workspace_bytes.
 
 // Sums of floats are in CUB's order, which changes from run to run; plan_scan (scan/scan.h) has another.
 struct CubScanDesc {
@@ -61,10 +61,10 @@ struct SelectDesc {
   std::uint64_t count = 0;
 };
 struct SelectArgs {
-  void* out = nullptr;
+  void* out = nullptr;  // with room for all `count`
   const void* in = nullptr;
   const std::uint8_t* flags = nullptr;
-  std::int64_t* selected = nullptr;  // how many
+  std::int64_t* selected = nullptr;  // one number: how many
   Workspace workspace = {};
 };
 

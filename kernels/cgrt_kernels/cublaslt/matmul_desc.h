@@ -53,7 +53,7 @@ struct MatmulArgs {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* bias = nullptr;  // of n; ignored by epilogues without
-  Workspace workspace = {};
+  Workspace workspace = {};    // MatmulPlan::workspace_bytes
 };
 
 }  // namespace cgrt::kernels

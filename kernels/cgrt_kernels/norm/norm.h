@@ -3,13 +3,15 @@
 //
 //   const NormDesc desc{NormOp::kRmsNorm, DType::kBFloat16, tokens, hidden, 1e-5f, Residual::kAdded};
 //   CGRT_ASSIGN_OR_RETURN(NormPlan plan, plan_norm(DeviceRef(0), desc));
-//   CGRT_RETURN_IF_ERROR(launch_norm(stream.ref(), plan, {.out = y, .in = x, .weight = gamma, .residual = h, .sum =
-//   h}));
+//   CGRT_RETURN_IF_ERROR(launch_norm(stream.ref(), plan,
+//                                    {.out = y, .in = x, .weight = gamma, .residual = h, .sum = h}));
 //
 // A plan is a value and depends on the device and the descriptor only. Forward is one kernel; results do not vary
-// between runs. Rows and arrays need not be aligned. A row is read once: by some lanes of a warp, a block, or a cluster
-// of up to 8 blocks. Longer rows are shared by groups of blocks of the whole device, and read twice where shared memory
-// has no room for them; their plans need a workspace.
+// between runs. Rows need not be aligned. A row is read once: by some lanes of a warp, a block, or a cluster of up to 8
+// blocks. Longer rows are split among groups of blocks over the whole device: those above 512 KB, 16-bit ones above
+// 256 KB where they are few, have a residual or are of the backward, and some unaligned ones. On GPUs without clusters
+// the limits are one eighth of that or less. Such a plan needs a workspace. Where shared memory cannot hold a row until
+// it is written, it is read twice.
 #pragma once
 
 #include <cstddef>
@@ -33,11 +35,13 @@ struct NormPlan {
   RowLaunches<NormParams> launches;
   std::size_t workspace_bytes = 0;  // 0 but for long rows; see common/workspace.h
 
-  // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
+  // See common/topology.h. `alignment`: the least to which an array of the launch is aligned; it matters only whether
+  // that is a multiple of 16.
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
 
-// kInvalidArgument for no rows or columns, or 2^31 or more of either.
+// kInvalidArgument for no rows or columns, 2^31 or more of either, other types, and an epsilon that is negative or not
+// finite.
 absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null out or in, or residual when one is added, for a residual
@@ -46,8 +50,9 @@ absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc);
 absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormArgs& args);
 
 // The forward saves nothing for the backward: mean and deviation of a row come from x, which is read anyway. One
-// kernel; with WeightGradients::kSummed two, but for few short rows: persistent blocks sum their rows' part of dweight
-// and dbias, the second kernel adds what they leave in the workspace, always in the same order.
+// kernel. With WeightGradients::kSummed two, and a workspace: persistent blocks sum their rows' part of dweight and
+// dbias, the second kernel adds what they leave in the workspace, always in the same order. At most 64 rows of at most
+// 256 columns take one kernel and no workspace.
 struct NormBackwardPlan {
   NormBackwardDesc desc;
   RowLaunches<NormBackwardParams> launches;

@@ -38,7 +38,7 @@ struct NormArgs {
   const void* bias = nullptr;
   const void* residual = nullptr;
   void* sum = nullptr;
-  Workspace workspace = {};  // as the plan says: NormPlan::workspace_bytes
+  Workspace workspace = {};  // NormPlan::workspace_bytes
 };
 
 enum class WeightGradients : std::uint8_t { kNone, kSummed };
@@ -57,7 +57,7 @@ struct NormBackwardDesc {
 
 // Device addresses of contiguous arrays: dx, dy and x of rows * columns elements, the others of `columns`; dx may be dy
 // or x, any other overlap is undefined. Null weight: ones. dweight and dbias are for kSummed; dbias may be null, and
-// rms_norm ignores it. The workspace: see NormBackwardPlan::workspace_bytes.
+// rms_norm ignores it.
 struct NormBackwardArgs {
   void* dx = nullptr;
   const void* dy = nullptr;
@@ -65,7 +65,7 @@ struct NormBackwardArgs {
   const void* weight = nullptr;
   void* dweight = nullptr;
   void* dbias = nullptr;
-  Workspace workspace = {};
+  Workspace workspace = {};  // NormBackwardPlan::workspace_bytes
 };
 
 }  // namespace cgrt::kernels

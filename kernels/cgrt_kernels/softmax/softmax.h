@@ -6,10 +6,11 @@
 //   CGRT_RETURN_IF_ERROR(launch_softmax(stream.ref(), plan, {.out = y, .in = x}));
 //
 // A plan is a value and depends on the device and the descriptor only. A launch is one kernel; results do not vary
-// between runs. Rows and arrays need not be aligned. A row is read once: by some lanes of a warp, a block, or a cluster
-// of up to 8 blocks. Longer rows (of 512 KB, where clusters are; backward of half as much, and less of many rows) are
-// shared by groups of blocks of the whole device, and read twice where shared memory has no room for them; their plans
-// need a workspace.
+// between runs. Rows need not be aligned. A row is read once: by some lanes of a warp, a block, or a cluster of up to 8
+// blocks. Longer rows are split among groups of blocks over the whole device: those above 512 KB (above 256 KB for
+// 16-bit types in the backward or in few rows; masked: above 65,536 columns). On GPUs without clusters the limits are
+// one eighth of that, less for unaligned rows. Such a plan needs a workspace. Where shared memory cannot hold a row
+// until it is written, it is read twice.
 #pragma once
 
 #include <cstddef>
@@ -32,11 +33,12 @@ struct SoftmaxPlan {
   RowLaunches<SoftmaxParams> launches;
   std::size_t workspace_bytes = 0;  // 0 but for long rows; see common/workspace.h
 
-  // See common/topology.h. Of launches whose arrays are all aligned to so many bytes.
+  // See common/topology.h. `alignment`: the least to which an array of the launch is aligned; it matters only whether
+  // that is a multiple of 16.
   std::uint64_t topology_id(std::size_t alignment = 16) const { return launches.topology_id(alignment); }
 };
 
-// kInvalidArgument for no rows or columns, or 2^31 or more of either.
+// kInvalidArgument for no rows or columns, 2^31 or more of either, and other types.
 absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null out or in, for pointers that are not aligned to the
@@ -73,11 +75,10 @@ struct MaskedSoftmaxPlan {
 };
 
 // kInvalidArgument for nothing to do, for 2^31 or more columns or rows of all matrices, for mask_matrices that
-// do not divide matrices, and for mask_rows that are neither rows nor 1.
+// do not divide matrices, for mask_rows that are neither rows nor 1, and for other types.
 absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const MaskedSoftmaxDesc& desc);
 
-// kInvalidArgument, with the name of the argument, for a null out or in, for pointers that are not aligned to the size
-// of what they point to, and for a workspace that is not as the plan needs it.
+// Refuses as launch_softmax; also a misaligned mask or lengths.
 absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan& plan, const MaskedSoftmaxArgs& args);
 
 }  // namespace cgrt::kernels

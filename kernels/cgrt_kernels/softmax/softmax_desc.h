@@ -26,7 +26,7 @@ struct SoftmaxDesc {
 struct SoftmaxArgs {
   void* out = nullptr;
   const void* in = nullptr;
-  Workspace workspace = {};  // as the plan says: SoftmaxPlan::workspace_bytes
+  Workspace workspace = {};  // SoftmaxPlan::workspace_bytes
 };
 
 // dx of a row, from dy and from y, which the forward gave:
@@ -39,12 +39,12 @@ struct SoftmaxBackwardDesc {
   float scale = 1;
 };
 
-// As SoftmaxArgs; dx may be dy or y.
+// Device addresses of contiguous arrays of rows * columns elements; dx may be dy or y, any other overlap is undefined.
 struct SoftmaxBackwardArgs {
   void* dx = nullptr;
   const void* dy = nullptr;
   const void* y = nullptr;
-  Workspace workspace = {};  // as the plan says: SoftmaxBackwardPlan::workspace_bytes
+  Workspace workspace = {};  // SoftmaxBackwardPlan::workspace_bytes
 };
 
 // kLowerRight: row r of a matrix sees its first r + 1 + columns - rows columns, so that the last row sees all.
@@ -58,20 +58,20 @@ struct MaskedSoftmaxDesc {
   std::uint64_t matrices = 1, rows = 0, columns = 0;
   float scale = 1;
   CausalMask causal = CausalMask::kNone;
-  // There are that many masks and lengths: each is for matrices / mask_matrices consecutive matrices, as those
-  // of the heads of a sequence. mask_rows is `rows`, or 1 where all rows of a matrix have the same mask.
+  // The mask has `mask_matrices` matrices of `mask_rows` x `columns`; `lengths` has `mask_matrices` entries. Matrix i
+  // uses number i / (matrices / mask_matrices) of both, so the heads of a sequence can share one. mask_matrices must
+  // divide matrices. mask_rows is `rows`, or 1: one mask row for all rows.
   std::uint64_t mask_matrices = 1, mask_rows = 1;
 };
 
-// As SoftmaxArgs, of matrices * rows * columns elements. `mask` is added, mask_matrices * mask_rows * columns
-// elements, or null: nothing is. `lengths` are mask_matrices numbers of columns that are seen, or null: all; what is
-// below 0 or above `columns` counts as that.
+// As SoftmaxArgs, of matrices * rows * columns elements. `mask` is added; null: nothing is. `lengths` are numbers of
+// columns that are seen, below 0 as 0, above `columns` as `columns`; null: all.
 struct MaskedSoftmaxArgs {
   void* out = nullptr;
   const void* in = nullptr;
   const void* mask = nullptr;
   const std::int32_t* lengths = nullptr;
-  Workspace workspace = {};  // as the plan says: MaskedSoftmaxPlan::workspace_bytes
+  Workspace workspace = {};  // MaskedSoftmaxPlan::workspace_bytes
 };
 
 }  // namespace cgrt::kernels

@@ -33,7 +33,10 @@ class ContextRef {
   ContextRef(CUcontext context) : context_(context) {}
   ContextRef(std::nullptr_t) = delete;
 
+  // Retains the primary context at its first use, which may create it: blocks then. kInvalidArgument for a null context
+  // and for a device that is not there, kUnavailable without a driver, kResourceExhausted without memory for it.
   absl::StatusOr<CUcontext> get() const;
+  // Creates nothing. kInvalidArgument for a null context.
   absl::StatusOr<DeviceRef> device() const;
 
  private:
@@ -50,6 +53,7 @@ void forget_contexts();
 //   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
 class ScopedContext {
  public:
+  // kFailedPrecondition for a context that was destroyed.
   static absl::StatusOr<ScopedContext> enter(CUcontext context);
   ScopedContext(ScopedContext&& other) noexcept : entered_(other.entered_) { other.entered_ = false; }
   ScopedContext& operator=(ScopedContext&&) = delete;

@@ -3,7 +3,8 @@
 //   CGRT_ASSIGN_OR_RETURN(int devices, device_count());
 //   CGRT_ASSIGN_OR_RETURN(std::string name, DeviceRef(0).name());
 //
-// A value; thread-safe. Nothing here needs or makes a context.
+// A value; thread-safe. Nothing here needs or makes a context. kUnavailable, with what to do, on a machine without a
+// driver or a device.
 #pragma once
 
 #include <cuda.h>
@@ -20,9 +21,10 @@ class DeviceRef {
 
   constexpr int ordinal() const { return ordinal_; }
 
-  // kInvalidArgument when the machine has fewer devices.
+  // kInvalidArgument when the process sees fewer devices.
   absl::StatusOr<CUdevice> get() const;
   absl::StatusOr<std::string> name() const;
+  // kInvalidArgument for an attribute that the driver does not know.
   absl::StatusOr<int> attribute(CUdevice_attribute attribute) const;
 
   bool operator==(const DeviceRef&) const = default;
@@ -31,7 +33,7 @@ class DeviceRef {
   int ordinal_;
 };
 
-// Devices that this process may use. kUnavailable, with what to do, on a machine without a driver.
+// Devices that this process may use.
 absl::StatusOr<int> device_count();
 
 // As the driver says it: 13000 is CUDA 13.0.

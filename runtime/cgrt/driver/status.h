@@ -2,14 +2,7 @@
 //
 //   return driver::to_status(driver::api().StreamSynchronize(stream), "cuStreamSynchronize");
 //
-// The status code says what a caller can do about it; the CUresult survives as a payload:
-//   kInvalidArgument     bad values or handles
-//   kResourceExhausted   out of memory, a launch larger than the device
-//   kFailedPrecondition  a call that does not fit the state (capture, context, update)
-//   kUnavailable         no driver, no device: the text says what to do
-//   kUnimplemented       the driver, the device or the simulator lacks it
-//   kNotFound            a kernel or symbol that is not there
-//   kInternal            the rest; "sticky" in the text when the context is lost
+// The code says what a caller can do: docs/errors.md. The CUresult survives as a payload.
 #pragma once
 
 #include <cuda.h>

@@ -15,7 +15,8 @@
 
 namespace cgrt {
 
-// The same from code: from now on into `directory`, which must exist; empty: no more. Thread-safe.
+// The same from code: from now on into `directory`; empty: no more. It is not created: where it is missing,
+// each graph is a warning in the log, and no error. Thread-safe.
 void dump_graphs_to(std::string directory);
 
 }  // namespace cgrt

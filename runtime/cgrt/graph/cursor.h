@@ -30,6 +30,8 @@ class Cursor final : public LaunchSink {
   operator LaunchTarget() { return LaunchTarget::into(*this); }
   LaunchTarget programmatic() { return LaunchTarget::into(*this).programmatic(); }
 
+  // Adds the frontier of `other`, a cursor of the same graph, to this one's. That of another graph is refused by the
+  // next node.
   void join(const Cursor& other);
 
   // A node that does nothing: one frontier for what came from many.
@@ -38,7 +40,7 @@ class Cursor final : public LaunchSink {
   absl::Status add_child(const Graph& child);
   absl::Status add_child(Graph&& child);
 
-  // What the next node will wait for.
+  // What the next node will wait for. Valid until the next node or join.
   Dependencies frontier() const { return frontier_; }
 
   absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) override;

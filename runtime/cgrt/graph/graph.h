@@ -32,7 +32,7 @@ namespace internal {
 struct GraphState;
 }
 
-// Does not own.
+// Does not own. Must not outlive the graph.
 class GraphRef {
  public:
   GraphRef(CUgraph graph) : handle_(graph) {}  // implicit: callers hold cudaGraph_t
@@ -56,8 +56,8 @@ class Graph {
   Graph(Graph&&) noexcept = default;
   Graph& operator=(Graph&&) noexcept = default;
 
-  // Each waits for `dependencies`, which are nodes of this graph; none: a root. kInvalidArgument names the node's
-  // parameters, or the dependency that is none.
+  // Each waits for `dependencies`, which are nodes of this graph; none: a root. Never blocks. kInvalidArgument names
+  // the node's parameters, or the dependency that is not a node of this graph, or is named twice.
   template <class... Args>
   absl::StatusOr<KernelNode> add_kernel(Dependencies dependencies, const LaunchConfig& config, Kernel<Args...> kernel,
                                         std::type_identity_t<Args>... arguments) {
@@ -65,6 +65,7 @@ class Graph {
     return add_kernel(dependencies, internal::kernel_launch(config, kernel.identity(), packed));
   }
   absl::StatusOr<KernelNode> add_kernel(Dependencies dependencies, const KernelLaunch& launch);
+  // As copy and fill (memory/copy.h). The addresses are the driver's to check; 0 bytes are kInvalidArgument.
   absl::StatusOr<MemcpyNode> add_copy(Dependencies dependencies, void* destination, const void* source,
                                       std::size_t bytes);
   absl::StatusOr<MemsetNode> add_fill(Dependencies dependencies, const FillParams& fill);
@@ -103,7 +104,7 @@ class Graph {
 
   // Keeps `resource` alive until this graph, every executable made from it or updated from it
   // afterwards, and their last launches in flight have ended. Costs nothing per launch. It is then
-  // let go by a later create, capture, instantiate, update or collect_released call of this library,
+  // let go by a later create, clone, capture, instantiate, update or collect_released of this library,
   // on the thread that makes it.
   absl::Status keep(std::shared_ptr<const void> resource);
   template <class Resource>
@@ -112,6 +113,7 @@ class Graph {
     return keep(std::shared_ptr<const void>(std::make_shared<Resource>(std::move(resource))));
   }
 
+  // A child graph counts as one node.
   absl::StatusOr<std::size_t> node_count() const;
   GraphRef ref() const;
 

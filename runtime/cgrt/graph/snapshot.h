@@ -26,10 +26,10 @@
 
 namespace cgrt {
 
-// Any graph, also one that cgrt did not make.
+// Any graph, also one that cgrt did not make. Errors are the driver's answers: docs/errors.md.
 absl::StatusOr<ir::GraphIr> snapshot(GraphRef graph);
 
-// The same, with the scopes in which the nodes were made.
+// The same, with the scopes in which the nodes were made. kFailedPrecondition for an empty Graph.
 absl::StatusOr<ir::GraphIr> snapshot(const Graph& graph);
 
 // For a message: "kernel \"scale\"", "memset". Never fails.

@@ -4,7 +4,8 @@
 //   CGRT_RETURN_IF_ERROR(launch_host(cursor, [&] { ++batches; }));         // a node: at every launch
 //
 // The function runs on a thread of the driver's when the work before it is done; later work waits for
-// it. It must not call CUDA, this library's CUDA calls included. Asynchronous; thread-safe in streams.
+// it. It must not call CUDA, this library's CUDA calls included. Asynchronous; thread-safe in streams. kInvalidArgument
+// for a null or empty function.
 #pragma once
 
 #include <cuda.h>

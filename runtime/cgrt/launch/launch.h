@@ -6,8 +6,9 @@
 //
 // Arguments are converted to the kernel's parameter types here and copied before the call returns.
 // Asynchronous. Thread-safe in streams; a cursor is used by one thread at a time.
-// Errors name the kernel, the grid, the block and the shared memory: see driver/status.h. A launch that is refused
-// in a stream that is being captured ends that capture: CUDA's rule.
+// Errors name the kernel, the grid, the block and the shared memory: see docs/errors.md. kUnimplemented: the program
+// has no code for the device. A launch that is refused in a stream that is being captured ends that capture: CUDA's
+// rule.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ std::string to_text(const Dim3& dim);  // "(1, 2, 3)", for messages
 
 }  // namespace internal
 
-// The launch behind the template, for arguments that are packed already.
+// The launch behind the template, for arguments that are packed already. They are copied before the call returns.
 absl::Status launch(LaunchTarget target, const KernelLaunch& launch);
 
 template <class... Args>

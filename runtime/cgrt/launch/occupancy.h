@@ -5,8 +5,8 @@
 //   CGRT_ASSIGN_OR_RETURN(Occupancy o, occupancy(kernel, DeviceRef(0), config.block, 0));
 //   // o.ratio, o.limiter
 //
-// The answers are the driver's, for this kernel on this device; suggested block sizes are kept per
-// kernel and device after the first question. Thread-safe. Never launches.
+// The answers are the driver's. Suggested block sizes are kept per kernel and context after the first question.
+// `shared_bytes` is dynamic shared memory of a block. Thread-safe. Never launches.
 #pragma once
 
 #include <cstddef>
@@ -51,14 +51,14 @@ absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, ContextRef context
 absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget target, std::uint64_t count,
                                             std::size_t (*shared_bytes_of_block)(int threads));
 
-// Dynamic shared memory that each block may use while `blocks_per_sm` of them fit a multiprocessor.
+// Bytes of dynamic shared memory that each block may use while `blocks_per_sm` of them fit a multiprocessor.
 // kInvalidArgument when that many do not fit even without any.
 absl::StatusOr<std::size_t> available_shared_bytes(KernelRef kernel, ContextRef context, Dim3 block, int blocks_per_sm);
 
 // Blocks in the largest cluster that the device can run (8 where CUDA promises no more).
 absl::StatusOr<int> max_cluster_size(KernelRef kernel, ContextRef context, Dim3 block, std::uint32_t shared_bytes);
 
-// Clusters of that many blocks that run at once on the whole device.
+// Clusters of `cluster` blocks, of `block` threads each, that run at once on the whole device.
 absl::StatusOr<int> max_active_clusters(KernelRef kernel, ContextRef context, Dim3 cluster, Dim3 block,
                                         std::uint32_t shared_bytes);
 
@@ -71,7 +71,8 @@ absl::StatusOr<int> max_cooperative_blocks(KernelRef kernel, ContextRef context,
 absl::Status preload(KernelRef kernel, ContextRef context);
 
 // Allows launches of `kernel` on `device` to ask for that much dynamic shared memory (the default
-// limit is 48 KiB). kInvalidArgument, with the device's limit, when it has less.
+// limit is 48 KiB). One limit for all contexts and users of the kernel on that device: a later call may lower it.
+// kInvalidArgument, with the device's limit, when it has less.
 absl::Status set_max_shared_bytes(KernelRef kernel, DeviceRef device, std::uint32_t shared_bytes);
 
 }  // namespace cgrt

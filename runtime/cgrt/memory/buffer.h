@@ -73,7 +73,8 @@ class Memory {
 class DeviceBuffer : public internal::Memory<CUdeviceptr, internal::free_device> {
  public:
   DeviceBuffer() = default;
-  // Blocks as cuMemAlloc does. kResourceExhausted when the device has too little.
+  // Blocks as cuMemAlloc does. kResourceExhausted when the device has too little. An unsafe call in a capture, as is
+  // PinnedBuffer::create: see docs/threads.md.
   static absl::StatusOr<DeviceBuffer> create(ContextRef context, std::size_t size_bytes);
   // Takes over memory of cuMemAlloc or cudaMalloc.
   static DeviceBuffer adopt(CUdeviceptr address, std::size_t size_bytes) { return {address, size_bytes}; }
@@ -88,6 +89,7 @@ class DeviceBuffer : public internal::Memory<CUdeviceptr, internal::free_device>
 class PinnedBuffer : public internal::Memory<void*, internal::free_pinned> {
  public:
   PinnedBuffer() = default;
+  // Blocks as cuMemHostAlloc does. kResourceExhausted when the host has too little.
   static absl::StatusOr<PinnedBuffer> create(ContextRef context, std::size_t size_bytes);
   // Takes over memory of cuMemHostAlloc or cudaHostAlloc.
   static PinnedBuffer adopt(void* address, std::size_t size_bytes) { return {address, size_bytes}; }

@@ -48,14 +48,14 @@ class Simulator {
   static std::unique_ptr<Simulator> if_no_device(SimulatorOptions options = {});
 
   // Streams, events, graphs, executables, allocations and user objects that were created and not
-  // given back. Graphs and executables inside others, and primary contexts, do not count.
+  // given back. Graphs and executables inside others, and primary contexts, do not count. Not beside other calls.
   std::size_t live_handles() const;
   // The same by kind, for a test's message: "2 events, 1 graph".
   std::string live_handles_text() const;
 
   // Nothing that is or will be put into `stream` starts before release(): work is then pending for
   // certain. Synchronizing with a held stream is a deadlock on a device; here it fails with
-  // CUDA_ERROR_LAUNCH_TIMEOUT, once, and loses nothing.
+  // CUDA_ERROR_LAUNCH_TIMEOUT, once, and loses nothing. Thread-safe. Nothing happens for a stream that is not there.
   void hold(CUstream stream);
   void release(CUstream stream);
 

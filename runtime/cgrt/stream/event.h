@@ -35,11 +35,9 @@ class EventRef {
   EventRef(std::nullptr_t) = delete;
   EventRef(int) = delete;
 
-  // kDone also if never recorded. Never blocks. A sticky fault of the context is an error.
-  // Asking disturbs no capture that capture() began, in whatever thread, and however the event was recorded in
-  // it: the answer is kCaptured while that capture goes on, and kInvalidArgument once it has ended and until the
-  // event is recorded again. CUDA ends the capture when one asks an event of a capture that was begun otherwise
-  // (cuStreamBeginCapture), or one that another thread records in a capture between this call's two questions.
+  // kDone also if never recorded. Never blocks. A sticky fault of the context is an error. kCaptured while the capture
+  // in which it was last recorded goes on; kInvalidArgument once that has ended, until the event is recorded again.
+  // Disturbs no capture, but for the races in docs/threads.md.
   absl::StatusOr<Completion> completion() const;
 
   // completion() == kDone; kFailedPrecondition when captured.
@@ -58,8 +56,11 @@ class EventRef {
 class Event {
  public:
   Event() = default;
+  // Thread-safe.
   static absl::StatusOr<Event> create(ContextRef context, EventTiming timing = EventTiming::kDisabled);
+  // Takes over an event of cuEventCreate or cudaEventCreate; null gives an empty Event.
   static Event adopt(CUevent event) { return Event(event); }
+  // To be destroyed with cuEventDestroy.
   CUevent release() && { return handle_.release(); }
   EventRef ref() const { return EventRef(handle_.get()); }
 

@@ -18,7 +18,7 @@
 namespace cgrt {
 
 // Lets go of what graphs kept and no longer need (Graph::keep); returns how many resources. Called by
-// create, capture, instantiate and update. Thread-safe.
+// create, clone, capture, instantiate and update. Thread-safe.
 [[gnu::visibility("hidden")]] inline std::size_t collect_released();
 
 namespace internal {

@@ -57,25 +57,27 @@ class StreamRef {
   static StreamRef legacy_default() { return StreamRef(CU_STREAM_LEGACY); }
   static StreamRef per_thread_default() { return StreamRef(CU_STREAM_PER_THREAD); }
 
-  // Never blocks. Asking does not disturb a capture, neither of this stream nor of another thread.
-  // A capture that begins on this stream in another thread between the two calls made here is the
-  // race that remains: it is invalidated.
+  // Never blocks. Disturbs no capture, but for the races in docs/threads.md.
   absl::StatusOr<Completion> completion() const;
 
   // completion() == kDone; kFailedPrecondition while the stream is being captured.
   absl::StatusOr<bool> is_complete() const;
 
+  // Never blocks. kFailedPrecondition for the legacy default stream while a blocking stream of its context is captured.
   absl::StatusOr<bool> is_capturing() const;
 
-  // Blocks until all work in the stream is done.
+  // Blocks until all work in the stream is done. While it is captured: kFailedPrecondition, and the capture ends.
   absl::Status synchronize() const;
 
+  // `event` is done when the work before this call is. Asynchronous. In a capture, a stream that waits for the event
+  // joins it: a fork.
   absl::Status record(EventRef event) const;
 
   // Later work in this stream waits for the work before the event's last record. Inside a capture
   // this forks or joins. Never blocks the caller.
   absl::Status wait(EventRef event) const;
 
+  // The stream's. Never blocks; asks the driver unless it is known.
   absl::StatusOr<CUcontext> context() const;
 
   CUstream get() const { return handle_; }              // null: of an empty Stream
@@ -104,9 +106,12 @@ struct StreamOptions {
 class Stream {
  public:
   Stream() = default;
+  // Thread-safe. May create the device's primary context, and blocks then.
   static absl::StatusOr<Stream> create(ContextRef context, StreamOptions options = {});
-  // kInvalidArgument for a default stream, which nobody owns.
+  // Takes over a stream of cuStreamCreate or cudaStreamCreate. kInvalidArgument for a default stream, which nobody
+  // owns.
   static absl::StatusOr<Stream> adopt(CUstream stream);
+  // To be destroyed with cuStreamDestroy.
   CUstream release() && { return handle_.release(); }
   StreamRef ref() const { return handle_ ? StreamRef(handle_.get(), context_) : StreamRef(StreamRef::Empty{}); }
 
