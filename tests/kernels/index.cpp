@@ -63,8 +63,8 @@ struct Setup {
   int launches = 1;
 };
 
-// `is_exact`: multiples of 1 / 128, most of them positive, so that each order of their sum gives the same bits in float,
-// and other ones where a 16-bit type rounds in between.
+// `is_exact`: multiples of 1 / 128, most of them positive, so that each order of their sum gives the same bits in
+// float, and other ones where a 16-bit type rounds in between.
 Bytes elements(DType type, std::uint64_t count, bool is_exact, std::uint32_t seed) {
   if (!is_exact) return random_elements(type, count, 0, 1, seed);
   std::mt19937 engine(seed);

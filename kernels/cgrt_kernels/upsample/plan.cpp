@@ -75,19 +75,14 @@ struct Planner {
   }
   UpsamplePlan::Launch forward(std::uint32_t alignment) const;
   UpsamplePlan::Launch backward(std::uint32_t alignment) const;
-  UpsamplePlan::Launch twice(std::uint32_t packs) const;                 // `packs` in a row of the larger image
-  UpsamplePlan::Launch thirds(std::uint32_t packs) const;                // alike
-  std::optional<UpsamplePlan::Launch> lines(std::uint32_t packs) const;  // alike
-  UpsamplePlan::Launch backward(UpsampleBackwardRegime regime, Alignment alignment, const UpsampleShape& chosen,
-                                std::uint32_t blocks) const;
+  std::optional<UpsamplePlan::Launch> lines(std::uint32_t packs) const;  // `packs` in a row of the larger image
+  UpsamplePlan::Launch make_backward(UpsampleBackwardRegime regime, Alignment alignment, const UpsampleShape& chosen,
+                                     std::uint32_t blocks) const {
+    return {upsample_backward_kernel(desc.type, regime, alignment, copies),
+            {.grid = blocks, .block = kUpsampleBlock},
+            chosen};
+  }
 };
-
-UpsamplePlan::Launch Planner::backward(UpsampleBackwardRegime regime, Alignment alignment, const UpsampleShape& chosen,
-                                       std::uint32_t blocks) const {
-  return {upsample_backward_kernel(desc.type, regime, alignment, copies),
-          {.grid = blocks, .block = kUpsampleBlock},
-          chosen};
-}
 
 UpsamplePlan::Launch Planner::forward(std::uint32_t alignment) const {
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
@@ -110,22 +105,8 @@ UpsamplePlan::Launch Planner::forward(std::uint32_t alignment) const {
           chosen};
 }
 
-UpsamplePlan::Launch Planner::twice(std::uint32_t packs) const {
-  UpsampleShape chosen = shape;
-  chosen.packs = Divisor(packs);
-  chosen.items = shape.images * shape.rows.size * packs;
-  return backward(UpsampleBackwardRegime::kTwice, Alignment::kAligned, chosen, blocks_of(chosen.items));
-}
-
-UpsamplePlan::Launch Planner::thirds(std::uint32_t packs) const {
-  UpsampleShape chosen = shape;
-  chosen.packs = Divisor(packs / 3);
-  chosen.items = shape.images * (shape.rows.size / 2) * (packs / 3);
-  return backward(UpsampleBackwardRegime::kThirds, Alignment::kAligned, chosen, blocks_of(chosen.items));
-}
-
-// None for columns with more copies than a tile holds, and for a smaller "larger" image, whose rows may
-// have no copies to read.
+// None for columns with more copies than a tile holds, and for a smaller "larger" image, whose rows may have no copies
+// to read.
 std::optional<UpsamplePlan::Launch> Planner::lines(std::uint32_t packs) const {
   if (shape.rows.out_size < shape.rows.size || shape.columns.out_size < shape.columns.size) return std::nullopt;
   const std::uint32_t pack = shape.columns.out_size / packs;
@@ -139,24 +120,33 @@ std::optional<UpsamplePlan::Launch> Planner::lines(std::uint32_t packs) const {
   chosen.row_items = Divisor(shape.rows.size);
   chosen.column_items = Divisor(ceil_divide(shape.columns.size, together));
   const std::uint32_t groups = ceil_divide(shape.images * shape.rows.size, chosen.tile.lines);
-  return backward(UpsampleBackwardRegime::kLines, Alignment::kAligned, chosen, groups * chosen.column_items.value());
+  return make_backward(UpsampleBackwardRegime::kLines, Alignment::kAligned, chosen,
+                       groups * chosen.column_items.value());
 }
 
 UpsamplePlan::Launch Planner::backward(std::uint32_t alignment) const {
+  using Regime = UpsampleBackwardRegime;
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
   const std::uint32_t row = shape.columns.out_size * size;  // bytes
+  UpsampleShape chosen = shape;
+  const auto of_items = [&](Regime regime, Alignment of, std::uint32_t packs, std::uint32_t times) {
+    chosen.packs = Divisor(packs), chosen.items = times * packs;
+    return make_backward(regime, of, chosen, blocks_of(chosen.items));
+  };
+  const std::uint32_t rows = shape.images * shape.rows.size;
   if (desc.layout == ImageLayout::kNchw && alignment == 16 && row % 16 == 0) {
-    if (shape.rows.factor == 2 && shape.columns.factor == 2) return twice(row / 16);
-    if (row % 48 == 0 && has_thirds(shape.rows) && has_thirds(shape.columns)) return thirds(row / 16);
+    if (shape.rows.factor == 2 && shape.columns.factor == 2) {
+      return of_items(Regime::kTwice, Alignment::kAligned, row / 16, rows);
+    }
+    if (row % 48 == 0 && has_thirds(shape.rows) && has_thirds(shape.columns)) {
+      return of_items(Regime::kThirds, Alignment::kAligned, row / 48, rows / 2);
+    }
     if (const std::optional<UpsamplePlan::Launch> tiles = lines(row / 16)) return *tiles;
   }
-  const bool has_packs = alignment == 16 && shape.channels * size % 16 == 0;
-  UpsampleShape chosen = shape;
-  chosen.packs = Divisor(has_packs ? shape.channels * size / 16 : shape.channels);
   chosen.row_items = Divisor(shape.rows.size), chosen.column_items = Divisor(shape.columns.size);
-  chosen.items = shape.images * shape.rows.size * shape.columns.size * chosen.packs.value();
-  return backward(UpsampleBackwardRegime::kPixels, has_packs ? Alignment::kAligned : Alignment::kUnaligned, chosen,
-                  blocks_of(chosen.items));
+  const std::uint32_t pixels = rows * shape.columns.size, bytes = shape.channels * size;
+  if (alignment == 16 && bytes % 16 == 0) return of_items(Regime::kPixels, Alignment::kAligned, bytes / 16, pixels);
+  return of_items(Regime::kPixels, Alignment::kUnaligned, shape.channels, pixels);
 }
 
 absl::Status check_sizes(const UpsampleDesc& desc) {
