@@ -147,8 +147,7 @@ const Case kCases[] = {
        return wait;
      }},
     {"A capture of the legacy default stream:",
-     [](const Objects& w) -> Answer {
-       const absl::StatusOr<ScopedContext> current = ScopedContext::enter(w.context);
+     [](const Objects&) -> Answer {
        return capture(StreamRef::legacy_default(), [](StreamRef) { return absl::OkStatus(); }).status();
      }},
     {"An executable that is launched into a capture:",
