@@ -105,6 +105,11 @@ absl::Status empty_object(const char* type) {
       absl::StrCat("This ", type, " is empty: it was moved from, or nothing was assigned to it yet."));
 }
 
+absl::Status empty_kernel() {
+  return absl::FailedPreconditionError(
+      "The kernel is empty: nothing was assigned to it yet. Assign what make_kernel returns.");
+}
+
 std::optional<CUresult> cuda_result(const absl::Status& status) {
   const auto payload = status.GetPayload(kPayload);
   if (!payload.has_value()) return std::nullopt;
