@@ -102,6 +102,14 @@ const Case kCases[] = {
          return launch(w.side, kPlain, shift_kernel(), w.x, w.x, 1.0f, 64);
        });
      }},
+    {"`synchronize` of a stream that is being captured:",
+     [](const Objects& w) -> Answer {
+       return capture(w.stream, [](StreamRef s) { return s.synchronize(); }).status();
+     }},
+    {"`synchronize` of another stream during a capture:",
+     [](const Objects& w) -> Answer {
+       return capture(w.stream, [&](StreamRef) { return w.side.ref().synchronize(); }).status();
+     }},
     {"An allocation inside a capture, ignored by the callback:",
      [](const Objects& w) -> Answer {
        return w.capturing([&](StreamRef) { return DeviceBuffer::create(w.device, 64).status(); });
@@ -112,6 +120,15 @@ const Case kCases[] = {
          CUdeviceptr address = 0;
          return driver::api().MemAlloc(&address, 64);
        });
+     }},
+    {"A launch into a capture that an earlier call has ended:",
+     [](const Objects& w) -> Answer {
+       return capture(w.stream,
+                      [&](StreamRef s) {
+                        static_cast<void>(s.synchronize());
+                        return w.launch(s);
+                      })
+           .status();
      }},
     {"A wait of the captured stream for a stream that never forked from it:",
      [](const Objects& w) -> Answer {
