@@ -51,7 +51,7 @@ struct Objects {
   CUcontext context = *ContextRef(device).get();
   Stream stream = *Stream::create(device), side = *Stream::create(device);
   Event event = *Event::create(device);
-  PinnedBuffer buffer = *PinnedBuffer::create(device, 256);
+  PinnedBuffer buffer = *PinnedBuffer::create(device, 256), more = *PinnedBuffer::create(device, 4096);
   float* x = buffer.as<float>();
 };
 
@@ -220,6 +220,11 @@ const Case kCases[] = {
      [](const Objects&) -> Answer { return Stream::adopt(CU_STREAM_LEGACY).status(); }},
     {"Memory that the device does not have:",
      [](const Objects& w) -> Answer { return DeviceBuffer::create(w.device, std::size_t{1} << 50).status(); }},
+    {"A copy beyond the end of an allocation:",
+     [](const Objects& w) -> Answer { return copy(w.stream, w.x, w.more.data(), 1024); }},
+    {"A copy from null:", [](const Objects& w) -> Answer { return copy(w.stream, w.x, nullptr, 64); }},
+    {"A memset beyond the end of an allocation, 64 bytes of which are before it:",
+     [](const Objects& w) -> Answer { return fill32(w.stream, w.x + 16, 0, 64); }},
     {"A machine without a driver:",
      [](const Objects&) -> Answer {
        if (!absl::StartsWith(driver::load_error(), "No CUDA driver: libcuda.so.1 could not be loaded")) {
