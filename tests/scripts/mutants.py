@@ -22,7 +22,7 @@ MUTANTS = [
     ("attributes of a capture are forgotten", "target/capture_context.cpp",
      "if (is_first || !normal.is_default()) capture->", "if (is_first) capture->"),
     ("attributes, also a cluster size, are dropped by an update", "exec/exec_state.cpp",
-     "lost != nullptr) {", "false) {"),
+     "lost.has_value()) {", "false) {"),
     ("attributes of a clone are forgotten", "graph/node_table.cpp",
      "for (NodeAttributes& one : table.attributes) one.node = node_at(one.path);", "table.attributes.clear();"),
     ("a host function dies before its node", "launch/host.cpp",

@@ -1,6 +1,6 @@
 // Early return for absl::Status and absl::StatusOr.
 //
-//   CGRT_RETURN_IF_ERROR(stream.synchronize());
+//   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
 //   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(device));
 #pragma once
 
@@ -19,7 +19,7 @@
   } while (false)
 
 #define CGRT_ASSIGN_OR_RETURN(declaration, ...) \
-  CGRT_ASSIGN_OR_RETURN_AT(CGRT_CONCAT(cgrt_result_, __LINE__), declaration, __VA_ARGS__)
+  CGRT_ASSIGN_OR_RETURN_AT(CGRT_CONCAT(cgrt_result_, __COUNTER__), declaration, __VA_ARGS__)
 
 #define CGRT_ASSIGN_OR_RETURN_AT(result, declaration, ...)                 \
   auto result = (__VA_ARGS__);                                             \

@@ -94,6 +94,7 @@ const char* load_error();
     *kernel = identity.resolved.load(std::memory_order_relaxed);
     return CUDA_SUCCESS;
   }
+  if (identity.symbol == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // kNoKernel
   const CUresult result = api().ResolveKernel(kernel, &identity);
   if (result != CUDA_SUCCESS) return result;
   identity.resolved.store(*kernel, std::memory_order_relaxed);

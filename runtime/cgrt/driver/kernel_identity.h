@@ -89,5 +89,9 @@ struct KernelIdentity {
   mutable std::atomic<const ResolvedFunction*> functions{nullptr};
 };
 
+// Of an empty Kernel. Names no function, so that resolving it fails.
+[[gnu::visibility("hidden")]] inline constinit const KernelIdentity kNoKernel{"(empty)", nullptr, nullptr, nullptr,
+                                                                              {},        nullptr, nullptr, 0};
+
 }  // namespace driver
 }  // namespace cgrt

@@ -58,6 +58,16 @@ void LiveCapture::note_failure(CUresult result, const char* call, const absl::St
   }
 }
 
+absl::Status LiveCapture::what_ended() {
+  const LiveCapture* ended = nullptr;
+  for (const LiveCapture* capture = innermost; capture != nullptr; capture = capture->outer_) {
+    if (!capture->is_over_) continue;
+    if (ended != nullptr) return absl::OkStatus();
+    ended = capture;
+  }
+  return ended != nullptr ? ended->ended_by_ : absl::OkStatus();
+}
+
 void LiveCapture::reword(const absl::Status& before, const absl::Status& after) {
   for (LiveCapture* capture = innermost; capture != nullptr; capture = capture->outer_) {
     if (!before.ok() && capture->ended_by_ == before) capture->ended_by_ = after;

@@ -55,6 +55,9 @@ class LiveCapture {
 
   // For a failed call on this thread: asks the driver which captures have ended by now.
   [[gnu::cold]] static void note_failure(CUresult result, const char* call, const absl::Status& status);
+  // After a call was refused because its capture has ended: the failure of the call that ended it; ok when that is not
+  // known. Only where a single capture of this thread has ended, since the call does not say which one it means.
+  [[gnu::cold]] static absl::Status what_ended();
   // The failure that was noted as `before` is told as `after`.
   [[gnu::cold]] static void reword(const absl::Status& before, const absl::Status& after);
 

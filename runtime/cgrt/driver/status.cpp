@@ -53,6 +53,11 @@ absl::StatusCode code_of(CUresult result) {
   }
 }
 
+absl::Status with_payloads_of(const absl::Status& from, absl::Status to) {
+  from.ForEachPayload([&](auto url, const absl::Cord& payload) { to.SetPayload(url, payload); });
+  return to;
+}
+
 }  // namespace
 
 bool is_sticky(CUresult result) {
@@ -97,12 +102,23 @@ absl::Status make_status(CUresult result, const char* call, const char* verb) {
 absl::Status to_status_slow(CUresult result, const char* call) {
   const absl::Status status = make_status(result, call, "returned");
   LiveCapture::note_failure(result, call, status);
-  return status;
+  if (result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) return status;
+  const absl::Status first = LiveCapture::what_ended();
+  if (first.ok()) return status;
+  return with_payloads_of(
+      status,
+      absl::Status(status.code(),
+                   absl::StrCat(status.message(), " The capture was ended by a call inside it: ", first.message())));
 }
 
 absl::Status empty_object(const char* type) {
   return absl::FailedPreconditionError(
       absl::StrCat("This ", type, " is empty: it was moved from, or nothing was assigned to it yet."));
+}
+
+absl::Status empty_kernel() {
+  return absl::FailedPreconditionError(
+      "The kernel is empty: nothing was assigned to it yet. Assign what make_kernel returns.");
 }
 
 std::optional<CUresult> cuda_result(const absl::Status& status) {
@@ -115,17 +131,9 @@ std::optional<CUresult> cuda_result(const absl::Status& status) {
   return static_cast<CUresult>(value);
 }
 
-namespace {
-
-absl::Status copy_payloads(const absl::Status& from, absl::Status to) {
-  from.ForEachPayload([&](auto url, const absl::Cord& payload) { to.SetPayload(url, payload); });
-  return to;
-}
-
-}  // namespace
-
 absl::Status prefix(const absl::Status& status, std::string_view context) {
-  return copy_payloads(status, absl::Status(status.code(), absl::StrCat(std::string(context), ": ", status.message())));
+  return with_payloads_of(status,
+                          absl::Status(status.code(), absl::StrCat(std::string(context), ": ", status.message())));
 }
 
 absl::Status annotate(const absl::Status& status, std::string_view context) {
@@ -135,7 +143,7 @@ absl::Status annotate(const absl::Status& status, std::string_view context) {
 }
 
 absl::Status with_code(const absl::Status& status, absl::StatusCode code) {
-  const absl::Status changed = copy_payloads(status, absl::Status(code, status.message()));
+  const absl::Status changed = with_payloads_of(status, absl::Status(code, status.message()));
   LiveCapture::reword(status, changed);
   return changed;
 }

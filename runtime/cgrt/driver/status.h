@@ -38,6 +38,7 @@ absl::Status with_code(const absl::Status& status, absl::StatusCode code);
 
 // What an object answers that owns nothing: kFailedPrecondition. `type`: "Stream".
 [[gnu::cold]] absl::Status empty_object(const char* type);
+[[gnu::cold]] absl::Status empty_kernel();
 
 // True if the error means that the context is lost: every later call on it fails as well.
 bool is_sticky(CUresult result);

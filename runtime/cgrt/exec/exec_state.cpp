@@ -1,6 +1,7 @@
 #include "cgrt/exec/exec_state.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/base/optimization.h"
@@ -20,9 +21,9 @@ bool is_inside(const Path& path, const Path& outer) {
   return path.size() > outer.size() && std::equal(outer.begin(), outer.end(), path.begin());
 }
 
-// The first entry of either list that the other has not, or has with attributes that an update would lose; null: none.
-const internal::NodeAttributes* find_lost(const std::vector<internal::NodeAttributes>& ours,
-                                          const std::vector<internal::NodeAttributes>& theirs) {
+// The first node that either list has alone, or with attributes that an update would lose.
+std::optional<internal::LostAttributes> find_lost(const std::vector<internal::NodeAttributes>& ours,
+                                                  const std::vector<internal::NodeAttributes>& theirs) {
   constexpr LaunchAttributes kNone;
   const auto is_lost = [](const LaunchAttributes& a, const LaunchAttributes& b) {
     return !internal::are_interchangeable(a, b);
@@ -32,17 +33,21 @@ const internal::NodeAttributes* find_lost(const std::vector<internal::NodeAttrib
     const bool is_ours = j == theirs.size() || (i < ours.size() && ours[i].path < theirs[j].path);
     const bool is_theirs = i == ours.size() || (j < theirs.size() && theirs[j].path < ours[i].path);
     if (is_ours) {
-      if (is_lost(ours[i].attributes, kNone)) return &ours[i];
+      if (is_lost(ours[i].attributes, kNone)) return internal::LostAttributes{ours[i].path, ours[i].attributes, kNone};
       ++i;
     } else if (is_theirs) {
-      if (is_lost(kNone, theirs[j].attributes)) return &theirs[j];
+      if (is_lost(kNone, theirs[j].attributes)) {
+        return internal::LostAttributes{theirs[j].path, kNone, theirs[j].attributes};
+      }
       ++j;
     } else {
-      if (is_lost(ours[i].attributes, theirs[j].attributes)) return &theirs[j];
+      if (is_lost(ours[i].attributes, theirs[j].attributes)) {
+        return internal::LostAttributes{theirs[j].path, ours[i].attributes, theirs[j].attributes};
+      }
       ++i, ++j;
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 // Priorities are clamped to what the context has.
@@ -124,8 +129,8 @@ absl::Status GraphExec::State::update(const Graph& other, std::optional<UpdateRe
   if (ABSL_PREDICT_FALSE(!is_plain() || !internal::is_known_plain(*other.state()))) {
     CGRT_RETURN_IF_ERROR(complete_table());
     CGRT_ASSIGN_OR_RETURN(const std::vector<internal::NodeAttributes> theirs, internal::attributes_in(*other.state()));
-    if (const auto* lost = find_lost(table.attributes, theirs); lost != nullptr) {
-      refusal = internal::attributes_lost(lost->path, other.ref().get());
+    if (const auto lost = find_lost(table.attributes, theirs); lost.has_value()) {
+      refusal = internal::attributes_lost(*lost, other.ref().get());
       return absl::OkStatus();
     }
   }

@@ -1,9 +1,13 @@
 #include "cgrt/exec/explain_update.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cgrt/base/counted.h"
+#include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/snapshot.h"
@@ -33,8 +37,11 @@ Difference difference(const LaunchAttributes& was, const LaunchAttributes& wante
             absl::StrCat(wanted.shared_carveout_percent, " %")};
   }
   if (was.access_policy != wanted.access_policy) {
-    const auto size = [](const AccessPolicyWindow& window) { return absl::StrCat(window.bytes, " bytes"); };
-    return {"access policy window", size(was.access_policy), size(wanted.access_policy)};
+    const auto text = [](const AccessPolicyWindow& window) {
+      return absl::StrCat(counted(window.bytes, "byte"), " at 0x",
+                          absl::Hex(reinterpret_cast<std::uintptr_t>(window.base)), ", hit ratio ", window.hit_ratio);
+    };
+    return {"access policy window", text(was.access_policy), text(wanted.access_policy)};
   }
   return {"priority", absl::StrCat(was.priority), absl::StrCat(wanted.priority)};
 }
@@ -52,6 +59,32 @@ CUgraphNode node_at(CUgraph graph, const std::vector<std::size_t>& path) {
   return node;
 }
 
+// The position of `node` in `graph`, after those of the child graph nodes that it is inside of; empty: not found.
+std::vector<std::size_t> path_of(CUgraph graph, CUgraphNode node) {
+  const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(graph);
+  if (!nodes.ok()) return {};
+  const auto found = std::find(nodes->begin(), nodes->end(), node);
+  if (found != nodes->end()) return {static_cast<std::size_t>(found - nodes->begin())};
+  for (std::size_t i = 0; i < nodes->size(); ++i) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    if (driver::api().GraphNodeGetType((*nodes)[i], &type) != CUDA_SUCCESS || type != CU_GRAPH_NODE_TYPE_GRAPH)
+      continue;
+    const absl::StatusOr<CUgraph> inside = graph_inside((*nodes)[i]);
+    std::vector<std::size_t> path = inside.ok() ? path_of(*inside, node) : std::vector<std::size_t>();
+    if (path.empty()) continue;
+    path.insert(path.begin(), i);
+    return path;
+  }
+  return {};
+}
+
+// "kernel "scale" (node 0)". The node may be null, the path empty, not both.
+std::string describe_at(CUgraphNode node, const std::vector<std::size_t>& path) {
+  const std::string number = path.empty() ? "" : absl::StrCat("node ", absl::StrJoin(path, "/"));
+  if (node == nullptr) return number;
+  return absl::StrCat(describe_node(node), number.empty() ? "" : absl::StrCat(" (", number, ")"));
+}
+
 }  // namespace
 
 absl::Status attributes_differ(const KernelLaunch& launch, const LaunchAttributes& was,
@@ -63,17 +96,16 @@ absl::Status attributes_differ(const KernelLaunch& launch, const LaunchAttribute
       ". Launch it with the node's own, or instantiate the graph anew."));
 }
 
-UpdateReport attributes_lost(const std::vector<std::size_t>& path, CUgraph other) {
+UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other) {
   UpdateReport report;
   report.rung = UpdateRung::kRefused;
   report.refusal = UpdateRefusal::kAttributesChanged;
-  const CUgraphNode node = node_at(other, path);
+  const CUgraphNode node = node_at(other, lost.path);
   if (node != nullptr) report.node = NodeRef(node);
-  report.text =
-      absl::StrCat("The executable cannot take over the other graph: the launch attributes of ",
-                   node != nullptr ? absl::StrCat(describe_node(node), " (node ", absl::StrJoin(path, "/"), ")")
-                                   : absl::StrCat("node ", absl::StrJoin(path, "/")),
-                   " differ, and CUDA would keep the old ones. Instantiate that graph anew.");
+  const Difference differs = difference(lost.was, lost.wanted);
+  report.text = absl::StrCat("The executable cannot take over the other graph: the ", differs.name, " of ",
+                             describe_at(node, lost.path), " is ", differs.was, " here and ", differs.wanted,
+                             " there, and CUDA would keep the old one. Instantiate that graph anew.");
   return report;
 }
 
@@ -84,11 +116,12 @@ UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::siz
   report.text = absl::StrCat("The executable cannot take over the other graph: ", to_string(report.refusal));
   if (info.errorNode != nullptr) {
     report.node = NodeRef(info.errorNode);
-    absl::StrAppend(&report.text, ", at ", describe_node(info.errorNode), " of that graph");
+    absl::StrAppend(&report.text, ", at ", describe_at(info.errorNode, path_of(other, info.errorNode)),
+                    " of that graph");
   }
   if (report.refusal == UpdateRefusal::kTopologyChanged) {
     const absl::StatusOr<std::size_t> theirs = count_nodes(other);
-    if (theirs.ok()) absl::StrAppend(&report.text, " (", node_count, " nodes here, ", *theirs, " there)");
+    if (theirs.ok()) absl::StrAppend(&report.text, " (", counted(node_count, "node"), " here, ", *theirs, " there)");
   }
   absl::StrAppend(&report.text, ". Instantiate that graph anew.");
   return report;

@@ -8,14 +8,19 @@
 
 #include "absl/status/status.h"
 #include "cgrt/exec/graph_exec.h"
+#include "cgrt/target/launch_attributes.h"
 
 namespace cgrt::internal {
 
 // set_params with other attributes than the node's.
 absl::Status attributes_differ(const KernelLaunch& launch, const LaunchAttributes& was, const LaunchAttributes& wanted);
 
-// An update to `other` after which its node at `path` would not have its launch attributes.
-UpdateReport attributes_lost(const std::vector<std::size_t>& path, CUgraph other);
+// A node of both graphs, its attributes in the executable, and those that an update would lose.
+struct LostAttributes {
+  std::vector<std::size_t> path;  // see NodeAttributes
+  LaunchAttributes was, wanted;
+};
+UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other);
 
 // An update that the driver refused, of an executable of `node_count` nodes with `other`.
 UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::size_t node_count, CUgraph other);

@@ -73,18 +73,18 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
   return names;
 }
 
-[[gnu::cold]] absl::Status explain_begin(CUresult begun, StreamRef stream) {
+// Asked before the context is: this stream has none where no context is current.
+[[gnu::cold]] absl::Status refuse_legacy() {
+  return driver::annotate(
+      driver::make_status(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "cuStreamBeginCapture", "would return"),
+      "The legacy default stream, which a handle of 0 means, cannot be captured. Capture a stream "
+      "of Stream::create, or the per-thread default stream");
+}
+
+[[gnu::cold]] absl::Status explain_begin(CUresult begun) {
   const absl::Status failure = driver::to_status(begun, "cuStreamBeginCapture");
-  if (begun == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && stream.get() == CU_STREAM_LEGACY) {
-    return driver::annotate(
-        failure,
-        "The legacy default stream, which a handle of 0 means, cannot be captured. Capture a stream "
-        "of Stream::create, or the per-thread default stream");
-  }
-  if (begun == CUDA_ERROR_ILLEGAL_STATE) {
-    return driver::annotate(failure, "The stream is being captured already; that capture goes on");
-  }
-  return failure;
+  if (begun != CUDA_ERROR_ILLEGAL_STATE) return failure;
+  return driver::annotate(failure, "The stream is being captured already; that capture goes on");
 }
 
 [[gnu::cold]] absl::Status explain_end(CUresult ended, const absl::Status& ended_by, const std::string& unjoined) {
@@ -107,12 +107,13 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
 
 absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record, CaptureMode mode) {
   collect_released();
+  if (ABSL_PREDICT_FALSE(stream.get() == CU_STREAM_LEGACY)) return refuse_legacy();
   CUcontext context = stream.known_context();
   if (ABSL_PREDICT_FALSE(context == nullptr)) {
     CGRT_ASSIGN_OR_RETURN(context, stream.context());
   }
   const CUresult begun = driver::api().StreamBeginCapture(stream.get(), to_driver(mode));
-  if (ABSL_PREDICT_FALSE(begun != CUDA_SUCCESS)) return explain_begin(begun, stream);
+  if (ABSL_PREDICT_FALSE(begun != CUDA_SUCCESS)) return explain_begin(begun);
   // The graph is the driver's until the capture has ended, and is destroyed by it when that fails.
   auto state = std::make_shared<internal::GraphState>(nullptr, context);
   internal::CaptureContext capture(stream.get(), state->knowledge.know_captured(), state->scope_runs, state->scope_id);

@@ -36,16 +36,18 @@
 namespace cgrt {
 
 // A kernel whose parameter types are forgotten. A value; thread-safe; valid while the program or shared
-// object that holds the kernel is loaded. Two are equal when they name the same __global__ function.
+// object that holds the kernel is loaded. Two are equal when they name the same __global__ function. Empty by default:
+// every call that takes one is then kFailedPrecondition.
 class KernelRef {
  public:
+  KernelRef() = default;
   explicit KernelRef(const driver::KernelIdentity* identity) : identity_(identity) {}
   const char* name() const { return identity_->name; }
   const driver::KernelIdentity* identity() const { return identity_; }
   bool operator==(const KernelRef& other) const { return identity_->symbol == other.identity_->symbol; }
 
  private:
-  const driver::KernelIdentity* identity_;
+  const driver::KernelIdentity* identity_ = &driver::kNoKernel;
 };
 
 template <class... Args>

@@ -119,6 +119,7 @@ void set_programmatic(CUlaunchAttribute& attribute) {
 std::string internal::to_text(const Dim3& dim) { return absl::StrCat("(", dim.x, ", ", dim.y, ", ", dim.z, ")"); }
 
 absl::Status explain_launch(const absl::Status& status, const KernelLaunch& launch, CUcontext context) {
+  if (launch.kernel->symbol == nullptr) return driver::empty_kernel();
   const BrokenLimit broken = broken_limit(launch, context);
   std::string text =
       absl::StrCat("Kernel \"", launch.kernel->name, "\" with grid ", to_text(launch.grid), ", block ",

@@ -15,12 +15,16 @@
 namespace cgrt {
 namespace {
 
+// `result` of a call about `kernel`.
+[[gnu::cold]] absl::Status kernel_failed(CUresult result, const char* call, KernelRef kernel) {
+  if (kernel == KernelRef()) return driver::empty_kernel();
+  return driver::annotate(driver::to_status(result, call), absl::StrCat("Kernel \"", kernel.name(), "\""));
+}
+
 absl::StatusOr<CUkernel> resolve(KernelRef kernel) {
   CUkernel handle = nullptr;
   const CUresult result = driver::resolve(*kernel.identity(), &handle);
-  if (result != CUDA_SUCCESS) {
-    return driver::annotate(driver::to_status(result, "cudaGetKernel"), absl::StrCat("Kernel \"", kernel.name(), "\""));
-  }
+  if (result != CUDA_SUCCESS) return kernel_failed(result, "cudaGetKernel", kernel);
   return handle;
 }
 
@@ -175,10 +179,8 @@ absl::Status ask(KernelRef kernel, ContextRef context, const char* call, Questio
   CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
   CGRT_ASSIGN_OR_RETURN(CUkernel resolved, resolve(kernel));
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
-  return [&] {
-    const absl::Status status = driver::to_status(question(reinterpret_cast<CUfunction>(resolved)), call);
-    return status.ok() ? status : driver::annotate(status, absl::StrCat("Kernel \"", kernel.name(), "\""));
-  }();
+  const CUresult result = question(reinterpret_cast<CUfunction>(resolved));
+  return result == CUDA_SUCCESS ? absl::OkStatus() : kernel_failed(result, call, kernel);
 }
 
 CUlaunchConfig driver_config(Dim3 grid, Dim3 block, std::uint32_t shared_bytes) {
@@ -267,12 +269,10 @@ absl::Status preload(KernelRef kernel, ContextRef context) {
   CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
   const driver::ResolvedFunction* resolved = nullptr;
   const CUresult found = driver::resolve_function(*kernel.identity(), handle, &resolved);
-  const std::string name = absl::StrCat("Kernel \"", kernel.name(), "\"");
-  if (found != CUDA_SUCCESS) return driver::annotate(driver::to_status(found, "cuKernelGetFunction"), name);
+  if (found != CUDA_SUCCESS) return kernel_failed(found, "cuKernelGetFunction", kernel);
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
   const CUresult loaded = driver::api().FuncLoad(resolved->function);
-  if (loaded != CUDA_SUCCESS) return driver::annotate(driver::to_status(loaded, "cuFuncLoad"), name);
-  return absl::OkStatus();
+  return loaded == CUDA_SUCCESS ? absl::OkStatus() : kernel_failed(loaded, "cuFuncLoad", kernel);
 }
 
 absl::StatusOr<LaunchConfig> suggest_config(KernelRef kernel, LaunchTarget target, std::uint64_t count) {

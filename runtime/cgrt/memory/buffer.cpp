@@ -1,5 +1,7 @@
 #include "cgrt/memory/buffer.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
@@ -11,7 +13,13 @@ namespace cgrt {
 namespace {
 
 absl::Status allocation_failed(CUresult result, const char* call, const char* kind, std::size_t size_bytes) {
-  return driver::annotate(driver::to_status(result, call), absl::StrCat("Allocating ", size_bytes, " bytes of ", kind));
+  std::string what = absl::StrCat("Allocating ", size_bytes, " bytes of ", kind);
+  if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
+    absl::StrAppend(&what,
+                    " during a capture, and that capture has ended now. Allocate before it, or capture in "
+                    "CaptureMode::kRelaxed and let the graph keep the memory (Graph::keep)");
+  }
+  return driver::annotate(driver::to_status(result, call), what);
 }
 
 }  // namespace

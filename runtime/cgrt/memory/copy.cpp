@@ -1,9 +1,11 @@
 #include "cgrt/memory/copy.h"
 
+#include <cstdint>
 #include <string>
 
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
+#include "cgrt/base/counted.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -84,6 +86,36 @@ absl::Status fill(LaunchTarget target, const FillParams& params) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// Bytes from the first to the last that are touched; SIZE_MAX when they do not fit.
+std::size_t extent(std::size_t width, std::size_t height, std::size_t depth, std::size_t pitch, std::size_t rows) {
+  std::size_t lines = 0, bytes = 0;
+  const bool overflows = __builtin_mul_overflow(depth - 1, rows, &lines) ||
+                         __builtin_add_overflow(lines, height - 1, &lines) ||
+                         __builtin_mul_overflow(lines, pitch, &bytes) || __builtin_add_overflow(bytes, width, &bytes);
+  return overflows ? SIZE_MAX : bytes;
+}
+
+// ". The source is null", or that its memory ends before `bytes`; empty when neither is known.
+[[gnu::cold]] std::string broken_side(const char* side, const void* pointer, std::size_t bytes) {
+  if (pointer == nullptr) return absl::StrCat(". The ", side, " is null");
+  CUdeviceptr start = 0;
+  std::size_t size = 0;
+  CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  void* values[] = {&start, &size};
+  const CUresult asked = driver::api().PointerGetAttributes(2, ids, values, address_of(pointer));
+  if (asked != CUDA_SUCCESS || start == 0) return "";
+  const std::size_t offset = address_of(pointer) - start;
+  if (bytes <= size - offset) return "";
+  return absl::StrCat(". The ", side, " is too small: ", counted(bytes, "byte"), " from byte ", offset,
+                      " on, in an allocation of ", counted(size, "byte"), " at 0x", absl::Hex(start));
+}
+
+bool may_break_a_side(const absl::Status& status) { return driver::cuda_result(status) == CUDA_ERROR_INVALID_VALUE; }
+
+}  // namespace
+
 namespace internal {
 
 // Unified addresses: the form in which the driver itself captures copies.
@@ -107,23 +139,42 @@ CUDA_MEMCPY3D to_driver(const CopyParams& params) {
 
 absl::Status explain(const absl::Status& status, const CopyParams& params) {
   if (status.ok()) return status;
-  std::string size = absl::StrCat(params.bytes, " bytes", params.bytes == 0 ? " (a node needs at least 1)" : "");
+  std::string size = absl::StrCat(counted(params.bytes, "byte"), params.bytes == 0 ? " (a node needs at least 1)" : "");
   if (params.height != 1 || params.depth != 1) {
-    size = absl::StrCat(params.depth, " x ", params.height, " rows of ", size, " (pitch ", params.destination_pitch,
-                        " <- ", params.source_pitch, ")");
+    size = absl::StrCat(params.depth, " x ", counted(params.height, "row"), " of ", size, " (pitch ",
+                        params.destination_pitch, " <- ", params.source_pitch, ")");
+  }
+  std::string broken;
+  if (may_break_a_side(status) && params.bytes != 0 && params.height != 0 && params.depth != 0) {
+    const auto bytes = [&](std::size_t pitch, std::size_t rows) {
+      return extent(params.bytes, params.height, params.depth, pitch, rows != 0 ? rows : params.height);
+    };
+    broken = absl::StrCat(
+        broken_side("source", params.source, bytes(params.source_pitch, params.source_rows)),
+        broken_side("destination", params.destination, bytes(params.destination_pitch, params.destination_rows)));
   }
   return driver::annotate(
       status, absl::StrCat("Copy of ", size, " from 0x", absl::Hex(reinterpret_cast<std::uintptr_t>(params.source)),
-                           " to 0x", absl::Hex(reinterpret_cast<std::uintptr_t>(params.destination))));
+                           " to 0x", absl::Hex(reinterpret_cast<std::uintptr_t>(params.destination)), broken));
 }
 
 absl::Status explain(const absl::Status& status, const FillParams& params) {
   const std::uint32_t bytes = params.element_bytes;
   const bool is_known = bytes == 1 || bytes == 2 || bytes == 4;
-  std::string size = absl::StrCat(params.count, " elements of ", bytes, " bytes", is_known ? "" : " (1, 2 or 4)");
-  if (params.height != 1) size = absl::StrCat(params.height, " rows of ", size, " (pitch ", params.pitch, ")");
-  return driver::annotate(status, absl::StrCat("Memset of ", size, " at 0x",
-                                               absl::Hex(reinterpret_cast<std::uintptr_t>(params.destination))));
+  std::string size =
+      absl::StrCat(counted(params.count, "element"), " of ", counted(bytes, "byte"), is_known ? "" : " (1, 2 or 4)");
+  if (params.height != 1) {
+    size = absl::StrCat(counted(params.height, "row"), " of ", size, " (pitch ", params.pitch, ")");
+  }
+  std::string broken;
+  std::size_t row = 0;
+  if (may_break_a_side(status) && is_known && params.count != 0 && params.height != 0) {
+    if (__builtin_mul_overflow(params.count, std::size_t{bytes}, &row)) row = SIZE_MAX;
+    broken = broken_side("destination", params.destination, extent(row, params.height, 1, params.pitch, params.height));
+  }
+  return driver::annotate(status,
+                          absl::StrCat("Memset of ", size, " at 0x",
+                                       absl::Hex(reinterpret_cast<std::uintptr_t>(params.destination)), broken));
 }
 
 }  // namespace internal

@@ -23,6 +23,14 @@ namespace {
       "The event was last recorded inside a stream capture, so it never completes; record it outside");
 }
 
+[[gnu::cold]] absl::Status explain_synchronize(CUresult result) {
+  const absl::Status failure = driver::to_status(result, "cuEventSynchronize");
+  if (result != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) return failure;
+  return driver::annotate(failure,
+                          "An event cannot be synchronized during a capture, and that capture has ended now. "
+                          "Synchronize before it, or capture in CaptureMode::kRelaxed");
+}
+
 }  // namespace
 
 absl::StatusOr<Completion> EventRef::completion() const {
@@ -47,7 +55,8 @@ absl::StatusOr<bool> EventRef::is_complete() const {
 absl::Status EventRef::synchronize() const {
   if (ABSL_PREDICT_FALSE(handle_ == nullptr)) return driver::empty_object("Event");
   if (ABSL_PREDICT_FALSE(driver::LiveCapture::any()) && is_captured(handle_)) return captured();
-  return driver::to_status(driver::api().EventSynchronize(handle_), "cuEventSynchronize");
+  const CUresult result = driver::api().EventSynchronize(handle_);
+  return ABSL_PREDICT_TRUE(result == CUDA_SUCCESS) ? absl::OkStatus() : explain_synchronize(result);
 }
 
 absl::StatusOr<Event> Event::create(ContextRef context, EventTiming timing) {

@@ -1,6 +1,9 @@
 #include "cgrt/stream/stream.h"
 
+#include <cstdint>
+
 #include "absl/base/optimization.h"
+#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -31,6 +34,20 @@ namespace {
                               "waited for");
     default: return failure;
   }
+}
+
+[[gnu::cold]] absl::Status explain_synchronize(CUresult result, CUstream stream) {
+  const absl::Status failure = driver::to_status(result, "cuStreamSynchronize");
+  if (result != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) return failure;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const bool is_captured =
+      driver::api().StreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver::annotate(
+      failure, absl::StrCat("Stream 0x", absl::Hex(reinterpret_cast<std::uintptr_t>(stream)),
+                            is_captured ? " is part of a capture, and that capture has ended now. Synchronize after "
+                                          "the graph's launch"
+                                        : " cannot be synchronized during a capture, and that capture has ended now. "
+                                          "Synchronize before it, or capture in CaptureMode::kRelaxed"));
 }
 
 [[gnu::cold]] absl::Status explain_question(CUresult result) {
@@ -77,7 +94,8 @@ absl::StatusOr<bool> StreamRef::is_capturing() const {
 
 absl::Status StreamRef::synchronize() const {
   if (ABSL_PREDICT_FALSE(handle_ == nullptr)) return driver::empty_object("Stream");
-  return driver::to_status(driver::api().StreamSynchronize(handle_), "cuStreamSynchronize");
+  const CUresult result = driver::api().StreamSynchronize(handle_);
+  return ABSL_PREDICT_TRUE(result == CUDA_SUCCESS) ? absl::OkStatus() : explain_synchronize(result, handle_);
 }
 
 absl::Status StreamRef::record(EventRef event) const {

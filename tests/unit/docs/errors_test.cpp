@@ -51,7 +51,7 @@ struct Objects {
   CUcontext context = *ContextRef(device).get();
   Stream stream = *Stream::create(device), side = *Stream::create(device);
   Event event = *Event::create(device);
-  PinnedBuffer buffer = *PinnedBuffer::create(device, 256);
+  PinnedBuffer buffer = *PinnedBuffer::create(device, 256), more = *PinnedBuffer::create(device, 4096);
   float* x = buffer.as<float>();
 };
 
@@ -102,6 +102,14 @@ const Case kCases[] = {
          return launch(w.side, kPlain, shift_kernel(), w.x, w.x, 1.0f, 64);
        });
      }},
+    {"`synchronize` of a stream that is being captured:",
+     [](const Objects& w) -> Answer {
+       return capture(w.stream, [](StreamRef s) { return s.synchronize(); }).status();
+     }},
+    {"`synchronize` of another stream during a capture:",
+     [](const Objects& w) -> Answer {
+       return capture(w.stream, [&](StreamRef) { return w.side.ref().synchronize(); }).status();
+     }},
     {"An allocation inside a capture, ignored by the callback:",
      [](const Objects& w) -> Answer {
        return w.capturing([&](StreamRef) { return DeviceBuffer::create(w.device, 64).status(); });
@@ -112,6 +120,15 @@ const Case kCases[] = {
          CUdeviceptr address = 0;
          return driver::api().MemAlloc(&address, 64);
        });
+     }},
+    {"A launch into a capture that an earlier call has ended:",
+     [](const Objects& w) -> Answer {
+       return capture(w.stream,
+                      [&](StreamRef s) {
+                        static_cast<void>(s.synchronize());
+                        return w.launch(s);
+                      })
+           .status();
      }},
     {"A wait of the captured stream for a stream that never forked from it:",
      [](const Objects& w) -> Answer {
@@ -147,8 +164,7 @@ const Case kCases[] = {
        return wait;
      }},
     {"A capture of the legacy default stream:",
-     [](const Objects& w) -> Answer {
-       const absl::StatusOr<ScopedContext> current = ScopedContext::enter(w.context);
+     [](const Objects&) -> Answer {
        return capture(StreamRef::legacy_default(), [](StreamRef) { return absl::OkStatus(); }).status();
      }},
     {"An executable that is launched into a capture:",
@@ -204,6 +220,11 @@ const Case kCases[] = {
      [](const Objects&) -> Answer { return Stream::adopt(CU_STREAM_LEGACY).status(); }},
     {"Memory that the device does not have:",
      [](const Objects& w) -> Answer { return DeviceBuffer::create(w.device, std::size_t{1} << 50).status(); }},
+    {"A copy beyond the end of an allocation:",
+     [](const Objects& w) -> Answer { return copy(w.stream, w.x, w.more.data(), 1024); }},
+    {"A copy from null:", [](const Objects& w) -> Answer { return copy(w.stream, w.x, nullptr, 64); }},
+    {"A memset beyond the end of an allocation, 64 bytes of which are before it:",
+     [](const Objects& w) -> Answer { return fill32(w.stream, w.x + 16, 0, 64); }},
     {"A machine without a driver:",
      [](const Objects&) -> Answer {
        if (!absl::StartsWith(driver::load_error(), "No CUDA driver: libcuda.so.1 could not be loaded")) {

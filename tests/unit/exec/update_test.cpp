@@ -49,7 +49,7 @@ TEST_CASE_METHOD(UpdateTest, "a refused update is an error, and the executable i
   const absl::Status refused = exec.update(scaling(3.0f, 2));
 
   CHECK_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition,
-                               "cannot take over the other graph: topology changed (1 nodes here, 2 there)"));
+                               "cannot take over the other graph: topology changed (1 node here, 2 there)"));
   CHECK(run(exec) == 2.0f);
   CHECK_OK(exec.update(scaling(3.0f)));
   CHECK(run(exec) == 3.0f);
@@ -111,8 +111,28 @@ TEST_CASE_METHOD(UpdateTest, "a refusal counts the executable's nodes, not those
   GraphExec exec = *instantiate(graph);
   for (int i = 0; i < 4; ++i) REQUIRE_OK(graph.add_empty({}));
 
-  CHECK_THAT(exec.update(graph_of(2)), StatusIs(absl::StatusCode::kFailedPrecondition, "(1 nodes here, 2 there)"));
-  CHECK_THAT(exec.update(graph), StatusIs(absl::StatusCode::kFailedPrecondition, "(1 nodes here, 5 there)"));
+  CHECK_THAT(exec.update(graph_of(2)), StatusIs(absl::StatusCode::kFailedPrecondition, "(1 node here, 2 there)"));
+  CHECK_THAT(exec.update(graph), StatusIs(absl::StatusCode::kFailedPrecondition, "(1 node here, 5 there)"));
+}
+
+TEST_CASE_METHOD(UpdateTest, "a refusal numbers the node that it is about, inside of child graphs too",
+                 "[exec][update]") {
+  const auto chain = [&](bool ends_in_fill) {
+    Graph graph = graph_of(1);
+    Cursor cursor = graph.cursor();
+    CHECK_OK(ends_in_fill ? fill32(cursor, x, 0, 1) : launch(cursor, kPlain, scale_kernel(), x, x, 2.0f, 1));
+    return graph;
+  };
+  const auto around = [&](const Graph& child) {
+    Graph graph = graph_of(2);
+    REQUIRE_OK(graph.add_child({}, child));
+    return graph;
+  };
+
+  CHECK_THAT(instantiate(chain(false))->update(chain(true)),
+             StatusIs(absl::StatusCode::kFailedPrecondition, "node type changed, at memset (node 1) of that graph."));
+  CHECK_THAT(instantiate(around(chain(false)))->update(around(chain(true))),
+             StatusIs(absl::StatusCode::kFailedPrecondition, "node type changed, at memset (node 2/1) of that graph."));
 }
 
 // Under TSan a read of the definition would be a race: its owner is the only one who may touch it now.

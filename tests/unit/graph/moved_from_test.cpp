@@ -111,20 +111,62 @@ TEST_CASE("an empty event is not asked", "[stream]") {
   CHECK_THAT(graph.add_event_wait({}, event).status(), kRefused());
 }
 
+TEST_CASE("an empty kernel is refused wherever one is taken", "[launch]") {
+  Simulator simulator;
+  const DeviceRef device(0);
+  const Stream stream = *Stream::create(device);
+  const PinnedBuffer x = *PinnedBuffer::create(device, 64);
+  const LaunchConfig config{.grid = 1, .block = 1};
+  Graph graph = *Graph::create(device);
+  const KernelNode node = *graph.add_kernel({}, config, scale_kernel(), x.as<float>(), x.as<float>(), 1.0f, 1);
+  GraphExec exec = *instantiate(graph);
+  const auto refused = [] {
+    return StatusIs(absl::StatusCode::kFailedPrecondition, "The kernel is empty: nothing was assigned to it yet.");
+  };
+  const auto into = [&](LaunchTarget target) { return launch(target, config, Kernel<float*>(), x.as<float>()); };
+  Cursor cursor = graph.cursor(after(node));
+  const Kernel<float*> empty;
+
+  CHECK(empty == KernelRef());
+  CHECK_FALSE(KernelRef(scale_kernel()) == empty);
+  CHECK_THAT(into(stream), refused());
+  CHECK_THAT(into(cursor), refused());
+  CHECK_THAT(into(cursor.programmatic()), refused());
+  CHECK_THAT(graph.add_kernel({}, config, empty, x.as<float>()).status(), refused());
+  CHECK_THAT(exec.set_params(node, config, empty, x.as<float>()), refused());
+  CHECK_THAT(preload(empty, device), refused());
+  CHECK_THAT(occupancy(empty, device, 64, 0).status(), refused());
+  CHECK_THAT(suggest_config(empty, device, 64).status(), refused());
+  CHECK_THAT(suggest_config(empty, device, 64, [](int) { return std::size_t{0}; }).status(), refused());
+  CHECK_THAT(available_shared_bytes(empty, device, 64, 1).status(), refused());
+  CHECK_THAT(max_cluster_size(empty, device, 64, 0).status(), refused());
+  CHECK_THAT(max_active_clusters(empty, device, 2, 64, 0).status(), refused());
+  CHECK_THAT(max_cooperative_blocks(empty, device, 64, 0).status(), refused());
+  CHECK_THAT(set_max_shared_bytes(empty, device, 1024), refused());
+  CHECK(*graph.node_count() == 1);
+  CHECK_OK(capture(stream, [&](StreamRef s) {
+             CHECK_THAT(into(s), refused());
+             return absl::OkStatus();  // the driver was not asked, so the capture goes on
+           }).status());
+}
+
 TEST_CASE("objects are made by assignment in a struct", "[graph]") {
   Simulator simulator;
   struct Step {
+    Kernel<float*, const float*, float, int> kernel;
     Stream stream;
     Event event;
     Graph graph;
     GraphExec exec;
   } step;
 
+  step.kernel = scale_kernel();
   step.stream = *Stream::create(DeviceRef(0));
   step.event = *Event::create(DeviceRef(0));
   step.graph = *Graph::create(DeviceRef(0));
   step.exec = *instantiate(step.graph);
 
+  CHECK(step.kernel == scale_kernel());
   CHECK_OK(step.exec.launch(step.stream));  // an owned stream is taken where a raw one is
   CHECK_OK(step.stream.ref().record(step.event));
   CHECK_OK(step.event.ref().synchronize());
