@@ -28,6 +28,7 @@ MatrixPlan::Launch launch_of(const MatrixDesc& desc, Alignment alignment) {
 }  // namespace
 
 absl::StatusOr<MatrixPlan> plan_matrix(ContextRef context, const MatrixDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("elementwise on a matrix", "op", desc.op, MatrixOp::kGeluTanhAndMul));
   CGRT_RETURN_IF_ERROR(check_matrix(to_string(desc.op), desc.rows, desc.columns));
   CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   const bool has_packs = desc.columns * size_of(desc.type) % 16 == 0;

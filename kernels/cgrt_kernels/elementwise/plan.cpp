@@ -21,13 +21,14 @@ absl::Status check_types(const ElementwiseDesc& desc) {
   }
   const bool has_double = takes_two_inputs(desc.op) || desc.op == ElementwiseOp::kScale;
   if (is_float(desc.type) || (has_double && desc.type == DType::kFloat64)) return absl::OkStatus();
-  return refuse(name(desc), absl::StrCat("there is no kernel for ", to_string(desc.type), ", only for float32, float16",
-                                         has_double ? ", bfloat16 and float64." : " and bfloat16."));
+  return refuse_type(name(desc), desc.type,
+                     has_double ? "float32, float16, bfloat16 and float64" : "float32, float16 and bfloat16");
 }
 
 }  // namespace
 
 absl::StatusOr<ElementwisePlan> plan_elementwise(ContextRef context, const ElementwiseDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("elementwise", "op", desc.op, ElementwiseOp::kCast));
   if (desc.count == 0) {
     return refuse(name(desc), "the descriptor has 0 elements.");
   }

@@ -215,6 +215,9 @@ absl::Status check_sizes(const IndexDesc& desc) {
 }  // namespace
 
 absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("index", "op", desc.op, IndexOp::kScatterAdd));
+  CGRT_RETURN_IF_ERROR(check_enum("index", "index_type", desc.index_type, DType::kInt64));
+  CGRT_RETURN_IF_ERROR(check_enum("index", "order", desc.order, SumOrder::kFixed));
   CGRT_RETURN_IF_ERROR(check_sizes(desc));
   CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   if (desc.index_type != DType::kInt32 && desc.index_type != DType::kInt64) {

@@ -177,6 +177,8 @@ absl::Status check_sizes(const UpsampleDesc& desc) {
 }  // namespace
 
 absl::StatusOr<UpsamplePlan> plan_upsample(ContextRef context, const UpsampleDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("upsample_nearest", "op", desc.op, UpsampleOp::kBackward));
+  CGRT_RETURN_IF_ERROR(check_enum("upsample_nearest", "layout", desc.layout, ImageLayout::kNhwc));
   CGRT_RETURN_IF_ERROR(check_sizes(desc));
   CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());

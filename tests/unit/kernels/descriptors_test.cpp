@@ -5,8 +5,15 @@
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/elementwise/elementwise.h"
+#include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/histogram/histogram.h"
+#include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
+#include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
+#include "cgrt_kernels/upsample/upsample.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
 
@@ -47,6 +54,23 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   const BatchNormDesc batch_norm{.batch = 2, .channels = 3, .plane = 4};
   expect_refused(plan_batch_norm, batch_norm, &BatchNormDesc::op, "op");
   expect_refused(plan_batch_norm, batch_norm, &BatchNormDesc::order, "order");
+  expect_refused(plan_elementwise, ElementwiseDesc{.count = 8}, &ElementwiseDesc::op, "op");
+  expect_refused(plan_elementwise, ElementwiseDesc{.count = 8}, &ElementwiseDesc::type, "type");
+  expect_refused(plan_matrix, MatrixDesc{.rows = 2, .columns = 8}, &MatrixDesc::op, "op");
+  const IndexDesc index{.rows = 2, .columns = 8, .count = 2};
+  expect_refused(plan_index, index, &IndexDesc::op, "op");
+  expect_refused(plan_index, index, &IndexDesc::index_type, "index_type");
+  expect_refused(plan_index, index, &IndexDesc::order, "order");
+  const UpsampleDesc upsample{.batch = 1, .channels = 1, .height = 2, .width = 2, .out_height = 4, .out_width = 4};
+  expect_refused(plan_upsample, upsample, &UpsampleDesc::op, "op");
+  expect_refused(plan_upsample, upsample, &UpsampleDesc::layout, "layout");
+  expect_refused(plan_reduce, ReduceDesc{.rows = 2, .columns = 8}, &ReduceDesc::op, "op");
+  expect_refused(plan_reduce, ReduceDesc{.rows = 2, .columns = 8}, &ReduceDesc::over, "over");
+  expect_refused(plan_reduce, ReduceDesc{.rows = 2, .columns = 8}, &ReduceDesc::type, "type");
+  expect_refused(plan_scan, ScanDesc{.columns = 8}, &ScanDesc::kind, "kind");
+  expect_refused(plan_scan, ScanDesc{.columns = 8}, &ScanDesc::type, "type");
+  const HistogramDesc histogram{.count = 8, .bins = 2, .lower = 0, .upper = 4};
+  expect_refused(plan_histogram, histogram, &HistogramDesc::type, "type");
 }
 
 TEST_CASE("an epsilon that is no number, or negative, is refused") {
