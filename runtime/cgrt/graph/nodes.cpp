@@ -96,10 +96,15 @@ struct DriverDependencies {
   absl::InlinedVector<CUgraphEdgeData, 8> edges;
 };
 
-// What is wrong with the dependencies of a node that the driver refused, as a sentence; empty when nothing is.
+// What is wrong with the graph or the dependencies of a node that the driver refused, as a sentence; empty when nothing
+// is.
 [[gnu::cold]] std::string broken_dependency(const GraphState& state, Dependencies dependencies) {
   const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(state.handle);
-  if (!nodes.ok()) return "";
+  if (!nodes.ok()) {
+    if (driver::cuda_result(nodes.status()) != CUDA_ERROR_INVALID_VALUE) return "";
+    return "The driver does not know the graph, as when it was destroyed. A cursor must not outlive its graph and the "
+           "executables that were made from it";
+  }
   for (std::size_t i = 0; i < dependencies.size(); ++i) {
     const CUgraphNode node = dependencies[i].node.get();
     if (std::find(nodes->begin(), nodes->end(), node) == nodes->end()) {
@@ -137,11 +142,12 @@ absl::StatusOr<CUgraphNode> add_node(GraphState& state, Dependencies dependencie
   return node;
 }
 
-// `failure` to add a node, explained by its dependencies if they are the cause, else by `explain`.
+// `failure` to add a node, explained by its graph or its dependencies if they are the cause, else by `explain`.
 template <class Explain>
 [[gnu::cold]] absl::Status refused(const absl::Status& failure, const GraphState& state, Dependencies dependencies,
                                    const std::string& what, Explain explain) {
-  const std::string broken = dependencies.empty() ? "" : broken_dependency(state, dependencies);
+  const bool may_be_broken = !dependencies.empty() || driver::cuda_result(failure) == CUDA_ERROR_INVALID_VALUE;
+  const std::string broken = may_be_broken ? broken_dependency(state, dependencies) : "";
   if (broken.empty()) return explain(failure);
   return driver::annotate(failure, absl::StrCat(what, broken));
 }

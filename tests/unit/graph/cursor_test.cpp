@@ -1,6 +1,7 @@
 #include "cgrt/graph/cursor.h"
 
 #include "cgrt/cgrt.h"
+#include "cgrt/driver/api.h"
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
@@ -30,6 +31,19 @@ TEST_CASE_METHOD(CursorTest, "a cursor that starts after a kernel waits for it p
   REQUIRE_OK(step(cursor.programmatic()));
 
   CHECK(type_of_last_edge() == ir::EdgeType::kProgrammatic);
+}
+
+TEST_CASE_METHOD(CursorTest, "a cursor whose graph was destroyed says so", "[graph]") {
+  Cursor cursor = graph.cursor();
+  REQUIRE(driver::api().GraphDestroy(graph.ref().get()) == CUDA_SUCCESS);
+
+  const auto destroyed = [] {
+    return StatusIs(absl::StatusCode::kInvalidArgument, "The driver does not know the graph, as when it was destroyed");
+  };
+  CHECK_THAT(step(cursor), destroyed());
+  CHECK_THAT(fill32(cursor, x, 0, 1), destroyed());
+  CHECK_THAT(cursor.add_empty(), destroyed());
+  static_cast<void>(std::move(graph).release());
 }
 
 TEST_CASE_METHOD(CursorTest, "after a memset the dependency is a full one, as in a stream", "[graph]") {
