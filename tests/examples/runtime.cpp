@@ -13,8 +13,7 @@ const LaunchConfig config{.grid = 4, .block = 256};
 
 CGRT_EXAMPLE(base_status_macros) {
   constexpr DeviceRef device(0);
-  CGRT_ASSIGN_OR_RETURN(Stream owner, Stream::create(device));
-  const StreamRef stream = owner;
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(device));
 #include "heads/cgrt/base/status_macros.h.1.inc"
   return absl::OkStatus();
 }

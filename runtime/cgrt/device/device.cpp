@@ -1,6 +1,7 @@
 #include "cgrt/device/device.h"
 
 #include "absl/strings/str_cat.h"
+#include "cgrt/base/counted.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -12,9 +13,9 @@ absl::StatusOr<CUdevice> DeviceRef::get() const {
   const CUresult result = driver::api().DeviceGet(&device, ordinal_);
   if (result == CUDA_ERROR_INVALID_DEVICE) {
     CGRT_ASSIGN_OR_RETURN(int count, device_count());
-    return driver::annotate(
-        driver::to_status(result, "cuDeviceGet"),
-        absl::StrCat("Device ", ordinal_, " does not exist: this process sees ", count, " device(s)"));
+    return driver::annotate(driver::to_status(result, "cuDeviceGet"),
+                            absl::StrCat("Device ", ordinal_, " does not exist: this process sees ",
+                                         counted(static_cast<std::uint64_t>(count), "device")));
   }
   CGRT_RETURN_IF_ERROR(driver::to_status(result, "cuDeviceGet"));
   return device;

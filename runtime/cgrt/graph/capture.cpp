@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/utility/utility.h"
+#include "cgrt/base/log.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -103,6 +104,17 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
       "another library, a raw CUDA call or another thread. Calls that allocate or synchronize do so");
 }
 
+// For a capture inside of which work went into a stream that is no part of it: the fork may have been forgotten.
+[[gnu::cold]] void warn_if_empty(CUgraph graph, CUstream origin, CUstream outside) {
+  const absl::StatusOr<std::size_t> count = internal::count_nodes(graph);
+  if (!count.ok() || *count != 0) return;
+  log_warning(absl::StrCat("The capture of stream 0x", absl::Hex(reinterpret_cast<std::uintptr_t>(origin)),
+                           " recorded nothing. Work inside of it went into stream 0x",
+                           absl::Hex(reinterpret_cast<std::uintptr_t>(outside)),
+                           ", which is no part of it, and runs now. Launch into the stream that the callback is given, "
+                           "or let the other one join: it waits for an event that the captured stream recorded."));
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record, CaptureMode mode) {
@@ -139,6 +151,9 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
   std::move(abandon).Cancel();
   const CUresult ended = end();
   if (ABSL_PREDICT_FALSE(ended != CUDA_SUCCESS)) return explain_end(ended, capture.ended_by(), unjoined);
+  if (ABSL_PREDICT_FALSE(capture.outside() != nullptr)) {
+    warn_if_empty(state->handle, stream.get(), capture.outside());
+  }
   return absl::StatusOr<Graph>(absl::in_place, std::move(state));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cgrt/base/counted.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"
@@ -45,13 +46,13 @@ class NodeChecker {
       const std::string name = absl::StrCat("argument ", i);
       if (argument.pointer.has_value()) {
         if (argument.size != 8 || !argument.bytes.empty()) {
-          return offence(absl::StrCat(name, " is a pointer of ", argument.size, " bytes with ", argument.bytes.size(),
-                                      " bytes of value; a pointer has 8 and 0"));
+          return offence(absl::StrCat(name, " is a pointer of ", counted(argument.size, "byte"), " with ",
+                                      counted(argument.bytes.size(), "byte"), " of value; a pointer has 8 and 0"));
         }
         CGRT_RETURN_IF_ERROR(check_pointer(name, *argument.pointer));
       } else if (argument.bytes.size() != argument.size) {
-        return offence(
-            absl::StrCat(name, " has the size ", argument.size, " and ", argument.bytes.size(), " bytes of value"));
+        return offence(absl::StrCat(name, " has the size ", argument.size, " and ",
+                                    counted(argument.bytes.size(), "byte"), " of value"));
       }
       CGRT_RETURN_IF_ERROR(check_inner_pointers(name, argument));
     }
@@ -63,8 +64,8 @@ class NodeChecker {
     for (const auto& [at, pointer] : argument.inner_pointers) {
       const auto begin = static_cast<std::ptrdiff_t>(at);
       if (at < end || argument.bytes.size() < 8 || at > argument.bytes.size() - 8) {
-        return offence(absl::StrCat(name, " of ", argument.bytes.size(), " bytes has an address at byte ", at,
-                                    "; they are ascending, 8 bytes each and inside of it"));
+        return offence(absl::StrCat(name, " of ", counted(argument.bytes.size(), "byte"), " has an address at byte ",
+                                    at, "; they are ascending, 8 bytes each and inside of it"));
       }
       if (std::count(argument.bytes.begin() + begin, argument.bytes.begin() + begin + 8, 0) != 8) {
         return offence(absl::StrCat(name, " has an address at byte ", at, " and bytes that are not 0 there"));
@@ -99,7 +100,7 @@ class NodeChecker {
   absl::Status check(const MemsetParams& params, NodeKind kind) const {
     if (kind != NodeKind::kMemset) return wrong_params(kind, "a memset");
     if (params.element_bytes != 1 && params.element_bytes != 2 && params.element_bytes != 4) {
-      return offence(absl::StrCat("has elements of ", params.element_bytes, " bytes; there are 1, 2 and 4"));
+      return offence(absl::StrCat("has elements of ", counted(params.element_bytes, "byte"), "; there are 1, 2 and 4"));
     }
     if (params.width == 0 || params.height == 0) return offence("sets 0 elements");
     return check_pointer("destination", params.destination);
@@ -117,8 +118,8 @@ class NodeChecker {
     }
     const std::uint64_t bytes = graph_.allocations[pointer.allocation].bytes;
     if (bytes != 0 && pointer.offset >= bytes) {
-      return offence(absl::StrCat(name, " points ", pointer.offset, " bytes into allocation ", pointer.allocation,
-                                  ", which has ", bytes));
+      return offence(absl::StrCat(name, " points ", counted(pointer.offset, "byte"), " into allocation ",
+                                  pointer.allocation, ", which has ", bytes));
     }
     return absl::OkStatus();
   }
@@ -151,7 +152,8 @@ absl::Status check_bodies(const GraphIr& graph) {
   for (std::size_t i = 0; i < graph.bodies.size(); ++i) {
     const std::uint32_t owner = graph.bodies[i].owner;
     if (owner >= graph.nodes.size()) {
-      return refuse("body ", i + 1, ": is owned by node ", owner, "; the graph has ", graph.nodes.size(), " nodes");
+      return refuse("body ", i + 1, ": is owned by node ", owner, "; the graph has ",
+                    counted(graph.nodes.size(), "node"));
     }
     const NodeKind kind = graph.nodes[owner].kind;
     if (kind != NodeKind::kChildGraph && kind != NodeKind::kConditional) {
@@ -177,7 +179,7 @@ absl::Status check_edges(const GraphIr& graph) {
     };
     const std::uint32_t highest = std::max(edge.from, edge.to);
     if (highest >= graph.nodes.size()) {
-      return offence(absl::StrCat("names node ", highest, "; the graph has ", graph.nodes.size(), " nodes"));
+      return offence(absl::StrCat("names node ", highest, "; the graph has ", counted(graph.nodes.size(), "node")));
     }
     if (edge.from == edge.to) return offence("a node cannot wait for itself");
     if (graph.nodes[edge.from].body != graph.nodes[edge.to].body) return offence("leaves its body");

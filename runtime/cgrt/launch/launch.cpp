@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "cgrt/base/counted.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -41,8 +42,8 @@ BrokenLimit broken_attribute(const KernelLaunch& launch, const LaunchAttributes&
   if (attributes.cooperative) {
     const absl::StatusOr<int> max = max_cooperative_blocks(kernel, context, launch.block, launch.shared_bytes);
     if (max.ok() && launch.grid.count() > static_cast<std::uint64_t>(*max)) {
-      return {absl::StrCat(" A cooperative launch needs all of its ", launch.grid.count(),
-                           " blocks at once; there is room for ", *max, " of them.")};
+      return {absl::StrCat(" A cooperative launch needs all of its ", counted(launch.grid.count(), "block"),
+                           " at once; there is room for ", *max, " of them.")};
     }
   }
   return {};
@@ -74,8 +75,8 @@ BrokenLimit broken_limit(const KernelLaunch& launch, CUcontext context) {
   if (driver::api().KernelGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, handle, *ordinal) ==
           CUDA_SUCCESS &&
       shared_bytes > static_cast<std::uint32_t>(limit)) {
-    return {absl::StrCat(" Dynamic shared memory of ", shared_bytes, " bytes exceeds the kernel's limit of ", limit,
-                         "; raise it with set_max_shared_bytes.")};
+    return {absl::StrCat(" Dynamic shared memory of ", counted(shared_bytes, "byte"), " exceeds the kernel's limit of ",
+                         limit, "; raise it with set_max_shared_bytes.")};
   }
   const driver::ResolvedFunction* resolved = nullptr;
   if (driver::resolve_function(*kernel, context, &resolved) != CUDA_SUCCESS) return {};
@@ -121,9 +122,9 @@ std::string internal::to_text(const Dim3& dim) { return absl::StrCat("(", dim.x,
 absl::Status explain_launch(const absl::Status& status, const KernelLaunch& launch, CUcontext context) {
   if (launch.kernel->symbol == nullptr) return driver::empty_kernel();
   const BrokenLimit broken = broken_limit(launch, context);
-  std::string text =
-      absl::StrCat("Kernel \"", launch.kernel->name, "\" with grid ", to_text(launch.grid), ", block ",
-                   to_text(launch.block), ", ", launch.shared_bytes, " bytes of dynamic shared memory.", broken.text);
+  std::string text = absl::StrCat("Kernel \"", launch.kernel->name, "\" with grid ", to_text(launch.grid), ", block ",
+                                  to_text(launch.block), ", ", counted(launch.shared_bytes, "byte"),
+                                  " of dynamic shared memory.", broken.text);
   text.pop_back();  // annotate() goes on with a colon
   absl::Status explained = driver::annotate(status, text);
   if (!broken.is_invalid || explained.code() == absl::StatusCode::kInvalidArgument) return explained;

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "cgrt/base/counted.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -40,8 +41,8 @@ absl::StatusOr<int> attribute(CUkernel kernel, CUfunction_attribute id, CUdevice
   return absl::InvalidArgumentError(absl::StrCat(
       "No block of kernel \"", kernel.name(), "\" fits a multiprocessor",
       shared_bytes == 0 ? "."
-                        : absl::StrCat(": one of 32 threads asks for ", shared_bytes,
-                                       " bytes of dynamic shared memory. Ask for less, or, up to the device's limit, "
+                        : absl::StrCat(": one of 32 threads asks for ", counted(shared_bytes, "byte"),
+                                       " of dynamic shared memory. Ask for less, or, up to the device's limit, "
                                        "call set_max_shared_bytes first.")));
 }
 
@@ -96,9 +97,9 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
   CGRT_ASSIGN_OR_RETURN(int static_shared, attribute(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal));
   CGRT_ASSIGN_OR_RETURN(int optin, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   if (std::uint64_t{shared_bytes} + static_cast<std::uint64_t>(static_shared) > static_cast<std::uint64_t>(optin)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Dynamic shared memory (", shared_bytes, " bytes) exceeds what is left (", optin - static_shared,
-                     " bytes) to a block of kernel \"", kernel.name(), "\" on device ", device.ordinal(), "."));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Dynamic shared memory (", counted(shared_bytes, "byte"), ") exceeds what is left (", optin - static_shared,
+        " bytes) to a block of kernel \"", kernel.name(), "\" on device ", device.ordinal(), "."));
   }
 
   CGRT_ASSIGN_OR_RETURN(CUcontext current_context, context.get());
@@ -111,8 +112,9 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
                           "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   }
   if (blocks == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("Not one block of ", threads, " threads and ", shared_bytes,
-                                                   " bytes of dynamic shared memory of kernel \"", kernel.name(),
+    return absl::InvalidArgumentError(absl::StrCat("Not one block of ", counted(threads, "thread"), " and ",
+                                                   counted(shared_bytes, "byte"),
+                                                   " of dynamic shared memory of kernel \"", kernel.name(),
                                                    "\" fits a multiprocessor of device ", device.ordinal(), "."));
   }
 
@@ -163,9 +165,10 @@ absl::StatusOr<LaunchConfig> cover(KernelRef kernel, std::uint64_t count, int bl
   const std::uint64_t threads = static_cast<std::uint64_t>(block);
   const std::uint64_t blocks = count / threads + (count % threads != 0 ? 1 : 0);
   if (blocks == 0 || blocks > 2147483647u) {
-    return absl::InvalidArgumentError(absl::StrCat("No grid of blocks of ", block, " threads covers ", count,
-                                                   " elements for kernel \"", kernel.name(), "\": it would have ",
-                                                   blocks, " blocks, outside 1 to 2147483647."));
+    return absl::InvalidArgumentError(absl::StrCat("No grid of blocks of ",
+                                                   counted(static_cast<std::uint64_t>(block), "thread"), " covers ",
+                                                   counted(count, "element"), " for kernel \"", kernel.name(),
+                                                   "\": it would have ", blocks, " blocks, outside 1 to 2147483647."));
   }
   LaunchConfig config;
   config.grid = Dim3(static_cast<std::uint32_t>(blocks));
@@ -293,9 +296,10 @@ absl::Status set_max_shared_bytes(KernelRef kernel, DeviceRef device, std::uint3
                                                            static_cast<int>(shared_bytes), handle, ordinal);
   if (result == CUDA_SUCCESS) return absl::OkStatus();
   CGRT_ASSIGN_OR_RETURN(int optin, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-  return driver::annotate(driver::to_status(result, "cuKernelSetAttribute"),
-                          absl::StrCat("Dynamic shared memory of ", shared_bytes, " bytes for kernel \"", kernel.name(),
-                                       "\" on device ", device.ordinal(), ", whose blocks have at most ", optin));
+  return driver::annotate(
+      driver::to_status(result, "cuKernelSetAttribute"),
+      absl::StrCat("Dynamic shared memory of ", counted(shared_bytes, "byte"), " for kernel \"", kernel.name(),
+                   "\" on device ", device.ordinal(), ", whose blocks have at most ", optin));
 }
 
 }  // namespace cgrt

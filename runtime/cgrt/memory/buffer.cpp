@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "cgrt/base/counted.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
@@ -13,7 +14,7 @@ namespace cgrt {
 namespace {
 
 absl::Status allocation_failed(CUresult result, const char* call, const char* kind, std::size_t size_bytes) {
-  std::string what = absl::StrCat("Allocating ", size_bytes, " bytes of ", kind);
+  std::string what = absl::StrCat("Allocating ", counted(size_bytes, "byte"), " of ", kind);
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
     absl::StrAppend(&what,
                     " during a capture, and that capture has ended now. Allocate before it, or capture in "

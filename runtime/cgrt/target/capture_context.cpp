@@ -19,6 +19,7 @@ CaptureContext* CaptureContext::note(CUstream stream, std::size_t* stream_index)
     *stream_index = index;
     if (index == 0) break;  // an origin is part of its own capture only
   }
+  if (found == nullptr && current()->outside_ == nullptr) current()->outside_ = stream;
   return found;
 }
 

@@ -66,6 +66,9 @@ class CaptureContext final : public CapturedStreams {
     ++nodes.count;
   }
 
+  // The first stream that took work inside this capture and was part of none that is known; null: there was none.
+  CUstream outside() const { return outside_; }
+
   std::vector<ScopeRun>& scope_runs;
   std::uint64_t& scope_id;
 
@@ -75,6 +78,7 @@ class CaptureContext final : public CapturedStreams {
   static void note_captured_kernel(CUstream stream, const LaunchAttributes* attributes, const Dim3& compiled_cluster);
 
   CapturedNodes& nodes_;
+  CUstream outside_ = nullptr;
   bool origin_has_kernel_ = false;
   std::vector<bool> joined_has_kernel_;
 };

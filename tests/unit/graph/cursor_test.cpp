@@ -34,11 +34,8 @@ TEST_CASE_METHOD(CursorTest, "a cursor that starts after a kernel waits for it p
 }
 
 TEST_CASE_METHOD(CursorTest, "a cursor whose graph was destroyed says so", "[graph]") {
-  CUgraph raw = nullptr;
-  REQUIRE(driver::api().GraphCreate(&raw, 0) == CUDA_SUCCESS);
-  Graph adopted = *Graph::adopt(raw, DeviceRef(0));
-  Cursor cursor = adopted.cursor();
-  REQUIRE(driver::api().GraphDestroy(raw) == CUDA_SUCCESS);  // by who gave it up
+  Cursor cursor = graph.cursor();
+  REQUIRE(driver::api().GraphDestroy(graph.ref().get()) == CUDA_SUCCESS);
 
   const auto destroyed = [] {
     return StatusIs(absl::StatusCode::kInvalidArgument, "The driver does not know the graph, as when it was destroyed");
@@ -46,6 +43,7 @@ TEST_CASE_METHOD(CursorTest, "a cursor whose graph was destroyed says so", "[gra
   CHECK_THAT(step(cursor), destroyed());
   CHECK_THAT(fill32(cursor, x, 0, 1), destroyed());
   CHECK_THAT(cursor.add_empty(), destroyed());
+  static_cast<void>(std::move(graph).release());
 }
 
 TEST_CASE_METHOD(CursorTest, "after a memset the dependency is a full one, as in a stream", "[graph]") {

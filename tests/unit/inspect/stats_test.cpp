@@ -191,10 +191,10 @@ TEST_CASE("kernel names in statistics cannot steer the terminal", "[inspect][sta
 TEST_CASE("of a graph that is not valid the statistics say why", "[inspect][stats]") {
   const ir::GraphIr graph = empty_nodes(1, {edge(0, 4)});
 
-  CHECK(to_stats_text(graph) == "not a valid graph: edge 0 (0 -> 4): names node 4; the graph has 1 nodes.\n");
+  CHECK(to_stats_text(graph) == "not a valid graph: edge 0 (0 -> 4): names node 4; the graph has 1 node.\n");
   CHECK(to_stats_json(graph) == R"({
   "schema": "cgrt-graph-stats-1",
-  "error": "not a valid graph: edge 0 (0 -> 4): names node 4; the graph has 1 nodes."
+  "error": "not a valid graph: edge 0 (0 -> 4): names node 4; the graph has 1 node."
 }
 )");
 }

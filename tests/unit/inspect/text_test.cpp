@@ -96,7 +96,7 @@ TEST_CASE("names cannot steer the terminal", "[inspect][text]") {
 
 TEST_CASE("of a graph that is not valid the text says why", "[inspect][text]") {
   CHECK(to_text(empty_nodes(1, {edge(0, 4)})) ==
-        "not a valid graph: edge 0 (0 -> 4): names node 4; the graph has 1 nodes.\n");
+        "not a valid graph: edge 0 (0 -> 4): names node 4; the graph has 1 node.\n");
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ TEST_CASE("an argument whose bytes are not as many as its size is refused", "[ir
 
   graph = small_graph();
   kernel_of(graph, 1).arguments[0].bytes = {1};
-  check_refused(graph, "argument 0 is a pointer of 8 bytes with 1 bytes of value");
+  check_refused(graph, "argument 0 is a pointer of 8 bytes with 1 byte of value");
 }
 
 TEST_CASE("addresses inside an argument have their place and their allocation", "[ir][validate]") {

@@ -47,6 +47,16 @@ TEST_CASE("a launch in a context that is not the primary one does not make that"
   CHECK_FALSE(is_active(0));
 }
 
+TEST_CASE("a device that does not exist is refused with how many there are", "[context]") {
+  for (const int count : {1, 2}) {
+    Simulator simulator({.device_count = count});
+
+    CHECK_THAT(Stream::create(DeviceRef(2)).status(),
+               StatusIs(absl::StatusCode::kInvalidArgument, "Device 2 does not exist: this process sees " +
+                                                                std::string(count == 1 ? "1 device:" : "2 devices:")));
+  }
+}
+
 TEST_CASE("a refused launch speaks of its own device and leaves the others alone", "[context]") {
   Simulator simulator({.device_count = 2});
   const Stream stream = *Stream::create(DeviceRef(1));
