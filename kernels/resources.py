@@ -52,7 +52,7 @@ def of_build(build):
         sys.exit(f"{build}: no kernel was compiled there")
     names = subprocess.run(["c++filt"], input="\n".join(row[4] for row in rows), check=True, stdout=subprocess.PIPE,
                            text=True).stdout.splitlines()
-    short = lambda name: re.sub(r"\(anonymous namespace\)::|cgrt::kernels::|\(cgrt::kernels::\w+\)|^void ", "",
+    short = lambda name: re.sub(r"\(anonymous namespace\)::|cgrt::kernels::|\(cgrt::kernels::\w+(?:<[^()<>]*>)?\)|^void ", "",
                                 re.sub(r"\((?!anonymous|cgrt)[^()]*\)$", "", name)).strip()
     return files[0][0], {f"sm_{row[0]} {short(name)}": " ".join(row[1:4]) for row, name in zip(rows, names)}
 
