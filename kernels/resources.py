@@ -47,8 +47,8 @@ def version_of(compiler):
 def of_build(build):
     """The version of nvcc, {"sm_90 kernel": "registers shared spilled"}"""
     folder = build / "kernels/CMakeFiles"
-    is_there = lambda file: TABLE.parent.joinpath(*file.relative_to(folder).parts[1:]).with_suffix("").with_suffix("").exists()
-    files = [file.read_text().splitlines() for file in sorted(folder.glob("**/*.resources")) if is_there(file)]
+    source_of = lambda file: TABLE.parent.joinpath(*file.relative_to(folder).parts[1:]).with_suffix("").with_suffix("")
+    files = [file.read_text().splitlines() for file in sorted(folder.glob("**/*.resources")) if source_of(file).exists()]
     rows = [line.split(" ") for lines in files for line in lines[1:]]
     if not rows:
         sys.exit(f"{build}: no kernel was compiled there")

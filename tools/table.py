@@ -139,7 +139,9 @@ def caption(record, rows):
         return f"{', '.join(parts)}; simulated: no figure here is a time."
     counts = sorted({row["samples"] for row in rows})
     samples = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
-    note = " Ratio: the median of those of pairs, not the ratio of the medians; above 1 is better than the baseline." if any("baseline" in row for row in rows) else ""
+    note = ""
+    if any("baseline" in row for row in rows):
+        note = " Ratio: the median of those of pairs, not the ratio of the medians; above 1 is better than the baseline."
     speeds = {}
     for row in rows:
         if "share_of_bandwidth" in row:

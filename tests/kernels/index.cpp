@@ -1,4 +1,4 @@
-// index_select, index_add and scatter_add, each route from both sides of its ends, and what sorting does
+// index_select, index_add and scatter_add, each regime from both sides of its ends, and what sorting does
 // with few, many and far too many equal indices.
 #include "cgrt_kernels/index/index.h"
 
@@ -185,7 +185,7 @@ absl::Status check_many(const IndexDesc& desc, std::size_t shift) {
   return absl::OkStatus();
 }
 
-// On each route of each operation: below and above where it sorts, few rows and many, aligned and not.
+// In each regime of each operation: below and above where it sorts, few rows and many, aligned and not.
 void check_many(Report& report) {
   struct Case {
     IndexOp op;

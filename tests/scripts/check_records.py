@@ -29,7 +29,7 @@ for _family in ("batch_norm", "index", "reduce", "upsample"):
                                                         "files; their device code is the same or nearly so")
 WAITING["kernels/bench/records/published.json"] = "to be renewed: long rows, and many short ones, of softmax are shared otherwise"
 WAITING["samples/launch_overhead/records/h200.json"] = "to be renewed: elementwise's path of shifted arrays is another"
-WAITING["samples/mlp_step/records/h200.json"] = ("to be renewed: norm and elementwise have changed")
+WAITING["samples/mlp_step/records/h200.json"] = "to be renewed: norm and elementwise have changed"
 WAITING["samples/occupancy_launch/records/h200.json"] = "to be renewed: messages of the launch path are others"
 WAITING["tools/graphbench/records/h200.json"] = ("to be renewed: files of the runtime moved; the run at 21b7539 had graph_launch "
                                                 "of 1,000 and 10,000 nodes outside its limits, and was not kept")

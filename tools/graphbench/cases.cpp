@@ -111,7 +111,7 @@ absl::StatusOr<Outcome> run_case(const Case& one, const Setup& setup, int nodes,
   if (has_baseline) {
     CGRT_ASSIGN_OR_RETURN(baseline, one.baseline(setup, nodes));
   }
-  const int repeats = std::clamp(one.node_budget / nodes, 1, one.most);
+  const int repeats = std::clamp(one.node_budget / nodes, 1, one.max_repeats);
   CGRT_ASSIGN_OR_RETURN(const Figures figures,
                         measure(own, has_baseline ? &baseline : nullptr, {pairs, repeats, sampling}));
 

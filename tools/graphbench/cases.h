@@ -27,9 +27,9 @@ struct Case {
   MakeSide own;
   MakeSide baseline;
   const char* baseline_name;
-  // One timed interval does at most `most` operations, fewer on graphs so large that they would hold more
+  // One timed interval does at most `max_repeats` operations, fewer on graphs so large that they would hold more
   // than `node_budget` nodes together: what is in flight or alive at once stays small.
-  int most;
+  int max_repeats;
   int node_budget;
   bool by_nodes = true;                // a row for each number of nodes; else one row
   bool baseline_needs_driver = false;  // calls that are not in cgrt's table, so not on the simulator

@@ -87,7 +87,7 @@ absl::Status refuse_type(OperationName name, DType type, absl::string_view other
 
 absl::Status check_not_negative(OperationName name, const char* field, float value) {
   if (std::isfinite(value) && value >= 0) return absl::OkStatus();
-  return refuse(name, absl::StrCat(field, " is ", value, "; it must be a number from 0 on."));
+  return refuse(name, absl::StrCat(field, " is ", value, "; it must be finite and not negative."));
 }
 
 absl::Status check_workspace(OperationName name, const Workspace& workspace, std::size_t needed) {

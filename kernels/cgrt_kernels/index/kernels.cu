@@ -186,13 +186,13 @@ IndexKernel select() {
 }
 
 template <class T, Alignment kAlignment>
-IndexKernel of_route(IndexRoute route) {
+IndexKernel of_regime(IndexRegime regime) {
   constexpr Alignment kUnaligned = Alignment::kUnaligned;
-  if (route == IndexRoute::kScatter) {
+  if (regime == IndexRegime::kScatter) {
     return make_kernel<add_atomic<T, kUnaligned, true>, add_on_host<IndexOp::kScatterAdd, T, kUnaligned, float>,
                        kResources>();
   }
-  if (route == IndexRoute::kFew) {
+  if (regime == IndexRegime::kFew) {
     return make_kernel<add_few<T, kAlignment>, add_on_host<IndexOp::kAdd, T, kAlignment, T>, kResources>();
   }
   return make_kernel<add_atomic<T, kAlignment, false>, add_on_host<IndexOp::kAdd, T, kAlignment, float>, kResources>();
@@ -207,9 +207,9 @@ IndexKernel select_kernel(std::uint32_t pack_bytes) {
   return select<std::uint16_t>();
 }
 
-IndexKernel add_kernel(IndexRoute route, DType type, Alignment alignment) {
+IndexKernel add_kernel(IndexRegime regime, DType type, Alignment alignment) {
   return of_float_type(type, alignment,
-                       [=]<class T, Alignment kAlignment>() { return of_route<T, kAlignment>(route); });
+                       [=]<class T, Alignment kAlignment>() { return of_regime<T, kAlignment>(regime); });
 }
 
 }  // namespace cgrt::kernels

@@ -10,7 +10,7 @@
 
 namespace cgrt::kernels {
 
-enum class IndexRoute : std::uint8_t {
+enum class IndexRegime : std::uint8_t {
   kSelect,
   kFew,      // up to kMaxFew indices: whoever has the first of equal ones adds for all of them
   kAtomic,   // a pack of the row by one instruction where the device has it; 16-bit types in the workspace
@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kMaxFew = 32;
 inline constexpr std::uint32_t kIndexBlock = 256;
 inline constexpr std::uint32_t kAddItems = 2, kSelectItems = 4;  // of a thread, in flight at once
 
-// Of all routes but kSorted. `out` of kAtomic and kScatter are floats.
+// Of all regimes but kSorted. `out` of kAtomic and kScatter are floats.
 struct IndexParams {
   void* out;
   const void *in, *index;
@@ -36,7 +36,7 @@ struct IndexParams {
 using IndexKernel = Kernel<IndexParams>;
 
 IndexKernel select_kernel(std::uint32_t pack_bytes);  // 16, 8, 4 or 2
-IndexKernel add_kernel(IndexRoute route, DType type, Alignment alignment);
+IndexKernel add_kernel(IndexRegime regime, DType type, Alignment alignment);
 
 // Of kAtomic and kScatter of 16-bit types: a float for each element of the result, in the workspace, to which they add.
 struct AddSumsParams {

@@ -41,25 +41,25 @@ bool needs_sort(const IndexDesc& desc) {
   return size_of(desc.type) == 2 && !has_few_sums(desc) && has_keys;
 }
 
-IndexRoute route_of(const IndexDesc& desc) {
-  if (desc.op == IndexOp::kSelect) return IndexRoute::kSelect;
-  if (needs_sort(desc)) return IndexRoute::kSorted;
-  if (desc.op == IndexOp::kScatterAdd) return IndexRoute::kScatter;
-  return desc.count <= kMaxFew ? IndexRoute::kFew : IndexRoute::kAtomic;
+IndexRegime regime_of(const IndexDesc& desc) {
+  if (desc.op == IndexOp::kSelect) return IndexRegime::kSelect;
+  if (needs_sort(desc)) return IndexRegime::kSorted;
+  if (desc.op == IndexOp::kScatterAdd) return IndexRegime::kScatter;
+  return desc.count <= kMaxFew ? IndexRegime::kFew : IndexRegime::kAtomic;
 }
 
-IndexPlan::Launch launch_of(const IndexDesc& desc, IndexRoute route, std::uint32_t alignment) {
+IndexPlan::Launch launch_of(const IndexDesc& desc, IndexRegime regime, std::uint32_t alignment) {
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
   const auto columns = static_cast<std::uint32_t>(desc.columns), count = static_cast<std::uint32_t>(desc.count);
   std::uint32_t pack = std::max(alignment, size);
   while (desc.columns * size % pack != 0) pack /= 2;
-  if ((route != IndexRoute::kSelect && pack != 16) || route == IndexRoute::kScatter) pack = size;
+  if ((regime != IndexRegime::kSelect && pack != 16) || regime == IndexRegime::kScatter) pack = size;
   const std::uint32_t packs = columns / (pack / size);
-  const std::uint32_t together = kIndexBlock * (route == IndexRoute::kSelect ? kSelectItems : kAddItems);
+  const std::uint32_t together = kIndexBlock * (regime == IndexRegime::kSelect ? kSelectItems : kAddItems);
   LaunchConfig config{.grid = ceil_divide(packs * count, together), .block = kIndexBlock};
-  if (route == IndexRoute::kFew) config.grid = Dim3(ceil_divide(packs, together), count);
-  if (route == IndexRoute::kSelect) return {select_kernel(pack), config, Divisor(packs)};
-  return {add_kernel(route, desc.type, pack == 16 ? Alignment::kAligned : Alignment::kUnaligned), config,
+  if (regime == IndexRegime::kFew) config.grid = Dim3(ceil_divide(packs, together), count);
+  if (regime == IndexRegime::kSelect) return {select_kernel(pack), config, Divisor(packs)};
+  return {add_kernel(regime, desc.type, pack == 16 ? Alignment::kAligned : Alignment::kUnaligned), config,
           Divisor(packs)};
 }
 
@@ -221,21 +221,21 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
   CGRT_RETURN_IF_ERROR(check_sizes(desc));
   CGRT_RETURN_IF_ERROR(check_float(to_string(desc.op), desc.type));
   if (desc.index_type != DType::kInt32 && desc.index_type != DType::kInt64) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(to_string(desc.op), ": indices are int32 or int64, not ", to_string(desc.index_type), "."));
+    return refuse(to_string(desc.op),
+                  absl::StrCat("indices are int32 or int64, not ", to_string(desc.index_type), "."));
   }
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, count_digits_kernel()));
-  const IndexRoute route = route_of(desc);
-  const IndexRoute unsorted = route != IndexRoute::kSorted ? route : IndexRoute::kAtomic;
+  const IndexRegime regime = regime_of(desc);
+  const IndexRegime unsorted = regime != IndexRegime::kSorted ? regime : IndexRegime::kAtomic;
   const auto of = [&](std::uint32_t alignment) { return launch_of(desc, unsorted, alignment); };
   IndexPlan plan{desc,
-                 route == IndexRoute::kAtomic || route == IndexRoute::kScatter,
+                 regime == IndexRegime::kAtomic || regime == IndexRegime::kScatter,
                  0,
                  {of(16), of(8), of(4), of(2)},
                  std::nullopt,
                  std::nullopt};
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
-  if (route == IndexRoute::kSorted) {
+  if (regime == IndexRegime::kSorted) {
     std::uint64_t scratch_bytes = 0;
     plan.sorted = make_sorted(desc, machine.sms, scratch_bytes);
     plan.workspace_bytes = workspace_with(scratch_bytes);

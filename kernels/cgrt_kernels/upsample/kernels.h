@@ -31,7 +31,7 @@ enum class UpsampleBackwardRegime : std::uint8_t {
   kPixels,  // a pixel, or a pack of its channels where these are last
 };
 
-// `copies`: max of a pixel in either direction; 2 and 3 have kernels of their own.
+// `copies`: max copies of a pixel in either direction; 2 and 3 have kernels of their own.
 UpsampleKernel upsample_backward_kernel(DType type, UpsampleBackwardRegime regime, Alignment alignment,
                                         std::uint32_t copies);
 

@@ -38,7 +38,7 @@ struct UpsampleAxis {
 // What a block of the kernels for lines has: `columns` of each of `lines` rows of images, whichever image a row is of.
 struct UpsampleTile {
   Divisor columns;
-  Divisor packs;  // max of a row of the larger image that have copies of them
+  Divisor packs;  // of a row of the larger image that hold their copies, at most
   std::uint32_t lines = 0;
 };
 

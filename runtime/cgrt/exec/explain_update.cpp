@@ -67,8 +67,8 @@ std::vector<std::size_t> path_of(CUgraph graph, CUgraphNode node) {
   if (found != nodes->end()) return {static_cast<std::size_t>(found - nodes->begin())};
   for (std::size_t i = 0; i < nodes->size(); ++i) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    if (driver::api().GraphNodeGetType((*nodes)[i], &type) != CUDA_SUCCESS || type != CU_GRAPH_NODE_TYPE_GRAPH)
-      continue;
+    const CUresult asked = driver::api().GraphNodeGetType((*nodes)[i], &type);
+    if (asked != CUDA_SUCCESS || type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
     const absl::StatusOr<CUgraph> inside = graph_inside((*nodes)[i]);
     std::vector<std::size_t> path = inside.ok() ? path_of(*inside, node) : std::vector<std::size_t>();
     if (path.empty()) continue;

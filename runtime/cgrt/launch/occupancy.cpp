@@ -138,10 +138,10 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
   result.active_warps = blocks * warps;
   result.max_warps = sm_threads / kWarp;
   result.ratio = static_cast<double>(result.active_warps) / result.max_warps;
-  double least = by_threads;
+  double lowest = by_threads;
   const auto consider = [&](double quotient, OccupancyLimiter limiter) {
-    if (quotient < least) {
-      least = quotient;
+    if (quotient < lowest) {
+      lowest = quotient;
       result.limiter = limiter;
     }
   };

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "cgrt/base/counted.h"
 #include "cgrt/base/log.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/simulator/state.h"
@@ -91,8 +92,7 @@ std::string Simulator::live_handles_text() const {
   const simulator::State& s = impl_->state;
   std::string text;
   const auto add = [&](std::size_t count, const char* kind) {
-    if (count == 0) return;
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + kind + (count == 1 ? "" : "s");
+    if (count != 0) text += (text.empty() ? "" : ", ") + counted(count, kind);
   };
   add(s.live_streams.size(), "stream");
   add(s.events.size(), "event");

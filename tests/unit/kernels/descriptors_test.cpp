@@ -5,6 +5,7 @@
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "cgrt_kernels/histogram/histogram.h"
@@ -71,15 +72,21 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   expect_refused(plan_scan, ScanDesc{.columns = 8}, &ScanDesc::type, "type");
   const HistogramDesc histogram{.count = 8, .bins = 2, .lower = 0, .upper = 4};
   expect_refused(plan_histogram, histogram, &HistogramDesc::type, "type");
+  expect_refused(plan_cub_scan, CubScanDesc{.count = 8}, &CubScanDesc::kind, "kind");
+  expect_refused(plan_cub_scan, CubScanDesc{.count = 8}, &CubScanDesc::type, "type");
+  expect_refused(plan_radix_sort, RadixSortDesc{.count = 8}, &RadixSortDesc::key, "key");
+  expect_refused(plan_select, SelectDesc{.count = 8}, &SelectDesc::type, "type");
 }
 
 TEST_CASE("an epsilon that is no number, or negative, is refused") {
   const Simulator simulator;
   for (const float epsilon : {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     CAPTURE(epsilon);
-    CHECK(!plan_norm(kDevice, {.rows = 2, .columns = 8, .epsilon = epsilon}).ok());
-    CHECK(!plan_norm_backward(kDevice, {.rows = 2, .columns = 8, .epsilon = epsilon}).ok());
-    CHECK(!plan_batch_norm(kDevice, {.batch = 2, .channels = 3, .plane = 4, .epsilon = epsilon}).ok());
+    const auto refused = [] { return StatusIs(absl::StatusCode::kInvalidArgument, "epsilon is "); };
+    CHECK_THAT(plan_norm(kDevice, {.rows = 2, .columns = 8, .epsilon = epsilon}).status(), refused());
+    CHECK_THAT(plan_norm_backward(kDevice, {.rows = 2, .columns = 8, .epsilon = epsilon}).status(), refused());
+    CHECK_THAT(plan_batch_norm(kDevice, {.batch = 2, .channels = 3, .plane = 4, .epsilon = epsilon}).status(),
+               refused());
   }
   CHECK(plan_norm(kDevice, {.rows = 2, .columns = 8, .epsilon = 0}).ok());
 }
