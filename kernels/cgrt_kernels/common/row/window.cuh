@@ -44,8 +44,10 @@ struct Window {
   __device__ __forceinline__ void copy_rest(unsigned char* landing, std::uint32_t thread) const {
     constexpr std::uint32_t kSize = 16 / sizeof(T);
     if (thread >= min(kSize, count)) return;
-    if (is_cut_before) in(landing)[thread] = from[thread];
-    if (is_cut_behind) in(landing)[count - 1 - thread] = from[count - 1 - thread];
+    // As what it is: nvcc 13.0 takes `from` for shared memory in some kernels, as `landing` is.
+    const auto load = [this](std::uint32_t i) { return __ldcg(from + i); };
+    if (is_cut_before) in(landing)[thread] = load(thread);
+    if (is_cut_behind) in(landing)[count - 1 - thread] = load(count - 1 - thread);
   }
 };
 
