@@ -25,6 +25,7 @@ using ReduceKernel = Kernel<ReduceParams>;
 
 // How the threads share the elements of a row.
 enum class ReduceRegime : std::uint8_t {
+  kSingle,  // a thread has some rows of one element, in arrays that are aligned to 16 bytes
   kShort,   // a block, through shared memory, has as many rows as fit there
   kLanes,   // up to 32 threads of a warp
   kBlocks,  // a block, or several of which one finishes
@@ -36,6 +37,8 @@ ReduceKernel reduce_columns_kernel(ReduceOp op, DType type, Alignment alignment)
 
 // The shape of the kernels for short rows, for plans: threads of a block, and bytes of all its rows.
 inline constexpr std::uint32_t kReduceShortBlock = 256, kReduceShortBytes = 16384;
+// And of the kernel for rows of one element, of which a thread has those of so many 16 bytes, of in or of out.
+inline constexpr std::uint32_t kReduceSingleBlock = 256, kReduceSinglePacks = 4;
 
 // Of a block's partial result in the workspace: extremes of 16-bit types are kept as floats.
 constexpr std::size_t partial_bytes(ReduceOp op, DType type) {

@@ -50,6 +50,16 @@ std::uint32_t parts_of(const Machine& machine, std::uint64_t wave, std::uint64_t
   return static_cast<std::uint32_t>(std::min(parts, limit));
 }
 
+// Rows of one element: what arrays must be aligned for.
+bool are_single(const ReduceDesc& desc) { return desc.over == ReduceOver::kRow && desc.columns == 1; }
+
+ReduceShape single_shape(const ReduceDesc& desc) {
+  const std::uint64_t each = 16 / std::max(size_of(desc.type), size_of(result_type(desc.op, desc.type)));
+  return {.kernel = reduce_rows_kernel(desc.op, desc.type, ReduceRegime::kSingle),
+          .config = {.grid = ceil_divide(desc.rows, kReduceSingleBlock * kReduceSinglePacks * each),
+                     .block = kReduceSingleBlock}};
+}
+
 absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& desc, std::uint64_t rows,
                                       std::uint64_t columns) {
   const std::uint64_t packs = packs_of(desc, columns);
@@ -135,7 +145,7 @@ absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& des
     const bool is_all = desc.over == ReduceOver::kAll;
     const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;
     CGRT_ASSIGN_OR_RETURN(const ReduceShape shape, row_shape(machine, desc, rows, columns));
-    return ReducePlan{desc, shape, shape, workspace_of(desc, shape)};
+    return ReducePlan{desc, are_single(desc) ? single_shape(desc) : shape, shape, workspace_of(desc, shape)};
   }
   CGRT_ASSIGN_OR_RETURN(const ReduceShape unaligned, column_shape(machine, desc, Alignment::kUnaligned));
   ReduceShape aligned = unaligned;
@@ -152,7 +162,8 @@ absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const Re
   CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
   if (desc.op == ReduceOp::kDot) CGRT_RETURN_IF_ERROR(check_array(name, "other", args.other, desc.type));
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
-  const ReduceShape& shape = alignment_of(args.in) == Alignment::kAligned ? plan.aligned : plan.unaligned;
+  const Alignment alignment = are_single(desc) ? alignment_of(args.in, args.out) : alignment_of(args.in);
+  const ReduceShape& shape = alignment == Alignment::kAligned ? plan.aligned : plan.unaligned;
   const bool is_all = desc.over == ReduceOver::kAll;
   const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;
   const std::uint64_t count = desc.over == ReduceOver::kColumn ? rows : columns;

@@ -40,7 +40,7 @@ struct ReduceShape {
 
 struct ReducePlan {
   ReduceDesc desc;
-  ReduceShape aligned, unaligned;  // in begins at a multiple of 16 bytes, or not; alike but for columns
+  ReduceShape aligned, unaligned;  // in begins at a multiple of 16 bytes, or not; of single elements out, too
   std::size_t workspace_bytes = 0;
 
   std::uint64_t topology_id() const {

@@ -135,6 +135,47 @@ __global__ void __launch_bounds__(128, 8) reduce_lanes(const __grid_constant__ R
   if (lane == 0 && row < p.rows) R::write(p.out, row, position<R>(x, state), p.divisor);
 }
 
+template <class R, class T>
+__device__ __forceinline__ void write_single(void* out, std::uint64_t at, T element, double divisor) {
+  R::write(out, at, R::append(R::at(R::no_value(), 0), R::at(R::take(to_value(element)), 0)), divisor);
+}
+
+// Rows of one element.
+template <ReduceOp kOp, class T>
+__global__ void __launch_bounds__(kReduceSingleBlock, 4) reduce_single(const __grid_constant__ ReduceParams p) {
+  using R = Reduction<kOp, T>;
+  using Result = typename R::Result;
+  constexpr std::uint32_t kEach = 16 / (sizeof(T) > sizeof(Result) ? sizeof(T) : sizeof(Result));
+  struct alignas(kEach * sizeof(T)) Elements {
+    T values[kEach];
+  };
+  struct alignas(kEach * sizeof(Result)) Results {
+    Result values[kEach];
+  };
+  const auto* const in = static_cast<const T*>(p.in);
+  const std::uint64_t first =
+      (std::uint64_t{blockIdx.x} * (kReduceSingleBlock * kReduceSinglePacks) + threadIdx.x) * kEach;
+  const auto row_of = [&](std::uint32_t pack) { return first + std::uint64_t{pack} * (kReduceSingleBlock * kEach); };
+  wait_for_predecessors();
+  let_dependents_start();
+  Elements elements[kReduceSinglePacks];
+#pragma unroll
+  for (std::uint32_t i = 0; i < kReduceSinglePacks; ++i) {
+    if (row_of(i) + kEach <= p.rows) elements[i] = *reinterpret_cast<const Elements*>(in + row_of(i));
+  }
+#pragma unroll
+  for (std::uint32_t i = 0; i < kReduceSinglePacks; ++i) {
+    if (row_of(i) + kEach <= p.rows) {
+      Results results;
+#pragma unroll
+      for (std::uint32_t k = 0; k < kEach; ++k) write_single<R>(results.values, k, elements[i].values[k], p.divisor);
+      *reinterpret_cast<Results*>(static_cast<Result*>(p.out) + row_of(i)) = results;
+    } else {
+      for (std::uint64_t row = row_of(i); row < p.rows; ++row) write_single<R>(p.out, row, in[row], p.divisor);
+    }
+  }
+}
+
 // Short rows, wherever they begin: a block brings `each` rows for each of its threads into shared memory. Behind each
 // 32 words there is a gap of 4, so that threads with a row each do not meet in a bank.
 template <ReduceOp kOp, class T>
@@ -241,6 +282,7 @@ ReduceKernel reduce_rows_kernel(ReduceOp op, DType type, ReduceRegime regime) {
     constexpr auto on_host = reduce_on_host<kOp, T, false>;
     if constexpr (kOp != ReduceOp::kDot) {
       switch (regime) {
+        case ReduceRegime::kSingle: return make_kernel<reduce_single<kOp, T>, on_host, kReduceResources>();
         case ReduceRegime::kLanes: return make_kernel<reduce_lanes<kOp, T>, on_host, kReduceResources>();
         case ReduceRegime::kShort: return make_kernel<reduce_short<kOp, T>, on_host, kReduceResources>();
         case ReduceRegime::kBlocks: break;
