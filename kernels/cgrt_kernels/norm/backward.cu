@@ -3,7 +3,9 @@
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
+#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
+#include "cgrt_kernels/common/row/lanes.cuh"
 #include "cgrt_kernels/common/row/slices.cuh"
 #include "cgrt_kernels/norm/backward.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
@@ -12,11 +14,11 @@
 namespace cgrt::kernels {
 namespace {
 
-// dx of a run; visit(pack, index in it, dy, normalized x) of each element.
-template <class Row, class Weights, class Visit>
+// dx of a run.
+template <class Row, class Weights>
 __device__ __forceinline__ void write_gradient(const Row& x, const Row& dy, typename Row::Element* dx,
                                                const Weights& weights, const typename Row::Where& place,
-                                               const GradientFacts& facts, Visit visit) {
+                                               const GradientFacts& facts) {
   x.store(dx, place, [&](auto& values, std::uint64_t offset, const auto& pack) {
     constexpr int kCount = sizeof(values) / sizeof(float);
     float gradients[kCount], weight[kCount];
@@ -26,17 +28,20 @@ __device__ __forceinline__ void write_gradient(const Row& x, const Row& dy, type
     for (int i = 0; i < kCount; ++i) {
       float normalized;
       values[i] = gradient_of(facts, values[i], gradients[i], weight[i], normalized);
-      visit(pack, i, gradients[i], normalized);
     }
   });
 }
 
+// Of 512 threads each on a multiprocessor.
+template <NormOp kOp, class Group, int kPacks, Alignment kAlignment>
+constexpr int kMinBlocks = Group::kIsWarp ? 4
+                           : kPacks < 4 || (kPacks == 4 && kOp == NormOp::kRmsNorm && kAlignment == Alignment::kAligned)
+                               ? 2
+                               : 1;
+
 // Each group of threads takes a row, read once: x and dy are in their registers.
 template <NormOp kOp, class T, class Group, int kPacks, Alignment kAlignment>
-__global__ void __launch_bounds__(Group::kMaxThreads,
-                                  Group::kIsWarp                                                             ? 4
-                                  : kPacks* kPackSize<T> * sizeof(T) < (kOp == NormOp::kLayerNorm ? 64 : 65) ? 2
-                                                                                                             : 1)
+__global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, Group, kPacks, kAlignment>))
     norm_backward_in_registers(NormBackwardParams p) {
   using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
   constexpr bool kIsHeld = Row::kIsHalves && kPacks <= 2;
@@ -59,7 +64,45 @@ __global__ void __launch_bounds__(Group::kMaxThreads,
   x.stay_packed();
   dy.stay_packed();
   weights.stay_packed();
-  write_gradient(x, dy, dx, weights, place, facts, [](const auto&, int, float, float) {});
+  write_gradient(x, dy, dx, weights, place, facts);
+}
+
+// A warp takes a row.
+template <NormOp kOp, class T, int kElements>
+__global__ void __launch_bounds__(32) norm_backward_of_few_rows(NormBackwardParams p) {
+  using Row = LaneRow<T, 32, kElements, Alignment::kUnaligned>;
+  const typename Row::Where place(p.columns);
+  const std::uint64_t first = std::uint64_t{blockIdx.x} * p.columns;
+  wait_for_predecessors();
+  let_dependents_start();
+  Row rows[3];
+  rows[0].load(static_cast<const T*>(p.x) + first, place);
+  rows[1].load(static_cast<const T*>(p.dy) + first, place);
+  rows[2].load_columns(p.weight, place, 1);
+  typename Row::Values x, g, weight;
+  rows[0].get(x);
+  rows[1].get(g);
+  rows[2].get(weight);
+  each_pair(g, weight, [](float& dy, float of_column) { dy *= of_column; });
+  const auto all = static_cast<float>(p.columns);
+  const auto sum_of_row = [](const auto& values, auto term) { return reduce_lanes(sum_of(values, term)); };
+  Comoments row{all, 0, 0, 0, 0};
+  if constexpr (kOp == NormOp::kLayerNorm) {
+    row.mean = sum_of_row(x, [](float value) { return value; }) / all;
+    row.sum = sum_of_row(g, [](float value) { return value; });
+#pragma unroll
+    for (int i = 0; i < kElements; ++i) x[i][0] = place.has(i) ? x[i][0] - row.mean : 0;
+  }
+  row.squares = sum_of_row(x, [](float value) { return value * value; });
+  typename Row::Values products;
+#pragma unroll
+  for (int i = 0; i < kElements; ++i) products[i][0] = g[i][0] * x[i][0];
+  row.product = sum_of_row(products, [](float value) { return value; });
+  const GradientFacts facts = gradient_facts(row, all, p.epsilon);
+  each_pair(g, x, [=](float& value, float centered) {
+    value = facts.scale * (value - facts.sum - centered * facts.product);
+  });
+  Row::store(static_cast<T*>(p.dx) + first, place, g);
 }
 
 // A block, or a cluster, takes a row at a time, through registers; the weights are in shared memory, as each thread
@@ -88,7 +131,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_bulk_streamed(No
     rows.next(row);
     x.stay_packed();
     dy.stay_packed();
-    write_gradient(x, dy, dx, weights, place, facts, [](const auto&, int, float, float) {});
+    write_gradient(x, dy, dx, weights, place, facts);
     dx += std::uint64_t{group.rows()} * p.columns;
   }
 #endif
@@ -108,77 +151,42 @@ struct UnitWeights {
   }
 };
 
-template <bool kIsSummed>
-constexpr std::uint32_t kWorkersOf = kIsSummed ? kSummedWorkers : kSliceWorkers;
-
-// Rows in slices of groups of blocks. With kIsSummed a thread has the same columns of all rows; their sums are in its
-// registers, or in what its group has summed where the block has several slices, or chunks.
-template <NormOp kOp, bool kIsSummed, class T>
-__global__ void __launch_bounds__((kWorkersOf<kIsSummed> + kSliceHelpers), 1)
-    norm_backward_in_slices(NormBackwardParams p) {
+// Rows in slices of groups of blocks, or in chunks.
+template <NormOp kOp, class Rows>
+__global__ void __launch_bounds__(Rows::kThreads, Rows::kMinBlocks) norm_backward_of_long_rows(NormBackwardParams p) {
   extern __shared__ __align__(128) uint4 landing[];
-  constexpr int kPlanes = kOp == NormOp::kLayerNorm ? 2 : 1, kSize = 4 / sizeof(T);
-  constexpr int kUnits = kIsSummed ? kSummedColumns / kSize : 0;
-  using Rows = SlicedRows<T, GradientPart<kOp>, 2, kWorkersOf<kIsSummed>, kUnits>;
+  using T = typename Rows::Element;
   using Place = typename Rows::Place;
   using Work = typename Rows::Work;
   using Array = typename Rows::Array;
   using Row = UnitRow<T, Place>;
-  wait_for_predecessors();
-  let_dependents_start();
   Rows rows(p.slices, p.rows, p.columns, p.workspace, landing, {p.x, p.dy}, p.dx);
   const SliceColumns<Rows, T> weight(rows, p.slices, p.weight, 0);
   __syncthreads();
   const auto weights_of = [&](const Place& place, const Work& work) {
-    return UnitWeights<Array>{weight.from(work.begin, place), weight.is_there()};
+    return UnitWeights{weight.from(work.begin, place), weight.is_there()};
   };
-  const bool has_own_columns = rows.has_own_columns() && p.slices.chunks == 1;
-  float sums[kPlanes][kIsSummed ? kSummedColumns : 1] = {};
-  const auto partials_of = [&](int plane, const Work& work) {
-    return p.partials + (plane * std::uint64_t{p.groups} + work.group) * p.columns + work.begin;
-  };
-  rows.run(
-      [&](const Place& place, const Work& work, const Array& x, const Array& dy) {
-        Row of_x{x}, of_dy{dy};
-        return part_of<kOp, 1, true>(of_x, of_dy, weights_of(place, work), place, static_cast<float>(place.elements()));
-      },
-      [&](const Place& place, const Work& work, const GradientPart<kOp>& part, const Array& x, const Array& dy) {
-        const GradientFacts facts = gradient_facts(part, static_cast<float>(p.columns), p.epsilon);
-        T* const dx = static_cast<T*>(p.dx) + work.first;
-        const auto add = [&](const auto& at, int i, float gradient, float normalized) {
-          if constexpr (kIsSummed) {
-#pragma unroll
-            for (int plane = 0; plane < kPlanes; ++plane) {
-              const float term = plane == 0 ? gradient * normalized : gradient;
-              if (has_own_columns) {
-                sums[plane][at.unit * kSize + i] += term;
-              } else {
-                float* const sum = partials_of(plane, work) + place.of(at, i);
-                *sum = work.index == 0 ? term : *sum + term;
-              }
-            }
-          }
-        };
-        write_gradient(Row{x}, Row{dy}, dx, weights_of(place, work), place, facts, add);
-      });
-  if constexpr (kIsSummed) {
-    if (!has_own_columns || threadIdx.x >= kSummedWorkers) return;
-    const Work own = rows.own();
-    const Place place(static_cast<const T*>(nullptr), own.count, threadIdx.x);
-    place.each([&]<int kCount>(const UnitAt<kCount>& at) {
-#pragma unroll
-      for (int plane = 0; plane < kPlanes; ++plane) {
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) partials_of(plane, own)[place.of(at, i)] = sums[plane][at.unit * kSize + i];
-      }
-    });
-  }
+  rows.run([&](const Place& place, const Work& work, const Array& x,
+               const Array& dy) { return part_of_units<kOp>(Row{x}, Row{dy}, weights_of(place, work), place); },
+           [&](const Place& place, const Work& work, const GradientPart<kOp>& part, const Array& x, const Array& dy) {
+             const GradientFacts facts = gradient_facts(part, static_cast<float>(p.columns), p.epsilon);
+             T* const dx = static_cast<T*>(p.dx) + work.first;
+             write_gradient(Row{x}, Row{dy}, dx, weights_of(place, work), place, facts);
+           });
 }
 
-template <auto kKernel, NormOp kOp, class T, std::uint32_t kThreads = kMaxThreads>
+template <auto kKernel, NormOp kOp, class T>
 NormBackwardKernel with_host_body() {
   return make_kernel<kKernel, norm_backward_on_host<kOp, T>,
-                     KernelResources{.registers = 64, .max_threads = kThreads}>();
+                     KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+}
+
+template <NormOp kOp, class Rows>
+NormBackwardKernel of_long_rows() {
+  constexpr auto kOnHost =
+      Rows::kWrites ? norm_backward_on_host<kOp, typename Rows::Element> : nothing_on_host<NormBackwardParams>;
+  return make_kernel<norm_backward_of_long_rows<kOp, Rows>, kOnHost,
+                     KernelResources{.registers = 64, .max_threads = Rows::kThreads}>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment, class Group, int kPacks>
@@ -189,8 +197,10 @@ NormBackwardKernel in_registers() {
 template <NormOp kOp, class T, Alignment kAlignment>
 NormBackwardKernel of_regime(NormRegime regime) {
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
-  constexpr int kSize = kPackSize<T>, kPacks = kIsAligned ? 32 / kSize : 2;
+  constexpr int kSize = kPackSize<T>, kPacks = (kIsAligned ? 32 : 16) / kSize;
   switch (regime) {
+    case NormRegime::kFew4: return with_host_body<norm_backward_of_few_rows<kOp, T, kFewElements / 2>, kOp, T>();
+    case NormRegime::kFew8: return with_host_body<norm_backward_of_few_rows<kOp, T, kFewElements>, kOp, T>();
     case NormRegime::kLanes4:
       if constexpr (kIsAligned) return in_registers<kOp, T, kAlignment, LanesPerRow<4>, 16 / kSize>();
       break;
@@ -207,9 +217,12 @@ NormBackwardKernel of_regime(NormRegime regime) {
     case NormRegime::kBulkStream:
       if constexpr (!kIsAligned) return with_host_body<norm_backward_bulk_streamed<kOp, T>, kOp, T>();
       break;
+    case NormRegime::kFindInChunks:
+      return of_long_rows<kOp, ChunkedRows<T, GradientPart<kOp>, 2, ChunkPass::kFind, false>>();
+    case NormRegime::kWriteChunks: return of_long_rows<kOp, ChunkedRows<T, GradientPart<kOp>, 2, ChunkPass::kWrite>>();
     case NormRegime::kSlices: break;
   }
-  return with_host_body<norm_backward_in_slices<kOp, false, T>, kOp, T, kSliceThreads>();
+  return of_long_rows<kOp, SlicedRows<T, GradientPart<kOp>, 2>>();
 }
 
 }  // namespace
@@ -218,15 +231,6 @@ NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
     return op == NormOp::kLayerNorm ? of_regime<NormOp::kLayerNorm, T, kAlignment>(regime)
                                     : of_regime<NormOp::kRmsNorm, T, kAlignment>(regime);
-  });
-}
-
-NormBackwardKernel norm_summed_slices(NormOp op, DType type, Alignment alignment) {
-  return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
-    constexpr auto kLayerNorm = NormOp::kLayerNorm, kRmsNorm = NormOp::kRmsNorm;
-    return op == kLayerNorm
-               ? with_host_body<norm_backward_in_slices<kLayerNorm, true, T>, kLayerNorm, T, kSliceThreads>()
-               : with_host_body<norm_backward_in_slices<kRmsNorm, true, T>, kRmsNorm, T, kSliceThreads>();
   });
 }
 

@@ -93,6 +93,31 @@ __device__ __forceinline__ GradientPart<kOp> part_of(Row& x, Row& dy, const Weig
     return {squares, product};
   }
 }
+// Of what this thread has of a run in units, read once: x as differences from its first value, so that sums are not
+// large beside what is wanted.
+template <NormOp kOp, class Row, class Weights>
+__device__ __forceinline__ GradientPart<kOp> part_of_units(const Row& x, const Row& dy, const Weights& weights,
+                                                           const typename Row::Where& place) {
+  FirstValue first;
+  float away_sum = 0, squares = 0, sum = 0, product = 0;
+  each_gradient(x, dy, weights, place, [&](const auto& values, const auto& gradients, const auto& weight) {
+    if constexpr (kOp == NormOp::kLayerNorm) first.see(values);
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(values) / sizeof(float)); ++i) {
+      const float away = values[i] - first.value, g = gradients[i] * weight[i];
+      away_sum += away;
+      squares = fmaf(away, away, squares);
+      sum += g;
+      product = fmaf(g, away, product);
+    }
+  });
+  if constexpr (kOp == NormOp::kLayerNorm) {
+    const float away = __fdividef(away_sum, fmaxf(first.count, 1.0f));
+    return {first.count, first.value + away, fmaxf(squares - away_sum * away, 0.0f), sum, product - sum * away};
+  } else {
+    return {squares, product};
+  }
+}
 template <class Group>
 __device__ __forceinline__ Products gather(const Group& group, Products part, float) {
   return group.reduce(part);

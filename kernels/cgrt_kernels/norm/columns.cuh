@@ -5,6 +5,7 @@
 
 #include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/common/row/tile.cuh"
+#include "cgrt_kernels/common/row/units.cuh"
 
 namespace cgrt::kernels {
 
@@ -59,20 +60,25 @@ class HeldColumns {
   T single_;
 };
 
-// An array of columns for rows in slices: in shared memory where a block has the same columns of all rows.
+// An array of columns for long rows: in shared memory where a block has the same columns of all rows.
 template <class Rows, class T>
 class SliceColumns {
  public:
   // By all threads, who meet before they call from().
   __device__ __forceinline__ SliceColumns(const Rows& rows, const RowSlices& shape, const void* array, int plane)
       : at_(static_cast<const T*>(array)), plane_(plane) {
-    if (array == nullptr || shape.held == 0 || !rows.has_own_columns()) return;
-    at_ = rows.copy_columns(at_, plane), first_ = rows.own().begin, is_held_ = true;
+    if constexpr (Rows::kHoldsColumns) {
+      if (array == nullptr || shape.held == 0 || !rows.has_own_columns()) return;
+      at_ = rows.copy_columns(at_, plane), first_ = rows.own().begin, is_held_ = true;
+    }
   }
   __device__ __forceinline__ bool is_there() const { return at_ != nullptr; }
   // Of the columns from `begin` on.
-  __device__ __forceinline__ typename Rows::Array from(std::uint32_t begin, const typename Rows::Place& place) const {
-    if (is_held_) Rows::wait_for_columns(plane_);
+  using Array = UnitArray<const T, typename Rows::Place>;
+  __device__ __forceinline__ Array from(std::uint32_t begin, const typename Rows::Place& place) const {
+    if constexpr (Rows::kHoldsColumns) {
+      if (is_held_) Rows::wait_for_columns(plane_);
+    }
     return {at_ + (begin - first_), place};
   }
 

@@ -4,6 +4,7 @@
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
+#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
 #include "cgrt_kernels/common/row/slices.cuh"
@@ -37,6 +38,28 @@ __device__ __forceinline__ RowPart<kOp> part_of(Row& x, const typename Row::Wher
     x.stay_packed();
     const float squares = x.sum(place, [=](float value) { return (value - mean) * (value - mean); });
     return {count, mean, reduce_lanes<kLanes>(squares)};
+  }
+}
+// Of what this thread has of a run in units, read once: differences from its first value, so that sums are not large
+// beside what is wanted.
+template <NormOp kOp, class Row>
+__device__ __forceinline__ RowPart<kOp> part_of_units(const Row& x, const typename Row::Where& place) {
+  if constexpr (kOp == NormOp::kRmsNorm) {
+    return x.sum(place, [](float value) { return value * value; });
+  } else {
+    FirstValue first;
+    float sums[2] = {}, squares[2] = {};
+    x.each(place, [&]<int kCount>(const float(&values)[kCount], const auto&) {
+      first.see(values);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        const float away = values[i] - first.value;
+        sums[i % 2] += away;
+        squares[i % 2] = fmaf(away, away, squares[i % 2]);
+      }
+    });
+    const float sum = sums[0] + sums[1], away = __fdividef(sum, fmaxf(first.count, 1.0f));
+    return {first.count, first.value + away, fmaxf(squares[0] + squares[1] - sum * away, 0.0f)};
   }
 }
 template <class Group>
@@ -266,28 +289,23 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_unaligned_bulk_streamed(N
 #endif
 }
 
-// Rows in slices of groups of blocks.
-template <NormOp kOp, bool kHasResidual, class T>
-__global__ void __launch_bounds__(kSliceThreads, 1) norm_in_slices(NormParams p) {
+// Rows in slices of groups of blocks, or in chunks.
+template <NormOp kOp, bool kHasResidual, class Rows>
+__global__ void __launch_bounds__(Rows::kThreads, Rows::kMinBlocks) norm_of_long_rows(NormParams p) {
   extern __shared__ __align__(128) uint4 landing[];
   constexpr int kArrays = kHasResidual ? 2 : 1;
-  using Rows = SlicedRows<T, RowPart<kOp>, kArrays>;
+  using T = typename Rows::Element;
   using Place = typename Rows::Place;
   using Work = typename Rows::Work;
   using Row = UnitRow<T, Place, kArrays>;
   const void* const arrays[2] = {p.in, p.residual};
-  wait_for_predecessors();
-  let_dependents_start();
   Rows rows(p.slices, p.rows, p.columns, p.workspace, landing, reinterpret_cast<const void* const(&)[kArrays]>(arrays),
             p.out);
   const SliceColumns<Rows, T> weight(rows, p.slices, p.weight, 0),
       bias(rows, p.slices, kOp == NormOp::kLayerNorm ? p.bias : nullptr, 1);
   __syncthreads();
   rows.run(
-      [](const Place& place, const Work&, const auto&... arrays) {
-        Row x{arrays...};
-        return part_of<kOp, 1, true>(x, place, static_cast<float>(place.elements()));
-      },
+      [](const Place& place, const Work&, const auto&... arrays) { return part_of_units<kOp>(Row{arrays...}, place); },
       [&](const Place& place, const Work& work, const RowPart<kOp>& part, const auto&... arrays) {
         const Row x{arrays...};
         const std::uint64_t first = work.first;
@@ -309,9 +327,16 @@ __global__ void __launch_bounds__(kSliceThreads, 1) norm_in_slices(NormParams p)
       });
 }
 
-template <auto kKernel, NormOp kOp, class T, std::uint32_t kThreads = kMaxThreads>
+template <auto kKernel, NormOp kOp, class T>
 NormKernel with_host_body() {
-  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kThreads}>();
+  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+}
+
+template <NormOp kOp, bool kHasResidual, class Rows>
+NormKernel of_long_rows() {
+  constexpr auto kOnHost = Rows::kWrites ? norm_on_host<kOp, typename Rows::Element> : nothing_on_host<NormParams>;
+  return make_kernel<norm_of_long_rows<kOp, kHasResidual, Rows>, kOnHost,
+                     KernelResources{.registers = 64, .max_threads = Rows::kThreads}>();
 }
 
 template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment, class Group, int kPacks>
@@ -322,18 +347,12 @@ NormKernel in_registers() {
 template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
 NormKernel of_regime(NormRegime regime) {
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
-  constexpr int kSize = kPackSize<T>, kPacks = kIsAligned ? 32 / kSize : 4;
+  constexpr int kSize = kPackSize<T>, kPacks = kIsAligned ? 32 / kSize : 4, kArrays = kHasResidual ? 2 : 1;
   switch (regime) {
-    case NormRegime::kLanes4:  // other types: see norm_lanes_kernel
-      if constexpr (kIsAligned && !kHasResidual && std::is_same_v<T, __nv_bfloat16>) {
-        return in_registers<kOp, kHasResidual, T, kAlignment, LanesPerRow<4>, 16 / kSize>();
-      }
-      break;
-    case NormRegime::kLanes16:
-      if constexpr (kIsAligned && std::is_same_v<T, __nv_bfloat16>) {
-        return in_registers<kOp, kHasResidual, T, kAlignment, LanesPerRow<16>, 16 / kSize>();
-      }
-      break;
+    case NormRegime::kFew4:
+    case NormRegime::kFew8:
+    case NormRegime::kLanes4:
+    case NormRegime::kLanes16: break;  // see norm_few_kernel and norm_lanes_kernel
     case NormRegime::kWarp: return in_registers<kOp, kHasResidual, T, kAlignment, WarpPerRow, kPacks>();
     case NormRegime::kClusterShort:
       if constexpr (kIsAligned) return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 8 / kSize>();
@@ -349,13 +368,14 @@ NormKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kBulkStream:
       if constexpr (kIsAligned && !kHasResidual) return with_host_body<norm_bulk_streamed<kOp, T>, kOp, T>();
-      if constexpr (!kIsAligned) {
-        return with_host_body<norm_unaligned_bulk_streamed<kOp, kHasResidual, T>, kOp, T>();
-      }
-      break;
+      return with_host_body<norm_unaligned_bulk_streamed<kOp, kHasResidual, T>, kOp, T>();
+    case NormRegime::kFindInChunks:
+      return of_long_rows<kOp, kHasResidual, ChunkedRows<T, RowPart<kOp>, kArrays, ChunkPass::kFind>>();
+    case NormRegime::kWriteChunks:
+      return of_long_rows<kOp, kHasResidual, ChunkedRows<T, RowPart<kOp>, kArrays, ChunkPass::kWrite>>();
     case NormRegime::kSlices: break;
   }
-  return with_host_body<norm_in_slices<kOp, kHasResidual, T>, kOp, T, kSliceThreads>();
+  return of_long_rows<kOp, kHasResidual, SlicedRows<T, RowPart<kOp>, kArrays>>();
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>

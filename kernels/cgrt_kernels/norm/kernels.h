@@ -47,15 +47,19 @@ using SumPartialsKernel = Kernel<SumPartialsParams>;
 
 // How the threads share a row, and how many elements of it each keeps in registers.
 enum class NormRegime : std::uint8_t {
+  kFew4,  // a warp, so many elements each, wherever they lie: little code for few short rows; forward: norm_few_kernel
+  kFew8,  //
   kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows; see norm_lanes_kernel, too
   kLanes16,
   kWarp,           // a warp, 32 elements each (16 of unaligned floats)
   kClusterShort,   // a block or a cluster of blocks, 8 elements each
   kClusterMiddle,  // 16 elements
-  kCluster,        // 32 elements (16 of unaligned floats)
+  kCluster,        // 32 elements (16 of unaligned floats, and in the backward of unaligned rows)
   kClusterLong,    // 64 elements; aligned rows of 16-bit types only
   kBulkStream,     // persistent blocks or clusters, the next rows in flight
   kSlices,         // in slices of a group of blocks: any length
+  kFindInChunks,   // in chunks: any length; the first kernel
+  kWriteChunks,    // and the second
 };
 
 // Where gradients of the weights are summed: who takes a row. Each thread has kSumPacks packs of it, whose sums are in
@@ -82,13 +86,16 @@ NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regi
 inline constexpr std::uint32_t kMaxLaneColumns = 256;
 // Of 4, 8 or 16 lanes with up to 16 elements each of an aligned row, or 16 or 32 with up to 8 of another.
 NormKernel norm_lanes_kernel(NormOp op, Residual residual, DType type, Alignment alignment, std::uint32_t lanes);
+// Of few rows of up to 16 * kFewElements columns, a warp each.
+NormKernel norm_few_kernel(NormOp op, Residual residual, DType type);
 // Of up to 255 columns that are not aligned.
 NormKernel norm_staged_kernel(NormOp op, DType type, std::uint32_t columns);
 NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
-// As kSlices. Sums of a thread's columns are in its registers.
-inline constexpr std::uint32_t kSummedWorkers = 512, kSummedColumns = 16;
-NormBackwardKernel norm_summed_slices(NormOp op, DType type, Alignment alignment);
+// After kFindInChunks: a thread has a word of columns of all rows of its group, or kSumWords of rows that pass through
+// shared memory.
+inline constexpr std::uint32_t kSumColumnThreads = 256, kSumWords = 4;
+NormBackwardKernel norm_summed_chunks(NormOp op, DType type, bool is_stream);
 // All rows in one block, which sums, too.
 NormBackwardKernel norm_summed_few(NormOp op, DType type, std::uint32_t columns);
 // Rows of so many words, begun ones counted, in chunks of `shares.share` that are whole packs.

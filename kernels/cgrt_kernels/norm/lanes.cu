@@ -86,6 +86,41 @@ __global__ void __launch_bounds__(kLaneThreads, 4) norm_by_lanes(NormParams p) {
   });
 }
 
+// A warp takes a row.
+template <NormOp kOp, bool kHasResidual, class T>
+__global__ void __launch_bounds__(32) norm_of_few_rows(NormParams p) {
+  using Row = LaneRow<T, 32, kFewElements / 2, Alignment::kUnaligned>;
+  const typename Row::Where place(p.columns);
+  const std::uint64_t first = std::uint64_t{blockIdx.x} * p.columns;
+  wait_for_predecessors();
+  let_dependents_start();
+  Row x, added, weight, bias;
+  x.load(static_cast<const T*>(p.in) + first, place);
+  if constexpr (kHasResidual) added.load(static_cast<const T*>(p.residual) + first, place);
+  weight.load_columns(p.weight, place, 1);
+  if constexpr (kOp == NormOp::kLayerNorm) bias.load_columns(p.bias, place, 0);
+  float there[Row::kCount][1];
+#pragma unroll
+  for (int i = 0; i < Row::kCount; ++i) there[i][0] = place.has(i) ? 1.0f : 0.0f;
+  typename Row::Values values, others;
+  x.get(values);
+  if constexpr (kHasResidual) {
+    added.get(others);
+    add(values, others);
+    x.set(values);
+    if (p.sum != nullptr) Row::store(static_cast<T*>(p.sum) + first, place, values);
+    x.get(values);
+  }
+  normalize<kOp, 32>(values, there, 1.0f / static_cast<float>(p.columns), p.epsilon);
+  weight.get(others);
+  multiply(values, others);
+  if constexpr (kOp == NormOp::kLayerNorm) {
+    bias.get(others);
+    add(values, others);
+  }
+  Row::store(static_cast<T*>(p.out) + first, place, values);
+}
+
 // Rows that are not aligned pass through shared memory.
 template <NormOp kOp, class Row>
 __global__ void __launch_bounds__(kLaneThreads, 4) norm_staged(NormParams p) {
@@ -139,6 +174,12 @@ NormKernel of_lanes(std::uint32_t lanes) {
 }
 
 template <NormOp kOp, class T>
+NormKernel few(Residual residual) {
+  return residual == Residual::kAdded ? with_host_body<norm_of_few_rows<kOp, true, T>, kOp, T>()
+                                      : with_host_body<norm_of_few_rows<kOp, false, T>, kOp, T>();
+}
+
+template <NormOp kOp, class T>
 NormKernel staged(std::uint32_t columns) {
   using Short = ShortStagedRow<T>;
   using Long = LongStagedRow<T>;
@@ -156,6 +197,12 @@ NormKernel norm_lanes_kernel(NormOp op, Residual residual, DType type, Alignment
     };
     return op == NormOp::kLayerNorm ? of_op.template operator()<NormOp::kLayerNorm>()
                                     : of_op.template operator()<NormOp::kRmsNorm>();
+  });
+}
+
+NormKernel norm_few_kernel(NormOp op, Residual residual, DType type) {
+  return of_float_type(type, [=]<class T>() {
+    return op == NormOp::kLayerNorm ? few<NormOp::kLayerNorm, T>(residual) : few<NormOp::kRmsNorm, T>(residual);
   });
 }
 

@@ -17,7 +17,7 @@ struct Problem {
   NormOp op;
   DType type;
   std::uint64_t rows, columns;
-  bool has_residual, is_backward, is_summed;
+  bool has_residual, is_backward;
   std::uint32_t size() const { return static_cast<std::uint32_t>(size_of(type)); }
   std::uint32_t pack() const { return 16 / size(); }
   std::uint64_t row_bytes() const { return columns * size(); }
@@ -32,12 +32,11 @@ Problem problem_of(const NormDesc& desc) {
           desc.rows,
           desc.columns,
           has_residual,
-          false,
           false};
 }
 bool is_summed(const NormBackwardDesc& desc) { return desc.weight_gradients == WeightGradients::kSummed; }
 Problem problem_of(const NormBackwardDesc& desc) {
-  return {{to_string(desc.op), " backward"}, desc.op, desc.type, desc.rows, desc.columns, false, true, is_summed(desc)};
+  return {{to_string(desc.op), " backward"}, desc.op, desc.type, desc.rows, desc.columns, false, true};
 }
 
 std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
@@ -57,9 +56,10 @@ std::uint32_t bulk_blocks(const Problem& problem) { return bulk_blocks_of(long_r
 
 // Forward rows that would need a cluster each: streams keep their weights.
 bool gains_from_bulk(const Machine& machine, const Problem& problem) {
-  if (problem.is_backward || problem.has_residual || !machine.has_clusters) return false;
+  if (problem.is_backward || !machine.has_clusters) return false;
   const std::uint32_t blocks = bulk_blocks(problem);
   if (blocks > kMaxClusterBlocks || problem.rows * blocks <= machine.sms) return false;
+  if (problem.has_residual) return problem.row_bytes() >= 64 * 1024 && problem.row_bytes() <= 128 * 1024;
   const bool fills_a_block = problem.row_bytes() == 64 * 1024;
   return blocks > 1 || (fills_a_block && problem.op == NormOp::kLayerNorm && problem.type == DType::kFloat32);
 }
@@ -67,6 +67,7 @@ bool gains_from_bulk(const Machine& machine, const Problem& problem) {
 // How many blocks share a row, and how many rows each has in flight: smaller blocks wait less for each other, until
 // what they exchange costs more, and rows that are fetched too early push each other out of the L2 cache.
 std::pair<std::uint32_t, std::uint32_t> bulk_depth(const Problem& problem) {
+  if (problem.has_residual) return {kMaxClusterBlocks, 2};
   const std::uint32_t fewest = bulk_blocks(problem);
   const bool is_half = problem.pack() == 8, is_rms = problem.op == NormOp::kRmsNorm;
   const std::uint32_t stages = is_half == is_rms ? kMaxStages : 2;
@@ -83,15 +84,20 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
   const LongRows rows = long_rows(problem);
   if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem)) {
     const auto [blocks, stages] = bulk_depth(problem);
-    return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment, {blocks, stages});
+    const Alignment as = problem.has_residual ? Alignment::kUnaligned : alignment;  // whose weights take no registers
+    return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, as), rows, as, {blocks, stages});
   }
   const auto bulk = unaligned_bulk(machine, rows);
-  if (alignment == Alignment::kUnaligned && !problem.is_summed && bulk) {
+  if (alignment == Alignment::kUnaligned && bulk && !gains_from_chunks(machine, rows, bulk->blocks)) {
     return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment, *bulk);
   }
-  const SliceLimits limits =
-      problem.is_summed ? SliceLimits{kSummedWorkers, kSummedWorkers * kSummedColumns} : SliceLimits{kSliceWorkers, 0};
-  return in_slices(machine, kernel_of(NormRegime::kSlices, alignment), rows, limits);
+  // Of the longest rows a group of slices would be the whole device.
+  const bool are_longest = problem.op == NormOp::kLayerNorm && problem.row_bytes() * problem.arrays() >= 3'000'000;
+  if (are_cached(rows) || are_longest) {
+    return in_chunks(machine, kernel_of(NormRegime::kFindInChunks, alignment),
+                     kernel_of(NormRegime::kWriteChunks, alignment), rows);
+  }
+  return in_slices(machine, kernel_of(NormRegime::kSlices, alignment), rows);
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
@@ -102,19 +108,21 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   const auto share = [&](NormRegime regime, std::uint32_t per_thread, std::uint32_t max_threads = kMaxThreads) {
     return share_among_blocks(machine, problem.rows, columns, regime, per_thread, max_threads);
   };
-  if (is_aligned && !problem.has_residual && columns <= 16 * 4) {
-    return share_among_lanes(problem.rows, NormRegime::kLanes4, 4);
+  if (are_few_short(machine, problem.rows, columns, kFewElements)) {
+    return share_few_short(problem.rows, columns, NormRegime::kFew4, NormRegime::kFew8);
   }
+  if (is_aligned && columns <= 16 * 4) return share_among_lanes(problem.rows, NormRegime::kLanes4, 4);
   if (columns <= 16 * 16) return share_among_lanes(problem.rows, NormRegime::kLanes16, 16);
   if (columns <= (is_aligned ? 32u : 4 * problem.pack()) * kWarpThreads) {
     return share_among_lanes(problem.rows, NormRegime::kWarp);
   }
   if (!is_aligned) {
-    const std::uint32_t packs = problem.is_backward ? 2 : 4;
     // Streams wait less than clusters of many blocks do.
+    const std::uint32_t packs = problem.is_backward ? 2 : 4;
     if (columns > std::uint64_t{kMaxThreads} * packs * problem.pack() && problem.rows > machine.sms)
       return std::nullopt;
-    return share(NormRegime::kCluster, packs * problem.pack());
+    if (!problem.is_backward) return share(NormRegime::kCluster, packs * problem.pack());
+    return share(NormRegime::kCluster, 16, is_half ? kMaxThreads : kMaxThreads / 2);
   }
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
   if (problem.rows <= machine.sms) {
@@ -130,15 +138,11 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     }
     return share(NormRegime::kCluster, 32);
   }
-  if (problem.has_residual) {
-    if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
-    return share(NormRegime::kCluster, 32);
-  }
   if (gains_from_bulk(machine, problem)) return std::nullopt;
-  if (!is_half && is_layer && !is_long) {
+  if (is_half ? problem.has_residual && columns <= 4096 : problem.has_residual || !is_long) {
     if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
   }
-  if (is_half && is_long) {
+  if (is_half && is_long && !problem.has_residual) {
     const std::uint32_t max_threads = columns < 128 * kMaxThreads ? kMaxThreads : kMaxThreads / 2;
     if (auto shape = share(NormRegime::kClusterLong, 64, max_threads)) return shape;
   }
@@ -198,6 +202,10 @@ std::optional<RowLaunch<NormParams>> lanes_launch(const Machine& machine, const 
   const bool is_aligned = alignment == Alignment::kAligned;
   if (desc.columns > kMaxLaneColumns) return std::nullopt;
   const std::uint64_t columns = desc.columns;
+  if (are_few_short(machine, desc.rows, columns, kFewElements / 2)) {
+    return RowLaunch<NormParams>{.kernel = norm_few_kernel(desc.op, desc.residual, desc.type),
+                                 .config = {.grid = narrow(desc.rows), .block = kWarpThreads}};
+  }
   if (!is_aligned && !problem.has_residual) {
     if (const auto shape = share_among_stages(machine, desc.rows, columns, problem.size())) {
       return RowLaunch<NormParams>{.kernel = norm_staged_kernel(desc.op, desc.type, narrow(columns)),
@@ -209,14 +217,38 @@ std::optional<RowLaunch<NormParams>> lanes_launch(const Machine& machine, const 
   const std::uint32_t at_once = kWarpThreads / lanes;
   const auto rows =
       static_cast<std::uint32_t>(lane_rows(problem.size(), static_cast<int>(problem.arrays()), alignment));
-  const bool are_many = are_enough_warps(machine, desc.rows, at_once * rows);
-  // There the conversions of bfloat16 cost more than is gained.
-  if (are_many && is_aligned && desc.type == DType::kBFloat16) return std::nullopt;
-  const std::uint32_t of_warp = are_many ? at_once * rows : at_once;
+  const std::uint32_t of_warp = are_enough_warps(machine, desc.rows, at_once * rows) ? at_once * rows : at_once;
   return RowLaunch<NormParams>{
       .kernel = norm_lanes_kernel(desc.op, desc.residual, desc.type, alignment, lanes),
       .config = {.grid = narrow(ceil_divide<std::uint64_t>(desc.rows, kLaneThreads / kWarpThreads * of_warp)),
                  .block = kLaneThreads}};
+}
+
+// Long rows: what their chunks have is found first.
+RowLaunch<NormBackwardParams> summed_chunks_launch(const Machine& machine, const NormBackwardDesc& desc) {
+  constexpr std::uint32_t kMaxColumns = 16384, kBlocksOfSm = 4, kWaves = 2, kRowsOfGroup = 16;
+  const Problem problem = problem_of(desc);
+  const std::uint32_t words = ceil_divide(desc.columns * problem.size(), 4), at_once = kBlocksOfSm * machine.sms;
+  const auto grid_of = [&](std::uint32_t words_of_thread) {
+    const std::uint32_t blocks = ceil_divide(words, kSumColumnThreads * words_of_thread);
+    const std::uint64_t max_groups = std::max<std::uint64_t>(desc.rows / kRowsOfGroup, 1);
+    return Dim3(blocks, narrow(std::clamp<std::uint64_t>(kWaves * at_once / blocks, 1, max_groups)));
+  };
+  const Dim3 of_stream = grid_of(kSumWords);
+  const bool is_stream = machine.has_clusters && of_stream.x * of_stream.y >= at_once / 2;
+  const std::uint32_t run_bytes = kSumColumnThreads * (is_stream ? kSumWords : 1) * 4;
+  RowLaunch<NormBackwardParams> launch{
+      .kernel = norm_backward_kernel(desc.op, desc.type, NormRegime::kFindInChunks, Alignment::kUnaligned),
+      .shares = {.share = run_bytes / problem.size(),
+                 .stride = run_bytes / 16 + 2,  // with what is around
+                 .stages = kMaxStages}};
+  set_chunks(machine, long_rows(problem), kMaxColumns, launch.config, launch.slices);
+  launch.config.shared_bytes = 0;  // the first kernel reads what it needs when it needs it
+  const LaunchConfig sums = {.grid = is_stream ? of_stream : grid_of(1),
+                             .block = kSumColumnThreads,
+                             .shared_bytes = is_stream ? kMaxStages * 2 * launch.shares.stride * 16 : 0};
+  set_second(machine, norm_summed_chunks(desc.op, desc.type, is_stream), sums, long_rows(problem), launch);
+  return launch;
 }
 
 // With sums of columns: persistent blocks or clusters, as many as run at once. A block has as many rows at once as its
@@ -246,10 +278,9 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   const std::uint32_t max_warps = std::min(fitting, is_wasteful ? fitting : std::max(warps_of(max_blocks), kWarps));
   std::uint32_t blocks = 1;
   while (blocks <= max_blocks && warps_of(blocks) > max_warps) blocks *= 2;
-  if (blocks > max_blocks || desc.rows * blocks > kMaxCount) {
-    return long_launch<NormBackwardParams>(machine, problem, alignment, [&](NormRegime, Alignment) {
-      return norm_summed_slices(desc.op, desc.type, alignment);
-    });
+  if (blocks > max_blocks || desc.rows * blocks > kMaxCount ||
+      (blocks > 1 && gains_from_chunks(machine, long_rows(problem), blocks))) {
+    return summed_chunks_launch(machine, desc);
   }
   const std::uint32_t share = share_of(blocks), warps = warps_of(blocks);
   const std::uint32_t packs = share / problem.pack();
@@ -281,9 +312,9 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   return launch;
 }
 
-// That leave sums of columns.
+// That leave sums of columns; 0: the launch itself writes what they are.
 std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch) {
-  if (launch.slices.groups != 0) return launch.slices.groups;
+  if (launch.second) return launch.second->config.grid.y > 1 ? launch.second->config.grid.y : 0;
   return launch.config.grid.x / launch.config.attributes.cluster.x;
 }
 
@@ -344,7 +375,7 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
                     .shares = chosen.shares,
                     .slices = chosen.slices,
                     .workspace = args.workspace.data};
-  return launch(target, chosen.config, chosen.kernel, params);
+  return launch_rows(target, chosen, params);
 }
 
 absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const NormBackwardDesc& desc) {
@@ -381,7 +412,7 @@ absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const No
     }
     plan.groups[0] = groups_of(plan.launches.aligned);
     plan.groups[1] = groups_of(plan.launches.unaligned);
-    // Behind what rows in slices need.
+    // Behind what long rows need.
     plan.partials_offset = ceil_divide<std::size_t>(std::max(plan.workspace_bytes, workspace_with(0)), 16) * 16;
     plan.workspace_bytes = plan.partials_offset + std::size_t{planes_of(desc)} *
                                                       std::max(plan.groups[0], plan.groups[1]) * desc.columns *
@@ -391,9 +422,10 @@ absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const No
 }
 
 std::uint64_t NormBackwardPlan::topology_id(std::size_t alignment) const {
-  if (groups[0] == 0) return launches.topology_id(alignment);
-  return topology_of_kernels({(alignment % 16 == 0 ? launches.aligned : launches.unaligned).config.attributes, {}},
-                             edges);
+  const bool is_aligned = alignment % 16 == 0;
+  std::vector<LaunchAttributes> kernels = (is_aligned ? launches.aligned : launches.unaligned).attributes();
+  if (groups[is_aligned ? 0 : 1] != 0) kernels.push_back({});
+  return topology_of_kernels(kernels, edges);
 }
 
 absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& plan, const NormBackwardArgs& args) {
@@ -414,10 +446,10 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
   auto* const partials =
       groups != 0 ? reinterpret_cast<float*>(static_cast<unsigned char*>(args.workspace.data) + plan.partials_offset)
                   : nullptr;
-  const bool is_one_block = is_summed(desc) && groups == 0;
+  const bool writes_sums = is_summed(desc) && groups == 0;
   NormBackwardParams params{.dx = args.dx,
-                            .dweight = is_one_block ? args.dweight : nullptr,
-                            .dbias = is_one_block && desc.op == NormOp::kLayerNorm ? args.dbias : nullptr,
+                            .dweight = writes_sums ? args.dweight : nullptr,
+                            .dbias = writes_sums && desc.op == NormOp::kLayerNorm ? args.dbias : nullptr,
                             .dy = args.dy,
                             .x = args.x,
                             .weight = args.weight,
@@ -430,7 +462,7 @@ absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& p
                             .shares = chosen.shares,
                             .slices = chosen.slices,
                             .workspace = args.workspace.data};
-  CGRT_RETURN_IF_ERROR(launch(target, chosen.config, chosen.kernel, params));
+  CGRT_RETURN_IF_ERROR(launch_rows(target, chosen, params));
   if (groups == 0) return absl::OkStatus();
   const bool has_bias = desc.op == NormOp::kLayerNorm && args.dbias != nullptr;
   // Up to 8 groups for a thread, if that takes no more than 32 threads.

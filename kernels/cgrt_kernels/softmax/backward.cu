@@ -3,8 +3,10 @@
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
+#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/host_row.cuh"
+#include "cgrt_kernels/common/row/lanes.cuh"
 #include "cgrt_kernels/common/row/slices.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/softmax/kernels.h"
@@ -103,17 +105,37 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_bulk_streamed
 #endif
 }
 
-// Rows in slices of groups of blocks.
-template <SoftmaxOp kOp, class T>
-__global__ void __launch_bounds__(kSliceThreads, 1) softmax_backward_in_slices(SoftmaxBackwardParams p) {
+// A warp takes a row.
+template <SoftmaxOp kOp, class T, int kElements>
+__global__ void __launch_bounds__(32) softmax_backward_of_few_rows(SoftmaxBackwardParams p) {
+  using Row = LaneRow<T, 32, kElements, Alignment::kUnaligned>;
+  const typename Row::Where place(p.columns);
+  const std::uint64_t first = std::uint64_t{blockIdx.x} * p.columns;
+  wait_for_predecessors();
+  let_dependents_start();
+  Row of_y, of_dy;
+  of_y.load(static_cast<const T*>(p.y) + first, place);
+  of_dy.load(static_cast<const T*>(p.dy) + first, place);
+  typename Row::Values y, dy, terms;
+  of_y.get(y);
+  of_dy.get(dy);
+#pragma unroll
+  for (int i = 0; i < kElements; ++i) terms[i][0] = term_of<kOp>(y[i][0], dy[i][0]);
+  const float sum = reduce_lanes(cgrt::kernels::sum_of(terms, [](float term) { return term; }));
+  each_pair(dy, y, [&](float& value, float of_row) { value = gradient_of<kOp>(of_row, value, sum, p.scale); });
+  Row::store(static_cast<T*>(p.dx) + first, place, dy);
+}
+
+// Rows in slices of groups of blocks, or in chunks.
+template <SoftmaxOp kOp, class Rows>
+__global__ void __launch_bounds__(Rows::kThreads, Rows::kMinBlocks)
+    softmax_backward_of_long_rows(SoftmaxBackwardParams p) {
   extern __shared__ __align__(128) uint4 landing[];
-  using Rows = SlicedRows<T, float, 2>;
+  using T = typename Rows::Element;
   using Place = typename Rows::Place;
   using Work = typename Rows::Work;
   using Array = typename Rows::Array;
   using Row = UnitRow<T, Place>;
-  wait_for_predecessors();
-  let_dependents_start();
   Rows rows(p.slices, p.rows, p.columns, p.workspace, landing, {p.y, p.dy}, p.dx);
   rows.run([](const Place& place, const Work&, const Array& y,
               const Array& dy) { return sum_of<kOp>(Row{y}, Row{dy}, place); },
@@ -132,16 +154,26 @@ void softmax_backward_on_host(HostGrid, SoftmaxBackwardParams p) {
   }
 }
 
-template <auto kKernel, SoftmaxOp kOp, class T, std::uint32_t kThreads = kMaxThreads>
+template <auto kKernel, SoftmaxOp kOp, class T>
 SoftmaxBackwardKernel with_host_body() {
   return make_kernel<kKernel, softmax_backward_on_host<kOp, T>,
-                     KernelResources{.registers = 64, .max_threads = kThreads}>();
+                     KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+}
+
+template <SoftmaxOp kOp, class Rows>
+SoftmaxBackwardKernel of_long_rows() {
+  constexpr auto kOnHost =
+      Rows::kWrites ? softmax_backward_on_host<kOp, typename Rows::Element> : nothing_on_host<SoftmaxBackwardParams>;
+  return make_kernel<softmax_backward_of_long_rows<kOp, Rows>, kOnHost,
+                     KernelResources{.registers = 64, .max_threads = Rows::kThreads}>();
 }
 
 template <SoftmaxOp kOp, class T, Alignment kAlignment>
 SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
-  constexpr int kSize = kPackSize<T>, kPacks = kAlignment == Alignment::kAligned ? 32 / kSize : 2;
+  constexpr int kSize = kPackSize<T>, kPacks = (kAlignment == Alignment::kAligned ? 32 : 16) / kSize;
   switch (regime) {
+    case SoftmaxRegime::kFew4: return with_host_body<softmax_backward_of_few_rows<kOp, T, kFewElements / 2>, kOp, T>();
+    case SoftmaxRegime::kFew8: return with_host_body<softmax_backward_of_few_rows<kOp, T, kFewElements>, kOp, T>();
     case SoftmaxRegime::kLanes4:
       if constexpr (kAlignment == Alignment::kAligned) {
         return with_host_body<softmax_backward_in_registers<kOp, T, LanesPerRow<4>, 16 / kSize, kAlignment>, kOp, T>();
@@ -161,9 +193,11 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kCluster:
     case SoftmaxRegime::kClusterLong:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
-    case SoftmaxRegime::kSlices: break;
+    case SoftmaxRegime::kSlices: return of_long_rows<kOp, SlicedRows<T, float, 2>>();
+    case SoftmaxRegime::kFindInChunks: return of_long_rows<kOp, ChunkedRows<T, float, 2, ChunkPass::kFind>>();
+    case SoftmaxRegime::kWriteChunks: break;
   }
-  return with_host_body<softmax_backward_in_slices<kOp, T>, kOp, T, kSliceThreads>();
+  return of_long_rows<kOp, ChunkedRows<T, float, 2, ChunkPass::kWrite>>();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
+#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/host_row.cuh"
 #include "cgrt_kernels/common/row/lanes.cuh"
@@ -135,6 +136,36 @@ __global__ void __launch_bounds__(kLaneThreads, 6) softmax_staged(SoftmaxParams 
   stage.store();
 }
 
+// A warp takes a row.
+template <SoftmaxOp kOp, class T, int kElements>
+__global__ void __launch_bounds__(32) softmax_of_few_rows(SoftmaxParams p) {
+  using Row = LaneRow<T, 32, kElements, Alignment::kUnaligned>;
+  const typename Row::Where place(p.columns);
+  const std::uint64_t first = std::uint64_t{blockIdx.x} * p.columns;
+  wait_for_predecessors();
+  let_dependents_start();
+  Row x;
+  x.load(static_cast<const T*>(p.in) + first, place);
+  typename Row::Values values, powers;
+  x.get(values);
+  float max = -INFINITY;
+#pragma unroll
+  for (int i = 0; i < kElements; ++i) {
+    if (!place.has(i)) values[i][0] = -INFINITY;
+    max = fmaxf(max, values[i][0]);
+  }
+#pragma unroll
+  for (int mask = 16; mask > 0; mask /= 2) max = fmaxf(max, shuffle(max, mask));
+  const float base = finite_or_zero(max);
+  each_pair(powers, values, [=](float& power, float value) { power = exp_of(value - base); });
+  const MaxSum all{max, reduce_lanes(sum_of(powers, [](float power) { return power; }))};
+  const float factor = factor_of<kOp>(all);
+  each_pair(values, powers, [&](float& value, float power) {
+    value = kOp == SoftmaxOp::kSoftmax ? power * factor : result_of<kOp>(value, all, factor);
+  });
+  Row::store(static_cast<T*>(p.out) + first, place, values);
+}
+
 // A block, or a cluster, takes a row at a time, through registers.
 template <SoftmaxOp kOp, class T, Alignment kAlignment>
 __global__ void __launch_bounds__(kMaxThreads, 1) softmax_bulk_streamed(SoftmaxParams p) {
@@ -160,24 +191,22 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_bulk_streamed(SoftmaxP
 #endif
 }
 
-// Rows in slices of groups of blocks.
-template <SoftmaxOp kOp, bool kIsMasked, class T>
-__global__ void __launch_bounds__(kSliceThreads, 1) softmax_in_slices(SoftmaxParams p) {
+// Rows in slices of groups of blocks, or in chunks.
+template <SoftmaxOp kOp, bool kIsMasked, class Rows>
+__global__ void __launch_bounds__(Rows::kThreads, Rows::kMinBlocks) softmax_of_long_rows(SoftmaxParams p) {
   extern __shared__ __align__(128) uint4 landing[];
-  using Rows = SlicedRows<T, MaxSum, 1>;
+  using T = typename Rows::Element;
   using Place = typename Rows::Place;
   using Work = typename Rows::Work;
   using Array = typename Rows::Array;
-  wait_for_predecessors();
-  let_dependents_start();
   Rows rows(p.slices, p.rows, p.columns, p.workspace, landing, {p.in}, p.out);
   // visit(values, at) of elements as they enter the softmax.
   const auto each = [&](const Place& place, const Work& work, const Array& in, auto visit) {
     const UnitRow<T, Place> x{in};
     if constexpr (kIsMasked) {
       const MaskedRow<T> masked(p, work.row);
-      const Array mask(masked.mask + work.begin, place);
-      x.each(place, [&]<int kCount>(float(&values)[kCount], const UnitAt<kCount>& at) {
+      const UnitArray<const T, Place> mask(masked.mask + work.begin, place);
+      x.each(place, [&]<int kCount>(float(&values)[kCount], const auto& at) {
         float added[kCount] = {};
         if (masked.mask != nullptr) mask.load(at, added);
 #pragma unroll
@@ -194,7 +223,7 @@ __global__ void __launch_bounds__(kSliceThreads, 1) softmax_in_slices(SoftmaxPar
   rows.run(
       [&](const Place& place, const Work& work, const Array& in) {
         MaxSum mine = none(MaxSum{});
-        each(place, work, in, [&]<int kCount>(const float(&values)[kCount], const UnitAt<kCount>&) {
+        each(place, work, in, [&]<int kCount>(const float(&values)[kCount], const auto&) {
           float max = mine.max;
 #pragma unroll
           for (const float value : values) max = fmaxf(max, value);
@@ -207,11 +236,11 @@ __global__ void __launch_bounds__(kSliceThreads, 1) softmax_in_slices(SoftmaxPar
         return mine;
       },
       [&](const Place& place, const Work& work, const MaxSum& all, const Array& in) {
-        const UnitArray<T, Place> out(static_cast<T*>(p.out) + work.first, place);
+        const UnitOutput<T, Place> out(static_cast<T*>(p.out) + work.first, place);
         // A masked row may see nothing, or a NaN that the rest of it must not become.
         const float factor = kIsMasked ? (all.sum == 0 ? 0 : 1 / all.sum) : factor_of<kOp>(all);
         const std::uint32_t seen = kIsMasked ? MaskedRow<T>(p, work.row).seen : p.columns;
-        each(place, work, in, [&]<int kCount>(float(&values)[kCount], const UnitAt<kCount>& at) {
+        each(place, work, in, [&]<int kCount>(float(&values)[kCount], const auto& at) {
 #pragma unroll
           for (int i = 0; i < kCount; ++i) {
             const bool is_seen = !kIsMasked || work.begin + place.of(at, i) < seen;
@@ -276,7 +305,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 6 : kMask
   } else {
     mask.fill(0);
   }
-  float values[kPacks][Row::kSize], single[1] = {-INFINITY}, max = -INFINITY;
+  float values[kPacks][Row::kSize] = {}, single[1] = {}, max = -INFINITY;
   const auto apply = [&](auto& to, const auto& from, const auto& add, std::uint64_t offset) {
     unpack(from, to);
     float added[sizeof(to) / sizeof(float)];
@@ -289,11 +318,10 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 6 : kMask
   };
 #pragma unroll
   for (int i = 0; i < kPacks; ++i) {
-    // A pack that is not there may seem to begin where single elements are.
-    apply(values[i], x.packs[i], mask.packs[i], place.has(i) ? place.of(i) : p.columns);
+    if (seen_place.has(i)) apply(values[i], x.packs[i], mask.packs[i], place.of(i));
   }
   if constexpr (!Row::kIsAligned) {
-    if (place.has_single()) apply(single, x.single, mask.single, place.single);
+    if (seen_place.has_single()) apply(single, x.single, mask.single, place.single);
   }
   MaxSum mine{max, 0.0f};
   const float base = finite_or_zero(max);
@@ -302,8 +330,12 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 6 : kMask
     for (float& value : of_pack) mine.sum += value = exp_of(value - base);
   };
 #pragma unroll
-  for (int i = 0; i < kPacks; ++i) power(values[i]);
-  if constexpr (!Row::kIsAligned) power(single);
+  for (int i = 0; i < kPacks; ++i) {
+    if (seen_place.has(i)) power(values[i]);
+  }
+  if constexpr (!Row::kIsAligned) {
+    if (seen_place.has_single()) power(single);
+  }
   const MaxSum all = group.reduce(mine);
   // 0 for what has seen nothing, or NaN as the sum is: its powers are 0, and may not be multiplied by infinity.
   const float factor = max == -INFINITY || all.sum == 0 ? 0 * all.sum : exp_of(max - all.max) / all.sum;
@@ -355,6 +387,19 @@ SoftmaxKernel with_host_body() {
   return make_kernel<kKernel, kHost, KernelResources{.registers = 64, .max_threads = kThreads}>();
 }
 
+template <SoftmaxOp kOp, bool kIsMasked, auto kHost, class Rows>
+SoftmaxKernel of_long_rows() {
+  constexpr auto kOnHost = Rows::kWrites ? kHost : nothing_on_host<SoftmaxParams>;
+  return with_host_body<softmax_of_long_rows<kOp, kIsMasked, Rows>, kOnHost, Rows::kThreads>();
+}
+template <SoftmaxOp kOp, bool kIsMasked, class T, auto kHost>
+SoftmaxKernel of_long_rows(SoftmaxRegime regime) {
+  if (regime == SoftmaxRegime::kSlices) return of_long_rows<kOp, kIsMasked, kHost, SlicedRows<T, MaxSum, 1>>();
+  return regime == SoftmaxRegime::kFindInChunks
+             ? of_long_rows<kOp, kIsMasked, kHost, ChunkedRows<T, MaxSum, 1, ChunkPass::kFind>>()
+             : of_long_rows<kOp, kIsMasked, kHost, ChunkedRows<T, MaxSum, 1, ChunkPass::kWrite>>();
+}
+
 template <SoftmaxOp kOp, class T>
 SoftmaxKernel staged(std::uint32_t columns) {
   constexpr auto kHost = softmax_on_host<kOp, T>;
@@ -370,6 +415,8 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
   constexpr int kSize = kPackSize<T>, kPacks = kAlignment == Alignment::kAligned ? 32 / kSize : 4;
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   switch (regime) {
+    case SoftmaxRegime::kFew4: return with_host_body<softmax_of_few_rows<kOp, T, kFewElements / 2>, kHost>();
+    case SoftmaxRegime::kFew8: return with_host_body<softmax_of_few_rows<kOp, T, kFewElements>, kHost>();
     case SoftmaxRegime::kLanes4:
       if constexpr (kIsAligned) {
         return with_host_body<softmax_in_registers<kOp, T, LanesPerRow<4>, 16 / kSize, kAlignment>, kHost>();
@@ -389,9 +436,9 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
       }
       break;
     case SoftmaxRegime::kBulkStream: return with_host_body<softmax_bulk_streamed<kOp, T, kAlignment>, kHost>();
-    case SoftmaxRegime::kSlices: break;
+    default: break;
   }
-  return with_host_body<softmax_in_slices<kOp, false, T>, kHost, kSliceThreads>();
+  return of_long_rows<kOp, false, T, kHost>(regime);
 }
 
 template <class T, Alignment kAlignment>
@@ -400,6 +447,8 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
   constexpr int kSize = kPackSize<T>;
   constexpr SoftmaxOp kOp = SoftmaxOp::kSoftmax;
   switch (regime) {
+    case SoftmaxRegime::kFew4:
+    case SoftmaxRegime::kFew8:
     case SoftmaxRegime::kLanes4:
     case SoftmaxRegime::kLanes16:
       return with_host_body<masked_in_registers<T, WarpPerRow, 8 / kSize, kAlignment>, kHost>();
@@ -412,9 +461,9 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kClusterLong:
     case SoftmaxRegime::kBulkStream:
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
-    case SoftmaxRegime::kSlices: break;
+    default: break;
   }
-  return with_host_body<softmax_in_slices<kOp, true, T>, kHost, kSliceThreads>();
+  return of_long_rows<kOp, true, T, kHost>(regime);
 }
 
 }  // namespace

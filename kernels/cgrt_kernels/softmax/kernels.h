@@ -42,14 +42,18 @@ using SoftmaxBackwardKernel = Kernel<SoftmaxBackwardParams>;
 
 // How the threads share a row, and how many elements of it each keeps in registers.
 enum class SoftmaxRegime : std::uint8_t {
+  kFew4,  // a warp, so many elements each, wherever they lie: little code for few short rows
+  kFew8,
   kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows
   kLanes16,
   kWarp,          // a warp, 32 elements each (16 of unaligned floats)
   kClusterShort,  // a block or a cluster of blocks, 8 elements each
-  kCluster,       // as kWarp
+  kCluster,       // as kWarp; 16 in the backward of unaligned rows
   kClusterLong,   // 64 elements; aligned rows of 16-bit types only
   kBulkStream,    // persistent blocks or clusters, the next rows in flight
   kSlices,        // in slices of a group of blocks: any length
+  kFindInChunks,  // in chunks: any length; the first kernel
+  kWriteChunks,   // and the second
 };
 
 SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment);

@@ -18,6 +18,7 @@ struct Problem {
   std::uint64_t rows, columns;
   std::uint32_t arrays;  // that are read
   bool is_masked;
+  std::uint32_t of_few_lane;  // elements where a lane has few rows, at most
   std::uint32_t pack() const { return 16 / static_cast<std::uint32_t>(size_of(type)); }
   std::uint64_t row_bytes() const { return columns * size_of(type); }
 };
@@ -48,10 +49,15 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
                        {kMaxClusterBlocks, problem.pack() == 8 ? 2 : kMaxStages});
   }
   const auto bulk = unaligned_bulk(machine, rows);
-  if (alignment == Alignment::kUnaligned && !problem.is_masked && bulk) {
+  if (alignment == Alignment::kUnaligned && !problem.is_masked && bulk &&
+      !gains_from_chunks(machine, rows, bulk->blocks)) {
     return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment, *bulk);
   }
-  return in_slices(machine, kernel_of(SoftmaxRegime::kSlices, alignment), rows, {kSliceWorkers, 0});
+  if (are_cached(rows)) {
+    return in_chunks(machine, kernel_of(SoftmaxRegime::kFindInChunks, alignment),
+                     kernel_of(SoftmaxRegime::kWriteChunks, alignment), rows);
+  }
+  return in_slices(machine, kernel_of(SoftmaxRegime::kSlices, alignment), rows);
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
@@ -62,6 +68,9 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   const auto share = [&](SoftmaxRegime regime, std::uint32_t per_thread, std::uint32_t max_threads = kMaxThreads) {
     return share_among_blocks(machine, problem.rows, columns, regime, per_thread, max_threads);
   };
+  if (are_few_short(machine, problem.rows, columns, problem.of_few_lane)) {
+    return share_few_short(problem.rows, columns, SoftmaxRegime::kFew4, SoftmaxRegime::kFew8);
+  }
   if (problem.is_masked) {
     if (columns <= 8 * kWarpThreads) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16);
   } else {
@@ -82,7 +91,7 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     const std::uint32_t max_threads = columns < 128 * kMaxThreads ? kMaxThreads : kMaxThreads / 2;
     if (auto shape = share(SoftmaxRegime::kClusterLong, 64, max_threads)) return shape;
   }
-  const std::uint32_t of_thread = is_aligned ? 32 : (problem.arrays == 2 ? 2 : 4) * problem.pack();
+  const std::uint32_t of_thread = is_aligned ? 32 : problem.arrays == 2 ? 16 : 4 * problem.pack();
   if (problem.arrays == 2 && !is_half) {
     // Threads that have more than 64 registers: small blocks waste less of a multiprocessor.
     if (auto shape = share(SoftmaxRegime::kCluster, of_thread, kMaxThreads / 2)) return shape;
@@ -131,7 +140,8 @@ std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(co
 absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_enum("softmax", "op", desc.op, SoftmaxOp::kLogSoftmax));
   CGRT_RETURN_IF_ERROR(check_matrix(name(desc), desc.rows, desc.columns));
-  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 1, false};
+  const std::uint32_t of_few_lane = desc.op == SoftmaxOp::kLogSoftmax ? kFewElements / 2 : kFewElements;
+  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 1, false, of_few_lane};
   const auto kernel_of = [&](SoftmaxRegime regime, Alignment alignment) {
     return softmax_kernel(desc.op, desc.type, regime, alignment);
   };
@@ -162,13 +172,13 @@ absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const 
                        .shares = chosen.shares,
                        .slices = chosen.slices,
                        .workspace = args.workspace.data};
-  return launch(target, chosen.config, chosen.kernel, params);
+  return launch_rows(target, chosen, params);
 }
 
 absl::StatusOr<SoftmaxBackwardPlan> plan_softmax_backward(ContextRef context, const SoftmaxBackwardDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_enum("softmax backward", "op", desc.op, SoftmaxOp::kLogSoftmax));
   CGRT_RETURN_IF_ERROR(check_matrix(name(desc), desc.rows, desc.columns));
-  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 2, false};
+  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 2, false, kFewElements};
   CGRT_ASSIGN_OR_RETURN(
       const RowLaunches<SoftmaxBackwardParams> launches,
       plan_launches<SoftmaxBackwardParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
@@ -194,7 +204,7 @@ absl::Status launch_softmax_backward(LaunchTarget target, const SoftmaxBackwardP
                                .shares = chosen.shares,
                                .slices = chosen.slices,
                                .workspace = args.workspace.data};
-  return launch(target, chosen.config, chosen.kernel, params);
+  return launch_rows(target, chosen, params);
 }
 
 absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const MaskedSoftmaxDesc& desc) {
@@ -213,7 +223,7 @@ absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const 
     return refuse(kMasked, absl::StrCat("mask_rows (", desc.mask_rows, ") is neither 1 nor the ", desc.rows,
                                         " rows of a matrix."));
   }
-  const Problem problem{kMasked, desc.type, all_rows(desc), desc.columns, 1, true};
+  const Problem problem{kMasked, desc.type, all_rows(desc), desc.columns, 1, true, 0};
   CGRT_ASSIGN_OR_RETURN(const RowLaunches<SoftmaxParams> launches,
                         plan_launches<SoftmaxParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
                           return masked_softmax_kernel(desc.type, regime, alignment);
@@ -244,7 +254,7 @@ absl::Status launch_masked_softmax(LaunchTarget target, const MaskedSoftmaxPlan&
                        .matrices_of_mask = narrow(desc.matrices / desc.mask_matrices),
                        .mask_rows = narrow(desc.mask_rows),
                        .is_causal = desc.causal == CausalMask::kLowerRight ? 1u : 0u};
-  return launch(target, chosen.config, chosen.kernel, params);
+  return launch_rows(target, chosen, params);
 }
 
 }  // namespace cgrt::kernels

@@ -1,5 +1,6 @@
 // Plans of all families that have clusters, where the code or the device has none.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -54,7 +55,7 @@ std::vector<Planned> planned() {
     void* const a = memory + shift;
     void* const b = memory + 4096 + shift;
     for (const std::uint64_t columns : {32768, 49140}) {
-      for (const std::uint64_t rows : {2, 300}) {
+      for (const std::uint64_t rows : {30, 300}) {
         const std::string shape = absl::StrCat(" of ", rows, "x", columns, " + ", shift);
         add(absl::StrCat("softmax", shape),
             plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}),
@@ -173,19 +174,30 @@ TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel
            return launch_softmax(target, softmax,
                                  {.out = memory, .in = memory, .workspace = {memory, softmax.workspace_bytes}});
          }});
+    const NormBackwardPlan sums =
+        *plan_norm_backward(kDevice, {NormOp::kRmsNorm, DType::kFloat32, 400, 300001, 1e-5f, WeightGradients::kSummed});
+    const Launches of_sums = launches_of({"rms_norm backward", [&](LaunchTarget target) {
+                                            return launch_norm_backward(target, sums,
+                                                                        {.dx = memory,
+                                                                         .dy = memory,
+                                                                         .x = memory,
+                                                                         .dweight = memory,
+                                                                         .workspace = {memory, sums.workspace_bytes}});
+                                          }});
     constexpr Alignment kAligned = Alignment::kAligned;
     const bool is_norm = of_norm.kernels.front() == norm_kernel(NormOp::kLayerNorm, Residual::kNone, DType::kFloat32,
                                                                 NormRegime::kBulkStream, kAligned);
     const bool is_softmax = of_softmax.kernels.front() ==
                             softmax_kernel(SoftmaxOp::kSoftmax, DType::kFloat32, SoftmaxRegime::kBulkStream, kAligned);
-    return std::pair(is_norm, is_softmax);
+    const bool is_sums = of_sums.kernels.at(1) == norm_summed_chunks(NormOp::kRmsNorm, DType::kFloat32, true);
+    return std::array{is_norm, is_softmax, is_sums};
   };
   {
     Simulator simulator;
-    CHECK(is_streamed() == std::pair(true, true));
+    CHECK(is_streamed() == std::array{true, true, true});
   }
   Simulator simulator({.ptx_version = 80});
-  CHECK(is_streamed() == std::pair(false, false));
+  CHECK(is_streamed() == std::array{false, false, false});
 }
 
 TEST_CASE("kernels overlap only where their code waits for each other, whatever the target says", "[kernels]") {

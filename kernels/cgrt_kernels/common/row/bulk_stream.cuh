@@ -45,7 +45,7 @@ class BulkStream {
 
   // Asks for the first rows, from `row` on.
   __device__ __forceinline__ void start(std::uint64_t row) {
-    for (std::uint32_t s = 0; s < stages_; ++s) fetch(s, row + std::uint64_t{s} * step_);
+    for (std::uint32_t s = 0; s < stages_; ++s) fetch(s, row + s * step_);
   }
   // Waits for `row`, which is next, and gives where in shared memory the share of each array begins.
   __device__ __forceinline__ void wait(std::uint64_t row, const T* (&at)[kArrays]) {
@@ -65,7 +65,7 @@ class BulkStream {
   }
   // All threads have what they need of `row`: its stage is free.
   __device__ __forceinline__ void next(std::uint64_t row) {
-    fetch(stage_, row + std::uint64_t{stages_} * step_);
+    fetch(stage_, row + stages_ * step_);
     if (++stage_ == stages_) stage_ = 0, phase_ ^= 1;
   }
 
@@ -87,7 +87,9 @@ class BulkStream {
     return of_stages;
   }
 
-  const std::uint32_t stages_, step_, rows_, columns_, stride_;
+  const std::uint32_t stages_;
+  const std::uint64_t step_;  // to the next row
+  const std::uint32_t rows_, columns_, stride_;
   uint4* const landing_;
   const T* arrays_[kArrays];
   std::uint32_t stage_ = 0, phase_ = 0;

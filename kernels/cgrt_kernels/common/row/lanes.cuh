@@ -60,8 +60,16 @@ struct LaneRow {
   __device__ __forceinline__ void get(Values& values) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      if constexpr (kIsAligned || sizeof(T) == 4) {
+      if constexpr (sizeof(T) == 4) {
         unpack(units[i], values[i]);
+      } else if constexpr (kIsAligned) {
+        const std::uint32_t words[4] = {units[i].words.x, units[i].words.y, units[i].words.z, units[i].words.w};
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+          float two[2];
+          Word<T>::unpack(words[w], two);
+          values[i][2 * w] = two[0], values[i][2 * w + 1] = two[1];
+        }
       } else {
         values[i][0] = to_float(reinterpret_cast<const T&>(units[i]));
       }

@@ -87,14 +87,14 @@ absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const Lon
   return absl::OkStatus();
 }
 
-absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows& rows, const SliceLimits& limits,
-                        LaunchConfig& config, RowSlices& slices) {
+absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows& rows, LaunchConfig& config,
+                        RowSlices& slices) {
   // As was measured on an H200: what a multiprocessor reads and writes at full speed, what it has in flight then, what
   // each row costs a group beside it, and how long facts are on their way.
   constexpr double kBytesPerUs = 33'000, kRowUs = 0.7, kTwiceRead = 1.4;
   constexpr std::uint32_t kLatencyUs = 8, kBytesInFlight = 64 * 1024;
   // Of a chunk.
-  const std::uint32_t max_columns = limits.max_share != 0 ? limits.max_share : 48 * 1024 / rows.arrays / rows.size;
+  const std::uint32_t max_columns = 48 * 1024 / rows.arrays / rows.size;
   const std::uint32_t room = room_of(machine);
   const std::uint32_t sms = std::min<std::uint32_t>(machine.sms, kMaxSlicePlaces);
   const auto with_members = [&](std::uint32_t members) {
@@ -122,8 +122,7 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
   };
   const auto time_of = [&](const RowSlices& some) {
     const double bytes = static_cast<double>(some.share) * rows.size * (rows.arrays + 1);
-    const bool is_slow =
-        some.is_kept == 0 || (rows.column_arrays != 0 && some.held == 0) || (limits.max_share != 0 && some.chunks > 1);
+    const bool is_slow = some.is_kept == 0 || (rows.column_arrays != 0 && some.held == 0);
     return static_cast<double>(ceil_divide<std::uint64_t>(rows.rows, some.groups)) *
            (bytes / kBytesPerUs * (is_slow ? kTwiceRead : 1) + kRowUs * some.chunks);
   };
@@ -139,9 +138,35 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
   slices.lag = std::min(slices.lag, max_behind * slices.chunks);
   slices.ring = 2 * (ceil_divide(slices.lag, slices.chunks) + 1);
   config = {.grid = slices.groups * slices.members,
-            .block = limits.workers + kSliceHelpers,
+            .block = kSliceThreads,
             .shared_bytes = slices.stages * rows.arrays * slices.stride + rows.column_arrays * slices.held};
   return allow_shared_bytes(kernel, machine, config.shared_bytes);
+}
+
+bool are_cached(const LongRows& rows) {
+  constexpr std::uint64_t kCachedBytes = std::uint64_t{24} << 20;
+  return rows.rows * rows.columns <= kCachedBytes / rows.size / rows.arrays;
+}
+
+bool gains_from_chunks(const Machine& machine, const LongRows& rows, std::uint32_t blocks) {
+  const std::uint64_t at_once = std::max(machine.sms / blocks, 1u);
+  return are_cached(rows) && rows.rows * 5 < ceil_divide<std::uint64_t>(rows.rows, at_once) * at_once * 3;
+}
+
+void set_chunks(const Machine& machine, const LongRows& rows, std::uint32_t max_columns, LaunchConfig& config,
+                RowSlices& chunks) {
+  // As many as run at once where there are few rows; but a block begins and ends for each.
+  constexpr std::uint32_t kMinColumns = 1024, kBlocksOfSm = 4;
+  const std::uint64_t wanted = ceil_divide<std::uint64_t>(kBlocksOfSm * machine.sms, rows.rows);
+  const std::uint64_t count = std::max(ceil_divide<std::uint64_t>(rows.columns, max_columns),
+                                       std::min(wanted, ceil_divide<std::uint64_t>(rows.columns, kMinColumns)));
+  // Of whole warps' units, so that most of them lie alike.
+  chunks.columns = ceil_divide(ceil_divide<std::uint64_t>(rows.columns, count), 64) * 64;
+  chunks.chunks = ceil_divide(rows.columns, chunks.columns);
+  chunks.stride = ceil_divide(chunks.columns * rows.size, 16) * 16 + 32;  // with what is around
+  config = {.grid = static_cast<std::uint32_t>(std::min(rows.rows * chunks.chunks, kMaxCount)),
+            .block = kChunkThreads,
+            .shared_bytes = rows.arrays * chunks.stride};
 }
 
 }  // namespace cgrt::kernels

@@ -41,6 +41,18 @@ RowShape<Regime> share_among_lanes(std::uint64_t rows, Regime regime, std::uint3
   return {regime, {.grid = ceil_divide(rows, kThreads / lanes), .block = kThreads}};
 }
 
+// Few short rows: what counts is how soon a kernel is done, and that is how little code it has to fetch. A lane has up
+// to `of_lane` elements.
+inline bool are_few_short(const Machine& machine, std::uint64_t rows, std::uint64_t columns, std::uint32_t of_lane) {
+  return rows <= machine.sms && columns <= of_lane * kWarpThreads;
+}
+// A warp for each: `half` where so many elements suffice.
+template <class Regime>
+RowShape<Regime> share_few_short(std::uint64_t rows, std::uint64_t columns, Regime half, Regime all) {
+  return {columns <= kFewElements / 2 * kWarpThreads ? half : all,
+          {.grid = static_cast<std::uint32_t>(rows), .block = kWarpThreads}};
+}
+
 // Whether so many rows for each warp leave no multiprocessor without work.
 inline bool are_enough_warps(const Machine& machine, std::uint64_t rows, std::uint32_t of_warp) {
   constexpr std::uint32_t kWarpsOfSm = 16;
@@ -94,12 +106,14 @@ struct LongRows {
   std::uint32_t pack() const { return 16 / size; }
 };
 
-// Of a kernel for rows in slices: threads that work, and the columns that they can have of a slice, 0 for any number.
-struct SliceLimits {
-  std::uint32_t workers, max_share;
-};
-absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows& rows, const SliceLimits& limits,
-                        LaunchConfig& config, RowSlices& slices);
+absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows& rows, LaunchConfig& config,
+                        RowSlices& slices);
+// What is read twice without harm, as the L2 cache keeps it.
+bool are_cached(const LongRows& rows);
+// The same where clusters of so many blocks would leave much of the device without rows.
+bool gains_from_chunks(const Machine& machine, const LongRows& rows, std::uint32_t blocks);
+void set_chunks(const Machine& machine, const LongRows& rows, std::uint32_t max_columns, LaunchConfig& config,
+                RowSlices& chunks);
 
 // Sets the grid of a launch of persistent blocks or clusters: as many as run at once, but not more than rows.
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config);
@@ -125,12 +139,40 @@ absl::StatusOr<RowLaunch<Params>> bulk_stream(const Machine& machine, const Kern
 
 // Slices for groups of blocks of the whole device: rows of any length.
 template <class Params>
-absl::StatusOr<RowLaunch<Params>> in_slices(const Machine& machine, const Kernel<Params>& kernel, const LongRows& rows,
-                                            const SliceLimits& limits) {
+absl::StatusOr<RowLaunch<Params>> in_slices(const Machine& machine, const Kernel<Params>& kernel,
+                                            const LongRows& rows) {
   RowLaunch<Params> launch{.kernel = kernel};
-  CGRT_RETURN_IF_ERROR(set_slices(machine, kernel, rows, limits, launch.config, launch.slices));
+  CGRT_RETURN_IF_ERROR(set_slices(machine, kernel, rows, launch.config, launch.slices));
   launch.workspace_bytes = workspace_with(0);
   return launch;
+}
+
+// A second kernel for what the first one has left of each chunk in the workspace.
+template <class Params>
+void set_second(const Machine& machine, const Kernel<Params>& kernel, const LaunchConfig& config, const LongRows& rows,
+                RowLaunch<Params>& launch) {
+  launch.second = {kernel, config, machine.has_programmatic_edges ? EdgeKind::kProgrammatic : EdgeKind::kFull};
+  launch.workspace_bytes = workspace_with(rows.rows * launch.slices.chunks * rows.part_bytes);
+}
+
+// Chunks, for two kernels that pass through them.
+template <class Params>
+RowLaunch<Params> in_chunks(const Machine& machine, const Kernel<Params>& find, const Kernel<Params>& write,
+                            const LongRows& rows) {
+  constexpr std::uint32_t kMaxBytes = 32 * 1024;  // of a chunk
+  RowLaunch<Params> launch{.kernel = find};
+  set_chunks(machine, rows, kMaxBytes / rows.arrays / rows.size, launch.config, launch.slices);
+  set_second(machine, write, launch.config, rows, launch);
+  return launch;
+}
+
+// The kernel of a launch, or the two.
+template <class Params>
+absl::Status launch_rows(LaunchTarget target, const RowLaunch<Params>& rows, const Params& params) {
+  CGRT_RETURN_IF_ERROR(launch(target, rows.config, rows.kernel, params));
+  if (!rows.second) return absl::OkStatus();
+  return launch(rows.second->edge == EdgeKind::kProgrammatic ? target.programmatic() : target, rows.second->config,
+                rows.second->kernel, params);
 }
 
 // The launches for aligned arrays, if rows of so many bytes are aligned, and for others: launch_for(machine, alignment)

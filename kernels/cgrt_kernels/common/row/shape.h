@@ -16,6 +16,8 @@ constexpr int lane_rows(std::uint32_t bytes_of_element, int arrays, Alignment al
   return (alignment == Alignment::kAligned ? 8 / static_cast<int>(bytes_of_element) : 4) / arrays;
 }
 
+inline constexpr std::uint32_t kFewElements = 8;  // of a lane that has few short rows' elements one by one
+
 inline constexpr int kBulkPacksOfThread = 8;  // of a row in a bulk stream
 
 // Of rows in a bulk stream: `blocks` share a row, `share` columns each, for which shared memory has `stride` packs of
@@ -37,5 +39,9 @@ struct RowSlices {
 inline constexpr std::uint32_t kSliceWorkers = 640, kSliceHelpers = 4 * 32,
                                kSliceThreads = kSliceWorkers + kSliceHelpers;
 inline constexpr std::uint32_t kMaxSliceStages = 12, kMaxSlicePlaces = 256;
+
+// Rows in chunks (chunks.cuh) have `chunks` of `columns` in RowSlices, for which shared memory has `stride` bytes of
+// each array.
+inline constexpr std::uint32_t kChunkThreads = 256;  // of a block
 
 }  // namespace cgrt::kernels

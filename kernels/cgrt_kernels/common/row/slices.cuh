@@ -14,8 +14,9 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/mbarrier.cuh"
+#include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/published.cuh"
-#include "cgrt_kernels/common/reduction.cuh"
+#include "cgrt_kernels/common/row/join.cuh"
 #include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/common/row/units.cuh"
 #include "cgrt_kernels/common/row/window.cuh"
@@ -23,22 +24,15 @@
 
 namespace cgrt::kernels {
 
-// What all lanes of a warp have found: as reduce_lanes, with less to do for what belongs together.
-__device__ __forceinline__ float join_lanes(float part) { return reduce_lanes(part); }
-__device__ __forceinline__ MaxSum join_lanes(MaxSum part) {
-  float max = part.max;
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) max = fmaxf(max, shuffle(max, mask));
-  return {max, reduce_lanes(part.sum * exp_of(part.max - finite_or_zero(max)))};
-}
-__device__ __forceinline__ Moments join_lanes(Moments part) { return join_warp(part, reduce_lanes(part.count)); }
-
-// A row's facts are merged from Parts, which threads find in their elements of kArrays arrays. kUnits: see UnitPlace.
-template <class T, class Part, int kArrays, std::uint32_t kWorkers = kSliceWorkers, int kUnits = 0>
+// A row's facts are merged from Parts, which threads find in their elements of kArrays arrays.
+template <class T, class Part, int kArrays>
 class SlicedRows {
  public:
-  using Place = UnitPlace<T, kWorkers, kUnits>;
-  using Array = UnitArray<const T, Place>;
+  static constexpr std::uint32_t kThreads = kSliceThreads, kMinBlocks = 1;
+  static constexpr bool kHoldsColumns = true, kWrites = true;
+  using Element = T;
+  using Place = UnitPlace<T, kSliceWorkers>;
+  using Array = UnitArray<const T, Place, true>;
   // `count` columns of a row from `begin` on, elements from `first` on; the row is number `index` of the group.
   struct Work {
     std::uint64_t first;
@@ -55,7 +49,12 @@ class SlicedRows {
         landing_(reinterpret_cast<unsigned char*>(landing)),
         out_(static_cast<const T*>(out)) {
 #pragma unroll
-    for (int a = 0; a < kArrays; ++a) arrays_[a] = static_cast<const T*>(arrays[a]);
+    for (int a = 0; a < kArrays; ++a) {
+      arrays_[a] = static_cast<const T*>(arrays[a]);
+      are_alike_ &= (reinterpret_cast<std::uintptr_t>(arrays_[a]) - reinterpret_cast<std::uintptr_t>(out)) % 4 == 0;
+    }
+    wait_for_predecessors();
+    let_dependents_start();
     if (threadIdx.x == 0) {
       initialize_barriers();
       take_places();
@@ -121,7 +120,7 @@ class SlicedRows {
   }
 
  private:
-  static constexpr std::uint32_t kWorkWarps = kWorkers / 32, kWaitWarps = 2, kSlots = 4, kMaxPlanes = 2;
+  static constexpr std::uint32_t kWorkWarps = kSliceWorkers / 32, kWaitWarps = 2, kSlots = 4, kMaxPlanes = 2;
   static_assert(kSliceHelpers == 32 * (2 + kWaitWarps) && kWorkWarps <= 32);
   struct Shared {
     Mbarrier empty[kMaxSliceStages], part_ready[kSlots], part_taken[kSlots], facts_ready[kSlots], facts_taken[kSlots];
@@ -230,7 +229,7 @@ class SlicedRows {
     each_item(
         [&](const Cursor& at) {
           const Work& work = at.work;
-          const Place place(out_ + work.first, work.count, threadIdx.x);
+          const Place place(out_ + work.first, work.count, threadIdx.x, are_alike_);
           wait_for_stage(read_from);
           const Part mine = with_arrays(place, work, read_from,
                                         [&](const auto&... arrays) { return part_of(place, work, arrays...); });
@@ -247,7 +246,7 @@ class SlicedRows {
         },
         [&](const Cursor& at) {
           const Work& work = at.work;
-          const Place place(out_ + work.first, work.count, threadIdx.x);
+          const Place place(out_ + work.first, work.count, threadIdx.x, are_alike_);
           Stage& stage = is_kept_ ? write_from : read_from;
           if (!is_kept_) wait_for_stage(stage);
           if (at.chunk == 0) shared().facts_ready[facts_use.slot()].wait(facts_use.phase());
@@ -446,6 +445,7 @@ class SlicedRows {
   unsigned char* const landing_;
   const T* const out_;
   const T* arrays_[kArrays];
+  bool are_alike_ = true;  // as `out`, between multiples of 4
   std::uint64_t row_step_;
   std::uint32_t places_, lag_, items_;
   bool is_kept_;
