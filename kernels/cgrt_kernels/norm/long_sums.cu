@@ -10,6 +10,16 @@
 #include "cgrt_kernels/norm/kernels.h"
 
 namespace cgrt::kernels {
+
+// A block has its columns of every gridDim.y-th row: from the last one, which the L2 cache may still have, down to the
+// first.
+struct ColumnBlocks {
+  std::uint32_t rows_of_all;
+  __device__ std::uint32_t block() const { return blockIdx.x; }
+  __device__ std::uint64_t row() const { return std::uint64_t{rows_of_all} - 1 - blockIdx.y; }
+  __device__ std::uint64_t rows() const { return 0 - std::uint64_t{gridDim.y}; }  // to the next
+};
+
 namespace {
 
 // The columns of a thread, of a run of them that belongs to a block: words, each a float or two halves. Neighbouring
@@ -63,15 +73,6 @@ struct ColumnWords {
   static __device__ __forceinline__ bool is_aligned(const T* at) {
     return kSize == 1 || reinterpret_cast<std::uintptr_t>(at) % 4 == 0;
   }
-};
-
-// A block has its columns of every gridDim.y-th row: from the last one, which the L2 cache may still have, down to the
-// first.
-struct ColumnBlocks {
-  std::uint32_t rows_of_all;
-  __device__ std::uint32_t block() const { return blockIdx.x; }
-  __device__ std::uint64_t row() const { return std::uint64_t{rows_of_all} - 1 - blockIdx.y; }
-  __device__ std::uint64_t rows() const { return 0 - std::uint64_t{gridDim.y}; }  // to the next
 };
 
 // What a thread has of its columns, and of the rows of its block: kFacts of them at once.
@@ -165,11 +166,18 @@ class ColumnSums {
   float of_weight_[kUnits][kSize] = {}, of_bias_[kUnits][kSize] = {};
 };
 
+// On other architectures 64 registers for each of 1,024 threads do not suffice.
+#if __CUDA_ARCH__ > 900
+constexpr int kBlocksOfSm = 3;
+#else
+constexpr int kBlocksOfSm = 4;
+#endif
+
 // dx, and the sums of columns, of rows whose chunks have left their parts. Of what others wrote only these parts are
 // not there yet when it begins: the kernel that found them had waited for the rest. A thread has one word of several
 // rows in flight.
 template <NormOp kOp, class T>
-__global__ void __launch_bounds__(kSumColumnThreads, 4) norm_backward_columns(NormBackwardParams p) {
+__global__ void __launch_bounds__(kSumColumnThreads, kBlocksOfSm) norm_backward_columns(NormBackwardParams p) {
   constexpr int kRows = 8;
   ColumnSums<kOp, T, 1> sums(p);
   const std::uint64_t step = sums.rows.rows();
@@ -201,7 +209,7 @@ __global__ void __launch_bounds__(kSumColumnThreads, 4) norm_backward_columns(No
 
 // The same where there are enough rows or columns for threads with kSumWords words: rows pass through shared memory.
 template <NormOp kOp, class T>
-__global__ void __launch_bounds__(kSumColumnThreads, 4) norm_backward_columns_streamed(NormBackwardParams p) {
+__global__ void __launch_bounds__(kSumColumnThreads, kBlocksOfSm) norm_backward_columns_streamed(NormBackwardParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) uint4 ring[];
   ColumnSums<kOp, T, kSumWords> sums(p);
