@@ -6,12 +6,13 @@
 //   CGRT_RETURN_IF_ERROR(launch_norm(stream.ref(), plan,
 //                                    {.out = y, .in = x, .weight = gamma, .residual = h, .sum = h}));
 //
-// A plan is a value and depends on the device and the descriptor only. Forward is one kernel; results do not vary
-// between runs. Rows need not be aligned. A row is read once: by some lanes of a warp, a block, or a cluster of up to 8
-// blocks. Longer rows are split among groups of blocks over the whole device: those above 512 KB, 16-bit ones above
-// 256 KB where they are few, have a residual or are of the backward, and some unaligned ones. On GPUs without clusters
-// the limits are one eighth of that or less. Such a plan needs a workspace. Where shared memory cannot hold a row until
-// it is written, it is read twice.
+// A plan is a value and depends on the device and the descriptor only. Results do not vary between runs. Rows need not
+// be aligned. The forward is one kernel, which reads a row once: by some lanes of a warp, a block, or a cluster of up
+// to 8 blocks. Longer rows are split among blocks of the whole device: those above 512 KB, 16-bit ones above 256 KB
+// where they are few, have a residual or are of the backward, and some unaligned ones. On GPUs without clusters the
+// limits are one eighth of that or less. Such a plan needs a workspace. Where all rows fit the L2 cache, and where a
+// row of layer_norm takes megabytes, it is two kernels, which read a row twice; so does one where shared memory cannot
+// hold a row until it is written.
 #pragma once
 
 #include <cstddef>
@@ -49,19 +50,19 @@ absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc);
 // is not as the plan needs it.
 absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormArgs& args);
 
-// The forward saves nothing for the backward: mean and deviation of a row come from x, which is read anyway. One
-// kernel. With WeightGradients::kSummed two, and a workspace: persistent blocks sum their rows' part of dweight and
-// dbias, the second kernel adds what they leave in the workspace, always in the same order. At most 64 rows of at most
-// 256 columns take one kernel and no workspace.
+// The forward saves nothing for the backward: mean and deviation of a row come from x, which is read anyway. Kernels as
+// in the forward. With WeightGradients::kSummed there is a workspace: blocks sum their rows' part of dweight and dbias,
+// and a last kernel adds what they leave there, always in the same order. At most 64 rows of at most 256 columns take
+// one kernel and no workspace.
 struct NormBackwardPlan {
   NormBackwardDesc desc;
   RowLaunches<NormBackwardParams> launches;
-  // Of the aligned and the unaligned launch: blocks or clusters that leave sums. 0: no second kernel.
+  // Of the aligned and the unaligned launch: blocks or clusters that leave sums. 0: none, and no kernel that adds them.
   std::uint32_t groups[2] = {};
   Kernel<SumPartialsParams> sum_kernel;
   std::size_t workspace_bytes = 0;           // see common/workspace.h
   std::size_t partials_offset = 0;           // of the sums that groups leave, in the workspace
-  EdgeKind edges = EdgeKind::kProgrammatic;  // between the two; full where their code was compiled for 8.0
+  EdgeKind edges = EdgeKind::kProgrammatic;  // between them; full where their code was compiled for 8.0
 
   std::uint64_t topology_id(std::size_t alignment = 16) const;
 };
