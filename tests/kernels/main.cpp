@@ -1,10 +1,12 @@
-// kernel_tests simulator|gpu [FAMILY]: every kernel family against its reference in double, over
-// shapes and types, eager, captured and explicit with the same bits. Exit 0: all equal; 1: some are
-// not; 77: no device.
+// kernel_tests simulator|gpu [FAMILY [MAX_BYTES]]: every kernel family against its reference in double, over
+// shapes and types, eager, captured and explicit with the same bits. With MAX_BYTES, cases with a larger array are
+// left out and counted. Exit 0: all equal; 1: some are not; 77: no device.
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "cgrt/simulator/simulator.h"
 #include "kernels/support.h"
 #include "support/no_device.h"
@@ -24,14 +26,17 @@ constexpr Family kFamilies[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string backend = argc >= 2 ? argv[1] : "", only = argc == 3 ? argv[2] : "";
-  if ((backend != "simulator" && backend != "gpu") || argc > 3) {
-    std::fputs("usage: kernel_tests simulator|gpu [FAMILY]\n", stderr);
+  const std::string backend = argc >= 2 ? argv[1] : "", only = argc >= 3 ? argv[2] : "";
+  std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
+  if ((backend != "simulator" && backend != "gpu") || argc > 4 ||
+      (argc == 4 && !absl::SimpleAtoi(argv[3], &max_bytes))) {
+    std::fputs("usage: kernel_tests simulator|gpu [FAMILY [MAX_BYTES]]\n", stderr);
     return 2;
   }
   std::unique_ptr<cgrt::Simulator> simulator;
   if (backend == "simulator") simulator = std::make_unique<cgrt::Simulator>();
   if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
+  cgrt::testing::Trial::set_max_bytes(max_bytes);
   cgrt::testing::Report report(backend == "simulator");
   for (const Family& family : kFamilies) {
     if (!only.empty() && only != family.name) continue;
@@ -39,7 +44,9 @@ int main(int argc, char** argv) {
     family.check(report);
     std::printf("%s: %d passed\n", family.name, report.passed() - passed);
   }
-  std::printf("kernels on %s: %d passed, %d failed\n", cgrt::testing::kDevice.name().value_or("?").c_str(),
+  std::printf("kernels on %s: %d passed, %d failed", cgrt::testing::kDevice.name().value_or("?").c_str(),
               report.passed(), report.failed());
+  if (report.left_out() > 0) std::printf(", %d left out, larger than %s bytes", report.left_out(), argv[3]);
+  std::puts("");
   return report.failed() == 0 && report.passed() > 0 ? 0 : 1;
 }
