@@ -84,6 +84,11 @@ inline constexpr std::uint32_t kSumStageBytes = 2 * 32 * (kSumPacks * 16 + (kAli
 
 NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
 inline constexpr std::uint32_t kMaxLaneColumns = 256;
+// Rows that such a lane has at once: with more registers fewer warps run at once, which costs more than it gains.
+constexpr int norm_lane_rows(std::uint32_t bytes_of_element, int arrays, Alignment alignment) {
+  const int rows = lane_rows(bytes_of_element, arrays, alignment);
+  return alignment == Alignment::kAligned && rows > 2 ? 2 : rows;
+}
 // Of 4, 8 or 16 lanes with up to 16 elements each of an aligned row, or 16 or 32 with up to 8 of another.
 NormKernel norm_lanes_kernel(NormOp op, Residual residual, DType type, Alignment alignment, std::uint32_t lanes);
 // Of few rows of up to 16 * kFewElements columns, a warp each.

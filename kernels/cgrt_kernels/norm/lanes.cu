@@ -161,7 +161,7 @@ template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
 NormKernel of_lanes(std::uint32_t lanes) {
   const auto kernel_of = [=]<int kLanes>() {
     constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
-    constexpr int kElements = kIsAligned ? 16 : 8, kRows = lane_rows(sizeof(T), kHasResidual ? 2 : 1, kAlignment);
+    constexpr int kElements = kIsAligned ? 16 : 8, kRows = norm_lane_rows(sizeof(T), kHasResidual ? 2 : 1, kAlignment);
     return with_host_body<norm_by_lanes<kOp, kHasResidual, T, kLanes, kElements, kRows, kAlignment>, kOp, T>();
   };
   if constexpr (kAlignment == Alignment::kAligned) {

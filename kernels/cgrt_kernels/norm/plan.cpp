@@ -216,7 +216,7 @@ std::optional<RowLaunch<NormParams>> lanes_launch(const Machine& machine, const 
   const std::uint32_t lanes = is_aligned ? (columns <= 64 ? 4 : columns <= 128 ? 8 : 16) : (columns <= 128 ? 16 : 32);
   const std::uint32_t at_once = kWarpThreads / lanes;
   const auto rows =
-      static_cast<std::uint32_t>(lane_rows(problem.size(), static_cast<int>(problem.arrays()), alignment));
+      static_cast<std::uint32_t>(norm_lane_rows(problem.size(), static_cast<int>(problem.arrays()), alignment));
   const std::uint32_t of_warp = are_enough_warps(machine, desc.rows, at_once * rows) ? at_once * rows : at_once;
   return RowLaunch<NormParams>{
       .kernel = norm_lanes_kernel(desc.op, desc.residual, desc.type, alignment, lanes),
@@ -278,8 +278,10 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   const std::uint32_t max_warps = std::min(fitting, is_wasteful ? fitting : std::max(warps_of(max_blocks), kWarps));
   std::uint32_t blocks = 1;
   while (blocks <= max_blocks && warps_of(blocks) > max_warps) blocks *= 2;
+  // In chunks a thread of halves works on two columns at once, so that few rows keep half as many threads busy.
+  const bool is_for_few = problem.size() == 4 || desc.rows * blocks * 5 < std::uint64_t{machine.sms} * 2;
   if (blocks > max_blocks || desc.rows * blocks > kMaxCount ||
-      (blocks > 1 && gains_from_chunks(machine, long_rows(problem), blocks))) {
+      (blocks > 1 && is_for_few && gains_from_chunks(machine, long_rows(problem), blocks))) {
     return summed_chunks_launch(machine, desc);
   }
   const std::uint32_t share = share_of(blocks), warps = warps_of(blocks);

@@ -7,45 +7,27 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/bulk_copy.cuh"
+#include "cgrt_kernels/common/mbarrier.cuh"
 #include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/norm/comoments.cuh"
 
 namespace cgrt::kernels {
 
-// An mbarrier whose phases end when `count` threads have arrived, on every architecture.
+// Counts threads that arrive, or bytes that other blocks of the cluster send.
 #if __CUDA_ARCH__ >= 900
 class PartBarrier : public BulkBarrier {
  public:
-#else
-class PartBarrier {
- public:
-  __device__ __forceinline__ void wait(std::uint32_t phase) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "again_%=:\n"
-        "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n"
-        "@!done bra again_%=;\n"
-        "}" ::"r"(address()),
-        "r"(phase)
-        : "memory");
-  }
-#endif
   __device__ __forceinline__ void initialize(std::uint32_t count) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(count) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(this)), "r"(count) : "memory");
   }
   __device__ __forceinline__ void arrive() {
-    asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(address()) : "memory");
+    asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(shared_address(this))
+                 : "memory");
   }
-
- private:
-  __device__ __forceinline__ std::uint32_t address() const {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(this));
-  }
-#if __CUDA_ARCH__ < 900
-  std::uint64_t state_;
-#endif
 };
+#else
+using PartBarrier = Mbarrier;
+#endif
 
 // Of `warps` warps in each block of a cluster. A block may have several rows at once, each of its own warps.
 template <class Part>

@@ -231,27 +231,29 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_tiled(NormBackwa
       const float scale = rsqrtf(reduce_lanes<kLanes>(squares) * p.one_of_columns + p.epsilon);
       const float slope = -scale * scale * (scale * reduce_lanes<kLanes>(product) * p.one_of_columns);
       const float offset = kIsLayer ? -scale * (reduce_lanes<kLanes>(sum) * p.one_of_columns) : 0.0f;
-      if (row >= rows) continue;
+      __syncwarp();  // rows that share a word have read it
+      if (row < rows) {
 #pragma unroll
-      for (int i = 0; i < kWords; ++i) {
-        float dy[kOfWord], dx[kOfWord];
-        Word<T>::unpack(gradients[i], dy);
+        for (int i = 0; i < kWords; ++i) {
+          float dy[kOfWord], dx[kOfWord];
+          Word<T>::unpack(gradients[i], dy);
 #pragma unroll
-        for (int k = 0; k < kOfWord; ++k) {
-          dx[k] = fmaf(scale * weights[i][k], dy[k], fmaf(slope, x[i][k], offset));
-          of_weight[i][k] = fmaf(dy[k], scale * x[i][k], of_weight[i][k]);
-          if (kIsLayer) of_bias[i][k] += dy[k];
-        }
-        const std::uint32_t word = Word<T>::pack(dx);
-        if (has(i, kOfWord - 1) && (i > 0 || begin >= 0)) to_dx[kLanes * i] = word;
-        if constexpr (kOfWord == 2) {
-          auto* const halves = reinterpret_cast<std::uint16_t*>(to_dx + kLanes * i);
-          if (is_last(i)) halves[0] = static_cast<std::uint16_t>(word);
-          if (i == 0 && begin < 0) halves[1] = static_cast<std::uint16_t>(word >> 16);
+          for (int k = 0; k < kOfWord; ++k) {
+            dx[k] = fmaf(scale * weights[i][k], dy[k], fmaf(slope, x[i][k], offset));
+            of_weight[i][k] = fmaf(dy[k], scale * x[i][k], of_weight[i][k]);
+            if (kIsLayer) of_bias[i][k] += dy[k];
+          }
+          const std::uint32_t word = Word<T>::pack(dx);
+          if (has(i, kOfWord - 1) && (i > 0 || begin >= 0)) to_dx[kLanes * i] = word;
+          if constexpr (kOfWord == 2) {
+            auto* const halves = reinterpret_cast<std::uint16_t*>(to_dx + kLanes * i);
+            if (is_last(i)) halves[0] = static_cast<std::uint16_t>(word);
+            if (i == 0 && begin < 0) halves[1] = static_cast<std::uint16_t>(word >> 16);
+          }
         }
       }
+      __syncwarp();
     }
-    __syncwarp();
     const std::uint64_t first = std::uint64_t{chunk} * p.shares.share * p.columns;
     const std::uint32_t count = rows * p.columns, whole = count / kPackSize<T> * kPackSize<T>;
     if (whole + lane < count) {

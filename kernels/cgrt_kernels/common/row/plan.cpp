@@ -157,7 +157,7 @@ void set_chunks(const Machine& machine, const LongRows& rows, std::uint32_t max_
                 RowSlices& chunks) {
   // As many as run at once where there are few rows; but a block begins and ends for each.
   constexpr std::uint32_t kMinColumns = 1024, kBlocksOfSm = 4;
-  const std::uint64_t wanted = ceil_divide<std::uint64_t>(kBlocksOfSm * machine.sms, rows.rows);
+  const std::uint64_t wanted = kBlocksOfSm * machine.sms / rows.rows;
   const std::uint64_t count = std::max(ceil_divide<std::uint64_t>(rows.columns, max_columns),
                                        std::min(wanted, ceil_divide<std::uint64_t>(rows.columns, kMinColumns)));
   // Of whole warps' units, so that most of them lie alike.
