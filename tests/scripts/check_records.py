@@ -18,16 +18,9 @@ from includes import included
 
 
 # Records that are older than what they measure, and until when. One that is current again must go from here.
-WAITING = {f"kernels/bench/records/{family}.json": "to be renewed: names of limits and of parameters are others, and files"
-           for family in ("elementwise", "index", "latency", "reduce", "upsample")}
-WAITING["kernels/bench/records/published.json"] = "to be renewed: long rows, and few short ones, of softmax are shared otherwise"
-for _record in ("kernels/bench/records/lengths.json", "kernels/bench/records/norm.json",
-                "samples/mlp_step/records/h200.json"):
-    WAITING[_record] = ("to be renewed: norm's sums of long rows have other launch bounds for architectures after 9.0; the "
-                        "machine code for 9.0 is what was measured")
-WAITING["tools/graphbench/records/h200.json"] = (
+WAITING = {"tools/graphbench/records/h200.json": (
     "to be renewed: files of the runtime moved; the runs at 21b7539 and 3fd0f50, on a slower host, had calls of 50 to "
-    "1,600 ns outside the limit of 60 ns more, and were not kept")
+    "1,600 ns outside the limit of 60 ns more, and were not kept")}
 IS_OLDER = re.compile(r"has changed since")
 SOURCES = ("kernels", "runtime", "samples", "tools")
 TREES = tempfile.TemporaryDirectory()
