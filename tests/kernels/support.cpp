@@ -174,8 +174,8 @@ Bytes Trial::found(const void* data) const {
 
 void Report::check(const std::string& name, const absl::Status& status) {
   ++(status.ok() ? passed_ : absl::IsCancelled(status) ? left_out_ : failed_);
-  if (!status.ok() && !absl::IsCancelled(status))
-    std::printf("  FAILED %s: %s\n", name.c_str(), std::string(status.message()).c_str());
+  if (status.ok() || absl::IsCancelled(status)) return;
+  std::printf("  FAILED %s: %s\n", name.c_str(), std::string(status.message()).c_str());
 }
 
 }  // namespace cgrt::testing
