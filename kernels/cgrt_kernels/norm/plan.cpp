@@ -278,7 +278,8 @@ absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machi
   const std::uint32_t max_warps = std::min(fitting, is_wasteful ? fitting : std::max(warps_of(max_blocks), kWarps));
   std::uint32_t blocks = 1;
   while (blocks <= max_blocks && warps_of(blocks) > max_warps) blocks *= 2;
-  // In chunks a thread of halves works on two columns at once, so that few rows keep half as many threads busy.
+  // In chunks a thread has two columns of a 16-bit type, so a row occupies half as many threads as one of floats. Once
+  // clusters occupy two fifths of the multiprocessors they take less time (H200: 17 rows 12.2 us against 16.3).
   const bool is_for_few = problem.size() == 4 || desc.rows * blocks * 5 < std::uint64_t{machine.sms} * 2;
   if (blocks > max_blocks || desc.rows * blocks > kMaxCount ||
       (blocks > 1 && is_for_few && gains_from_chunks(machine, long_rows(problem), blocks))) {
