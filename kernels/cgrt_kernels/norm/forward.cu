@@ -71,10 +71,10 @@ __device__ __forceinline__ Moments gather(const Group& group, Moments part, floa
   return group.join(part, count);
 }
 __device__ __forceinline__ RowFacts facts_from(float squares, const NormParams& p) {
-  return {0.0f, rsqrtf(squares / static_cast<float>(p.columns) + p.epsilon)};
+  return {0.0f, rsqrtf(squares * p.one_of_columns + p.epsilon)};
 }
 __device__ __forceinline__ RowFacts facts_from(Moments row, const NormParams& p) {
-  return {row.mean, rsqrtf(row.squares / static_cast<float>(p.columns) + p.epsilon)};
+  return {row.mean, rsqrtf(row.squares * p.one_of_columns + p.epsilon)};
 }
 
 template <NormOp kOp, class Group, class Row>

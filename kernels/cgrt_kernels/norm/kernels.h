@@ -14,7 +14,7 @@ namespace cgrt::kernels {
 struct NormParams {
   void *out, *sum;
   const void *in, *residual, *weight, *bias;
-  float epsilon;
+  float epsilon, one_of_columns;
   std::uint32_t rows, columns;
   std::uint32_t rows_ahead;  // from a block's own row to that which it fetches into the L2 cache
   RowShares shares;

@@ -49,7 +49,6 @@ __global__ void __launch_bounds__(kLaneThreads, 4) norm_by_lanes(NormParams p) {
   typename Row::Where place(p.columns);
   const T* const in = static_cast<const T*>(p.in) + rows.begin();
   T* const out = static_cast<T*>(p.out) + rows.begin();
-  const float one_of_columns = 1.0f / static_cast<float>(p.columns);
   wait_for_predecessors();
   let_dependents_start();
   if (rows.count == 0) return;
@@ -75,7 +74,7 @@ __global__ void __launch_bounds__(kLaneThreads, 4) norm_by_lanes(NormParams p) {
       if (p.sum != nullptr && has_row) Row::store(static_cast<T*>(p.sum) + rows.begin() + offset, place, values);
       x[i].get(values);
     }
-    normalize<kOp, kLanes>(values, there, one_of_columns, p.epsilon);
+    normalize<kOp, kLanes>(values, there, p.one_of_columns, p.epsilon);
     weight.get(others);
     multiply(values, others);
     if constexpr (kOp == NormOp::kLayerNorm) {
@@ -111,7 +110,7 @@ __global__ void __launch_bounds__(32) norm_of_few_rows(NormParams p) {
     if (p.sum != nullptr) Row::store(static_cast<T*>(p.sum) + first, place, values);
     x.get(values);
   }
-  normalize<kOp, 32>(values, there, 1.0f / static_cast<float>(p.columns), p.epsilon);
+  normalize<kOp, 32>(values, there, p.one_of_columns, p.epsilon);
   weight.get(others);
   multiply(values, others);
   if constexpr (kOp == NormOp::kLayerNorm) {
@@ -127,7 +126,6 @@ __global__ void __launch_bounds__(kLaneThreads, 4) norm_staged(NormParams p) {
   extern __shared__ __align__(128) uint4 stages[];
   using T = typename Row::Element;
   const StagedRows rows(p.rows, p.shares.stages * Row::kStep);
-  const float one_of_columns = 1.0f / static_cast<float>(p.columns);
   wait_for_predecessors();
   let_dependents_start();
   if (rows.count == 0) return;
@@ -144,7 +142,7 @@ __global__ void __launch_bounds__(kLaneThreads, 4) norm_staged(NormParams p) {
   for (std::uint32_t i = 0; i < rows.count; i += Row::kStep, row += Row::kStep, at += Row::kStep * p.columns) {
     typename Row::Values values;
     place.get(values, at);
-    normalize<kOp, Row::kLanes>(values, there, one_of_columns, p.epsilon);
+    normalize<kOp, Row::kLanes>(values, there, p.one_of_columns, p.epsilon);
     multiply(values, weight);
     if constexpr (kOp == NormOp::kLayerNorm) add(values, bias);
     if (row < rows.count) place.put(at, values);

@@ -372,6 +372,7 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
                     .weight = args.weight,
                     .bias = args.bias,
                     .epsilon = desc.epsilon,
+                    .one_of_columns = 1.0f / static_cast<float>(desc.columns),
                     .rows = narrow(desc.rows),
                     .columns = narrow(desc.columns),
                     .rows_ahead = is_ahead ? rows_ahead(arrays * desc.columns * size_of(desc.type)) : narrow(desc.rows),

@@ -53,13 +53,6 @@ __device__ __forceinline__ Products join_warps(RowParts<Products>& parts, float)
   return row;
 }
 
-// 16 bytes at once: the compiler would store some words as soon as they are there.
-__device__ __forceinline__ void store_whole(void* to, const uint4& words) {
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(words.x),
-               "r"(words.y), "r"(words.z), "r"(words.w)
-               : "memory");
-}
-
 // dx = scale * g + slope * x + offset; the normalized x = scale * x + center.
 struct RowLine {
   float scale, slope, offset, center;
@@ -264,7 +257,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_backward_summed(NormBackw
       } else {
         Pack pack;
         pack_into(pack, x);
-        store_whole(dx + place.of(i), reinterpret_cast<const uint4&>(pack));
+        store_whole(dx + place.of(i), pack);
       }
     });
     fetch(stage, row + step * kSumStages);

@@ -94,8 +94,7 @@ struct LaneRow {
       if constexpr (kIsAligned) {
         Unit unit;
         pack_into(unit, values[i]);
-        // As an assignment it becomes four stores of 4 bytes.
-        __stwb(reinterpret_cast<uint4*>(to + kLanes * kSize * i), reinterpret_cast<const uint4&>(unit));
+        store_whole(to + kLanes * kSize * i, unit);
       } else {
         to[kLanes * i] = from_float<T>(values[i][0]);
       }
@@ -244,14 +243,16 @@ class StagedRow {
       for (int i = 0; i < kOfWord; ++i) values[word][i] = has(word, i) ? there : elsewhere;
     }
   }
-  // Zeros where there is nothing.
+  // Zeros where there is nothing. All lanes of the warp meet: two rows may share a word, of which each writes its half.
   __device__ __forceinline__ void get(Values& values, const T* row) const {
     const auto* const words = words_of(row);
+    if constexpr (kOfWord > 1) __syncwarp();
 #pragma unroll
     for (int word = 0; word < kWords; ++word) {
       const std::uint32_t bits = words[kLanes * word] & masks_[word];
       Word<T>::unpack(bits, values[word]);
     }
+    if constexpr (kOfWord > 1) __syncwarp();
   }
   __device__ __forceinline__ void put(T* row, const Values& values) const {
     auto* const words = const_cast<std::uint32_t*>(words_of(row));

@@ -62,7 +62,7 @@ __device__ __forceinline__ typename PackOf<T>::Type load_pack(const T* at, const
 template <Alignment kAlignment, class T>
 __device__ __forceinline__ void store_pack(T* to, const typename PackOf<T>::Type& pack) {
   if (kAlignment == Alignment::kAligned || reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
-    *reinterpret_cast<typename PackOf<T>::Type*>(to) = pack;
+    store_whole(to, pack);
     return;
   }
   const uint4& words = reinterpret_cast<const uint4&>(pack);
@@ -258,7 +258,9 @@ struct Tile {
       float values[kSize];
       unpack(packs[p], values);
       visit(values, place.of(p), p);
-      pack_into(*reinterpret_cast<Pack*>(out + place.of(p)), values);
+      Pack pack;
+      pack_into(pack, values);
+      store_whole(out + place.of(p), pack);
     }
     if constexpr (!kIsAligned) {
       if (!place.has_single()) return;
@@ -312,7 +314,7 @@ template <Alignment kAlignment, class T>
 __device__ __forceinline__ void load_values(float (&values)[kPackSize<T>], const T* at, std::uint64_t offset,
                                             const T* end) {
   if constexpr (kAlignment == Alignment::kAligned) {
-    unpack(*reinterpret_cast<const typename PackOf<T>::Type*>(at + offset), values);
+    unpack(load_whole<typename PackOf<T>::Type>(at + offset), values);
   } else {
     unpack(load_pack(at + offset, end), values);
   }
@@ -325,7 +327,9 @@ __device__ __forceinline__ void load_values(float (&value)[1], const T* at, std:
 // Rounds and stores what the values of a pack, or of a single element, have become.
 template <class T>
 __device__ __forceinline__ void store_values(T* at, const float (&values)[kPackSize<T>]) {
-  pack_into(*reinterpret_cast<typename PackOf<T>::Type*>(at), values);
+  typename PackOf<T>::Type pack;
+  pack_into(pack, values);
+  store_whole(at, pack);
 }
 template <class T>
 __device__ __forceinline__ void store_values(T* at, const float (&value)[1]) {
