@@ -98,7 +98,7 @@ absl::Status wrong(std::uint64_t i, double expected, double found) {
 }
 
 // Bytes behind an aligned address.
-enum class Variant { kPlain, kInPlace, kInPlaceOfB, kAllShifted, kOneShifted, kHalfShifted, kFewBlocks };
+enum class Variant { kPlain, kInPlace, kInPlaceOfB, kAllShifted, kOneShifted, kHalfShifted };
 const char* to_string(Variant variant) {
   switch (variant) {
     case Variant::kPlain: return "";
@@ -107,7 +107,6 @@ const char* to_string(Variant variant) {
     case Variant::kAllShifted: return " all misaligned";
     case Variant::kOneShifted: return " one misaligned";
     case Variant::kHalfShifted: return " one misaligned by half";
-    case Variant::kFewBlocks: return " with few blocks";
   }
   return "";
 }
@@ -200,25 +199,30 @@ void check_arrays(Report& report) {
   }
 }
 
-absl::Status check(const MatrixDesc& desc, Variant variant) {
+// Elements that each array of a matrix operation begins behind an aligned address; `out` may be `a`.
+struct Begins {
+  std::size_t out = 0, a = 0, b = 0;
+  bool is_in_place = false;
+};
+
+absl::Status check(const MatrixDesc& desc, const Begins& begins) {
   const std::uint64_t count = desc.rows * desc.columns, stride = (is_gated(desc.op) ? 2 : 1) * desc.columns;
-  const std::size_t size = size_of(desc.type), shift = variant == Variant::kAllShifted ? size : 0;
+  const std::size_t size = size_of(desc.type);
   const Bytes a = numbers(desc.type, desc.rows * stride, 0);
   const Bytes b = numbers(desc.type, is_per_row(desc.op) ? desc.rows : desc.columns, 1);
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   MatrixArgs args;
-  if (variant == Variant::kInPlace) {
-    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(a));
+  if (begins.is_in_place) {
+    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(a, begins.out * size));
     args.a = args.out;
   } else {
-    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(count * size, shift));
-    CGRT_ASSIGN_OR_RETURN(args.a, trial.input(a, shift));
+    CGRT_ASSIGN_OR_RETURN(args.out, trial.output(count * size, begins.out * size));
+    CGRT_ASSIGN_OR_RETURN(args.a, trial.input(a, begins.a * size));
   }
   if (!is_gated(desc.op)) {
-    CGRT_ASSIGN_OR_RETURN(args.b, trial.input(b, variant == Variant::kOneShifted ? size : shift));
+    CGRT_ASSIGN_OR_RETURN(args.b, trial.input(b, begins.b * size));
   }
-  CGRT_ASSIGN_OR_RETURN(MatrixPlan plan, kernels::plan_matrix(kDevice, desc));
-  if (variant == Variant::kFewBlocks) plan.aligned.config.grid.y = plan.unaligned.config.grid.y = 1;
+  CGRT_ASSIGN_OR_RETURN(const MatrixPlan plan, kernels::plan_matrix(kDevice, desc));
   CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_matrix(target, plan, args); }));
 
   const Bytes found = trial.found(args.out);
@@ -244,20 +248,25 @@ struct Shape {
 };
 
 void check_matrices(Report& report) {
-  constexpr Shape kShapes[] = {{1, 1},     {3, 7},    {5, 8},     {1000, 1}, {257, 24},  {33, 264},   {4099, 3},
-                               {16, 1000}, {7, 2048}, {19, 2056}, {9, 4104}, {1, 14336}, {64, 14336}, {300, 1030}};
+  constexpr Shape kShapes[] = {{1, 1},     {3, 7},      {5, 8},      {1000, 1},  {257, 24}, {33, 264},
+                               {4099, 3},  {2, 16},     {77, 9},     {19, 15},   {40, 17},  {6, 31},
+                               {16, 1000}, {7, 2048},   {19, 2056},  {9, 4104},  {5, 4097}, {1, 14336},
+                               {1, 4099},  {64, 14336}, {300, 1030}, {300, 1031}};
+  constexpr Begins kBegins[] = {{},        {1, 1, 1}, {0, 0, 1}, {0, 1, 0},       {1, 0, 0},
+                                {3, 3, 0}, {2, 5, 7}, {7, 4, 2}, {0, 0, 0, true}, {5, 5, 1, true}};
   for (const MatrixOp op :
        {MatrixOp::kAddPerColumn, MatrixOp::kAddPerRow, MatrixOp::kMulPerColumn, MatrixOp::kMulPerRow,
         MatrixOp::kSiluAndMul, MatrixOp::kGeluAndMul, MatrixOp::kGeluTanhAndMul}) {
     for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
       for (const auto& [rows, columns] : kShapes) {
         if (report.is_simulated() && rows * columns > 20000) continue;
-        for (const Variant variant :
-             {Variant::kPlain, Variant::kInPlace, Variant::kAllShifted, Variant::kOneShifted, Variant::kFewBlocks}) {
-          if (is_gated(op) && (variant == Variant::kInPlace || variant == Variant::kOneShifted)) continue;
-          if (variant != Variant::kPlain && rows * columns > 500000) continue;
-          report.check(absl::StrCat(to_string(op), " ", to_string(type), " ", rows, "x", columns, to_string(variant)),
-                       check({op, type, rows, columns}, variant));
+        for (const Begins& begins : kBegins) {
+          if (is_gated(op) && begins.is_in_place) continue;
+          const bool is_plain = begins.out == 0 && begins.a == 0 && begins.b == 0 && !begins.is_in_place;
+          if (!is_plain && rows * columns > 500000) continue;
+          report.check(absl::StrCat(to_string(op), " ", to_string(type), " ", rows, "x", columns, ", begins ",
+                                    begins.out, " ", begins.a, " ", begins.b, begins.is_in_place ? ", in place" : ""),
+                       check({op, type, rows, columns}, begins));
         }
       }
     }

@@ -34,14 +34,6 @@ struct FunctorOf<MatrixOp::kGeluTanhAndMul> {
   __host__ __device__ float operator()(float gate, float value) const { return gelu_tanh_of(gate) * value; }
 };
 
-template <MatrixOp kOp>
-constexpr bool kGated = is_gated(kOp);
-template <MatrixOp kOp>
-constexpr bool kPerRow = is_per_row(kOp);
-
-template <MatrixOp kOp, class T, Alignment kAlignment>
-constexpr std::uint32_t kRowsInFlight = matrix_rows_in_flight(kOp, sizeof(T), kAlignment);
-
 template <int kSize, class T>
 __device__ __forceinline__ Pack<T, kSize> filled(T value) {
   Pack<T, kSize> pack;
@@ -50,55 +42,114 @@ __device__ __forceinline__ Pack<T, kSize> filled(T value) {
   return pack;
 }
 
-// Each thread has a column, or a pack of columns, of several rows at once. No division: the block is
-// as wide as a row, or as an equal part of one.
-template <MatrixOp kOp, class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxMatrixThreads) matrix_elementwise(const __grid_constant__ MatrixParams p) {
-  constexpr int kPack = kAlignment == Alignment::kAligned ? 16 / static_cast<int>(sizeof(T)) : 1;
-  constexpr std::uint32_t kRows = kRowsInFlight<kOp, T, kAlignment>;
-  const FunctorOf<kOp> functor{};
-  const std::uint32_t column = (blockIdx.x * blockDim.x + threadIdx.x) * kPack;
-  if (column >= p.columns) return;
-  const T* const other = static_cast<const T*>(p.b);
-  const std::uint64_t stride = kGated<kOp> ? 2 * std::uint64_t{p.columns} : p.columns;
-  const std::uint32_t tile = blockDim.y * kRows;
-  wait_for_predecessors();
-  let_dependents_start();
-  Pack<T, kPack> of_columns;
-  if constexpr (!kGated<kOp> && !kPerRow<kOp>) of_columns = internal::load_pack<kPack>(other + column);
-  for (std::uint64_t first = std::uint64_t{blockIdx.y} * tile + threadIdx.y; first < p.rows;
-       first += std::uint64_t{gridDim.y} * tile) {
-    const auto left = static_cast<std::uint32_t>(p.rows - first);
-    const T* from = static_cast<const T*>(p.a) + first * stride + column;
-    Pack<T, kPack> x[kRows], y[kRows];
-#pragma unroll
-    for (std::uint32_t r = 0; r < kRows; ++r, from += blockDim.y * stride) {
-      if (r * blockDim.y >= left) continue;
-      x[r] = internal::load_pack<kPack>(from);
-      if constexpr (kGated<kOp>) {
-        y[r] = internal::load_pack<kPack>(from + p.columns);
+// What the functor takes for elements of a matrix.
+template <MatrixOp kOp, class T>
+class Factors {
+  static constexpr bool kIsGated = is_gated(kOp), kIsPerRow = is_per_row(kOp);
+
+ public:
+  __host__ __device__ explicit Factors(const MatrixParams& p)
+      : a_(static_cast<const T*>(p.a)), b_(static_cast<const T*>(p.b)), columns_(p.columns.value()) {}
+
+  // Of one element.
+  __host__ __device__ T first(std::uint64_t row, std::uint32_t column) const { return *first_at(row, column); }
+  __host__ __device__ T second(std::uint64_t row, std::uint32_t column) const { return *second_at(row, column); }
+
+  // Of a pack of elements in a row. Aligned: that they all are, and rows are whole packs.
+  template <int kPack, Alignment kAlignment>
+  __device__ __forceinline__ void get(std::uint64_t row, std::uint32_t column, Pack<T, kPack>& x,
+                                      Pack<T, kPack>& y) const {
+    const bool is_in_row = kAlignment == Alignment::kAligned || column + kReach<kPack> <= columns_;
+    if (!kIsGated || is_in_row) x = load<kPack, kAlignment>(first_at(row, column));
+    if (is_in_row) {
+      if constexpr (kIsPerRow) {
+        y = filled<kPack>(second(row, column));
       } else {
-        y[r] = kPerRow<kOp> ? filled<kPack>(other[first + r * blockDim.y]) : of_columns;
+        y = load<kPack, kAlignment>(second_at(row, column));
       }
+    } else if constexpr (kAlignment == Alignment::kUnaligned) {
+      get_one_by_one(row, column, x, y);
     }
-    T* to = static_cast<T*>(p.out) + first * p.columns + column;
+  }
+
+ private:
+  // A pack that has elements of more than one row, or the last of `b`. Of `a`, where rows follow each other, it is one.
+  template <int kPack>
+  __device__ __forceinline__ void get_one_by_one(std::uint64_t row, std::uint32_t column, Pack<T, kPack>& x,
+                                                 Pack<T, kPack>& y) const {
 #pragma unroll
-    for (std::uint32_t r = 0; r < kRows; ++r, to += std::uint64_t{blockDim.y} * p.columns) {
-      if (r * blockDim.y < left) internal::store_pack(to, internal::apply<T, kPack>(functor, x[r], y[r]));
+    for (int i = 0; i < kPack; ++i) {
+      if constexpr (kIsGated) x.of[i] = first(row, column);
+      y.of[i] = second(row, column);
+      if (++column == columns_) column = 0, ++row;
     }
+  }
+
+  // From a pack's first column to where all that load() touches is still in a row of the second array.
+  template <int kPack>
+  static constexpr std::uint32_t kReach = kIsGated || kIsPerRow ? kPack : 2 * kPack;
+
+  template <int kPack, Alignment kAlignment>
+  static __device__ __forceinline__ Pack<T, kPack> load(const T* from) {
+    if (kAlignment == Alignment::kAligned || internal::misalignment<kPack>(from) == 0) {
+      return internal::load_pack<kPack>(from);
+    }
+    return internal::load_shifted<kPack>(from);
+  }
+  __host__ __device__ const T* first_at(std::uint64_t row, std::uint32_t column) const {
+    return a_ + row * (kIsGated ? 2 * std::uint64_t{columns_} : columns_) + column;
+  }
+  __host__ __device__ const T* second_at(std::uint64_t row, std::uint32_t column) const {
+    if constexpr (kIsGated) return first_at(row, column) + columns_;
+    return b_ + (kIsPerRow ? row : column);
+  }
+
+  const T *const a_, *const b_;
+  const std::uint32_t columns_;
+};
+
+// Each thread has packs of the output, wherever rows begin and end.
+template <MatrixOp kOp, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kMapBlock) matrix_elementwise(const __grid_constant__ MatrixParams p) {
+  constexpr int kPack = kMapPack<T>;
+  const FunctorOf<kOp> functor{};
+  const Factors<kOp, T> factors(p);
+  T* const out = static_cast<T*>(p.out);
+  const std::uint64_t count = std::uint64_t{p.rows} * p.columns.value();
+  const std::uint64_t i = (std::uint64_t{blockIdx.x} * kMapBlock + threadIdx.x) * kPack;
+  Pack<T, kPack> x, y;
+  let_dependents_start();
+  wait_for_predecessors();
+  if constexpr (kAlignment == Alignment::kAligned) {
+    if (i >= count) return;
+    const auto [row, column] = p.columns.divide(i);
+    factors.template get<kPack, kAlignment>(row, column, x, y);
+    internal::store_pack(out + i, internal::apply<T, kPack>(functor, x, y));
+  } else {
+    // As map_elements: packs that are aligned in the output, but for one at either end, so that the two that one of an
+    // input lies in are inside of it.
+    const std::uint32_t begin = (0 - internal::element_address(out)) % kPack + kPack;
+    const std::uint64_t packs = count < begin + kPack ? 0 : (count - begin - kPack) / kPack;
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x < count - packs * kPack) {
+      const std::uint64_t edge = threadIdx.x < begin ? threadIdx.x : packs * kPack + threadIdx.x;
+      const auto [row, column] = p.columns.divide(edge);
+      out[edge] = internal::rounded_to<T>(functor(factors.first(row, column), factors.second(row, column)));
+    }
+    if (i >= packs * kPack) return;
+    const auto [row, column] = p.columns.divide(begin + i);
+    factors.template get<kPack, kAlignment>(row, column, x, y);
+    internal::store_whole_pack(out + begin + i, internal::apply<T, kPack>(functor, x, y));
   }
 }
 
 template <MatrixOp kOp, class T>
 void matrix_on_host(HostGrid, MatrixParams p) {
   const FunctorOf<kOp> functor{};
-  const std::uint64_t stride = kGated<kOp> ? 2 * std::uint64_t{p.columns} : p.columns;
+  const Factors<kOp, T> factors(p);
+  T* to = static_cast<T*>(p.out);
   for (std::uint64_t row = 0; row < p.rows; ++row) {
-    const T* const from = static_cast<const T*>(p.a) + row * stride;
-    T* const to = static_cast<T*>(p.out) + row * p.columns;
-    for (std::uint64_t c = 0; c < p.columns; ++c) {
-      const T other = kGated<kOp> ? from[p.columns + c] : static_cast<const T*>(p.b)[kPerRow<kOp> ? row : c];
-      to[c] = internal::rounded_to<T>(functor(from[c], other));
+    for (std::uint32_t c = 0; c < p.columns.value(); ++c) {
+      *to++ = internal::rounded_to<T>(functor(factors.first(row, c), factors.second(row, c)));
     }
   }
 }
@@ -107,7 +158,7 @@ template <MatrixOp kOp>
 MatrixKernel of_op(DType type, Alignment alignment) {
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
     return make_kernel<matrix_elementwise<kOp, T, kAlignment>, matrix_on_host<kOp, T>,
-                       KernelResources{.registers = 48, .max_threads = kMaxMatrixThreads}>();
+                       KernelResources{.registers = 40, .max_threads = kMapBlock}>();
   });
 }
 

@@ -6,8 +6,8 @@
 //   CGRT_RETURN_IF_ERROR(launch_matrix(stream.ref(), plan, {.out = y, .a = x}));
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no
-// allocation. Rows of a multiple of 16 bytes in arrays aligned to 16 bytes are read 16 bytes at a time,
-// others element by element, with up to 16 elements per thread in flight.
+// allocation. Arrays are read and written 16 bytes at a time, however long rows are and wherever arrays begin: packs
+// that are not aligned are put together from the two that they lie in.
 #pragma once
 
 #include "absl/status/status.h"
@@ -22,16 +22,12 @@ namespace cgrt::kernels {
 struct MatrixParams;
 
 struct MatrixPlan {
-  struct Launch {
-    Kernel<MatrixParams> kernel;
-    LaunchConfig config;
-  };
-
   MatrixDesc desc;
-  Launch aligned, unaligned;  // for arrays that are aligned to 16 bytes, and others
+  Kernel<MatrixParams> aligned, unaligned;  // for arrays that are aligned to 16 bytes, and others
+  LaunchConfig config;
 
   // See common/topology.h.
-  std::uint64_t topology_id() const { return topology_of_kernels({aligned.config.attributes}); }
+  std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }
 };
 
 // kInvalidArgument for no rows or columns, for 2^31 or more of either, and for other types.
