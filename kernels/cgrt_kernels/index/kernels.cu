@@ -11,11 +11,16 @@
 namespace cgrt::kernels {
 namespace {
 
+__host__ __device__ __forceinline__ std::int64_t index_at(const IndexParams& p, std::uint64_t i) {
+  return p.is_long ? static_cast<const std::int64_t*>(p.index)[i] : static_cast<const std::int32_t*>(p.index)[i];
+}
+__host__ __device__ __forceinline__ bool is_row(const IndexParams& p, std::int64_t index) {
+  return index >= 0 && index < p.rows;
+}
 // ~0 for one that is not a row.
 __host__ __device__ __forceinline__ std::uint32_t row_at(const IndexParams& p, std::uint64_t i) {
-  const std::int64_t row =
-      p.is_long ? static_cast<const std::int64_t*>(p.index)[i] : static_cast<const std::int32_t*>(p.index)[i];
-  return row >= 0 && row < p.rows ? static_cast<std::uint32_t>(row) : ~0u;
+  const std::int64_t index = index_at(p, i);
+  return is_row(p, index) ? static_cast<std::uint32_t>(index) : ~0u;
 }
 
 // One instruction for 16 bytes since sm_90.
@@ -130,26 +135,26 @@ __global__ void __launch_bounds__(kIndexBlock) add_atomic(IndexParams p) {
   auto* const to = static_cast<float*>(p.out);
   let_dependents_start();
   wait_for_predecessors();
-  std::uint32_t row[kAddItems];
+  std::int64_t row[kAddItems];  // looked at when all have been asked for
   Pack pack[kAddItems];
 #pragma unroll
   for (std::uint32_t i = 0; i < kAddItems; ++i) {
     const std::uint32_t item = first + i * kIndexBlock;
-    row[i] = ~0u;
+    row[i] = -1;
     if (item >= p.items) continue;
-    row[i] = row_at(p, kIsScatter ? item : p.packs.quotient(item));
+    row[i] = index_at(p, kIsScatter ? item : p.packs.quotient(item));
     pack[i] = static_cast<const Pack*>(p.in)[item];
   }
 #pragma unroll
   for (std::uint32_t i = 0; i < kAddItems; ++i) {
-    if (row[i] == ~0u) continue;
+    if (!is_row(p, row[i])) continue;
     float values[kCount];
     unpack(pack[i], values);
 #pragma unroll
     for (int k = 0; k < kCount; ++k) values[k] *= p.alpha;
     const std::uint32_t column = p.packs.remainder(first + i * kIndexBlock);
     const std::uint64_t packs = p.packs.value();
-    add_atomically(to + (row[i] * packs + column) * kCount, values);
+    add_atomically(to + (static_cast<std::uint64_t>(row[i]) * packs + column) * kCount, values);
   }
 }
 

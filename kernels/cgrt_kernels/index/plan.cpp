@@ -45,7 +45,9 @@ IndexRegime regime_of(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return IndexRegime::kSelect;
   if (needs_sort(desc)) return IndexRegime::kSorted;
   if (desc.op == IndexOp::kScatterAdd) return IndexRegime::kScatter;
-  return desc.count <= kMaxFew ? IndexRegime::kFew : IndexRegime::kAtomic;
+  const bool are_atomics_fast =
+      desc.order == SumOrder::kAny && size_of(desc.type) == 4 && desc.count * desc.columns < kSortFromElements;
+  return desc.count <= kMaxFew && !are_atomics_fast ? IndexRegime::kFew : IndexRegime::kAtomic;
 }
 
 IndexPlan::Launch launch_of(const IndexDesc& desc, IndexRegime regime, std::uint32_t alignment) {
