@@ -96,9 +96,10 @@ absl::StatusOr<Trial> Trial::create() {
 }
 
 void Trial::set_max_bytes(std::size_t bytes) { max_bytes = bytes; }
+bool Trial::has_room_for(std::size_t bytes) { return bytes <= max_bytes; }
 
 absl::StatusOr<void*> Trial::add(const Bytes& bytes, std::size_t shift, bool is_output) {
-  if (bytes.size() > max_bytes) return absl::CancelledError("larger than this run's arrays");
+  if (!has_room_for(bytes.size())) return absl::CancelledError("larger than this run's arrays");
   const std::size_t begin = kGuard + shift;
   Bytes before(begin + bytes.size() + kGuard, kPoison);
   std::copy(bytes.begin(), bytes.end(), before.begin() + static_cast<std::ptrdiff_t>(begin));

@@ -37,6 +37,7 @@ class Trial {
 
   // A case with a larger array is cancelled, so left out: for tools under which large ones take minutes.
   static void set_max_bytes(std::size_t bytes);
+  static bool has_room_for(std::size_t bytes);
 
   // `shift` bytes behind an address that is aligned to 256. What is not for writing must stay as it is.
   absl::StatusOr<void*> input(const Bytes& bytes, std::size_t shift = 0) { return add(bytes, shift, false); }
