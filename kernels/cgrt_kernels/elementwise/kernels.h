@@ -5,7 +5,7 @@
 
 #include "cgrt/launch/kernel.h"
 #include "cgrt_kernels/common/alignment.h"
-#include "cgrt_kernels/common/divisor.h"
+#include "cgrt_kernels/common/wide_divisor.h"
 #include "cgrt_kernels/elementwise/elementwise_desc.h"
 #include "cgrt_kernels/elementwise/matrix_desc.h"
 

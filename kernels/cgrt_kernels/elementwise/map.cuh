@@ -208,6 +208,14 @@ template <class T>
 __device__ __forceinline__ std::uint32_t element_address(const T* pointer) {  // its lower bits
   return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pointer) / sizeof(T));
 }
+// Elements before the first of which packs go out, in whole 16 bytes: that of a line of 128 bytes, so that warps have
+// whole lines, and behind a pack where `has_margin`.
+template <int kPack, class T>
+__device__ __forceinline__ std::uint32_t begin_of_packs(const T* out, bool has_margin) {
+  constexpr std::uint32_t kLine = 128 / sizeof(T);
+  const std::uint32_t head = (0 - element_address(out)) % kLine;
+  return has_margin && head < kPack ? head + kLine : head;
+}
 template <int kSize, class T>
 __device__ __forceinline__ std::uint64_t misalignment(const T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(Pack<T, kSize>);
@@ -236,8 +244,8 @@ __device__ __forceinline__ void map_elements(const F& f, std::uint64_t count, Ou
 
   // Packs that are aligned in the output. Where an input's are not, the two that one lies in are inside of it, since a
   // pack is left out at either end. What is before and behind, the threads of the last block have, element by element.
-  const std::uint32_t head = (0 - element_address(out)) % kPack;
-  const std::uint32_t margin = (((element_address(in) + head) | ...) % kPack) != 0 ? kPack : 0, begin = head + margin;
+  const bool are_alike = (((element_address(in) - element_address(out)) | ...) % kPack) == 0;
+  const std::uint32_t margin = are_alike ? 0 : kPack, begin = begin_of_packs<kPack>(out, !are_alike);
   const std::uint64_t packs = count < begin + margin ? 0 : (count - begin - margin) / kPack, at = begin + i;
   let_dependents_start();
   wait_for_predecessors();

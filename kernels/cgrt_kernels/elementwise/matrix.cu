@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kMapBlock) matrix_elementwise(const __grid_con
   } else {
     // As map_elements: packs that are aligned in the output, but for one at either end, so that the two that one of an
     // input lies in are inside of it.
-    const std::uint32_t begin = (0 - internal::element_address(out)) % kPack + kPack;
+    const std::uint32_t begin = internal::begin_of_packs<kPack>(out, true);
     const std::uint64_t packs = count < begin + kPack ? 0 : (count - begin - kPack) / kPack;
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x < count - packs * kPack) {
       const std::uint64_t edge = threadIdx.x < begin ? threadIdx.x : packs * kPack + threadIdx.x;

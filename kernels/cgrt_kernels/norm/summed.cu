@@ -5,6 +5,7 @@
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
+#include "cgrt_kernels/common/whole.cuh"
 #include "cgrt_kernels/norm/columns.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"

@@ -11,6 +11,7 @@
 #include "cgrt_kernels/common/row/shape.h"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/common/row/window.cuh"
+#include "cgrt_kernels/common/whole.cuh"
 #include "cgrt_kernels/common/word.cuh"
 
 namespace cgrt::kernels {

@@ -10,6 +10,7 @@
 
 #include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/pack.cuh"
+#include "cgrt_kernels/common/whole.cuh"
 
 namespace cgrt::kernels {
 
