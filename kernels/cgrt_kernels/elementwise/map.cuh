@@ -166,26 +166,43 @@ __device__ __forceinline__ void shift_words(std::uint32_t (&words)[2 * kWords], 
   for (int i = 0; i < kWords; ++i) words[i] = __funnelshift_r(words[i], words[i + 1], 8 * (bytes & 3));
 }
 
-// A pack that begins anywhere in an array, from the two aligned packs that it lies in (or twice the one that it is).
-template <int kSize, class T>
-__device__ __forceinline__ Pack<T, kSize> load_shifted(const T* from) {
+// A pack that begins anywhere in an array: the two aligned packs that it lies in, or the one that it is. Several can be
+// asked for before the first is taken.
+template <class T, int kSize>
+class ShiftedPack {
   using Bits = typename BitsOf<sizeof(Pack<T, kSize>)>::Type;
-  constexpr int kWords = sizeof(Bits) / 4;
-  Pack<T, kSize> pack;
-  if constexpr (kWords == 0) {
+  static constexpr int kWords = sizeof(Bits) / 4;
+
+ public:
+  __device__ __forceinline__ explicit ShiftedPack(const T* from) {
+    if constexpr (kWords == 0) {
 #pragma unroll
-    for (int i = 0; i < kSize; ++i) pack.of[i] = from[i];
-  } else {
-    const std::uint32_t beyond = reinterpret_cast<std::uintptr_t>(from) % sizeof(Bits);  // bytes
-    const auto* const aligned = reinterpret_cast<const Bits*>(reinterpret_cast<const unsigned char*>(from) - beyond);
-    const Bits bits[2] = {aligned[0], aligned[beyond != 0 ? 1 : 0]};
-    std::uint32_t words[2 * kWords];
-    std::memcpy(words, bits, sizeof(words));
-    shift_words<kWords>(words, beyond);
-    std::memcpy(&pack, words, sizeof(pack));
+      for (int i = 0; i < kSize; ++i) single_.of[i] = from[i];
+    } else {
+      beyond_ = reinterpret_cast<std::uintptr_t>(from) % sizeof(Bits);
+      const auto* const aligned = reinterpret_cast<const Bits*>(reinterpret_cast<const unsigned char*>(from) - beyond_);
+      bits_[0] = aligned[0];
+      bits_[1] = beyond_ != 0 ? aligned[1] : Bits{};
+    }
   }
-  return pack;
-}
+  __device__ __forceinline__ Pack<T, kSize> take() const {
+    if constexpr (kWords == 0) {
+      return single_;
+    } else {
+      std::uint32_t words[2 * kWords];
+      std::memcpy(words, bits_, sizeof(words));
+      shift_words<kWords>(words, beyond_);
+      Pack<T, kSize> pack;
+      std::memcpy(&pack, words, sizeof(pack));
+      return pack;
+    }
+  }
+
+ private:
+  std::uint32_t beyond_;  // bytes
+  Bits bits_[kWords == 0 ? 1 : 2];
+  Pack<T, kSize> single_;
+};
 
 // The first `count` elements of a pack; zeros behind them.
 template <int kSize, class T>
@@ -253,7 +270,7 @@ __device__ __forceinline__ void map_elements(const F& f, std::uint64_t count, Ou
     const std::uint64_t edge = threadIdx.x < begin ? threadIdx.x : packs * kPack + threadIdx.x;
     out[edge] = rounded_to<Out>(f(in[edge]...));
   }
-  if (i < packs * kPack) store_whole_pack(out + at, apply<Out, kPack>(f, load_shifted<kPack>(in + at)...));
+  if (i < packs * kPack) store_whole_pack(out + at, apply<Out, kPack>(f, ShiftedPack<In, kPack>(in + at).take()...));
 }
 
 template <class F, class Out, class... In>

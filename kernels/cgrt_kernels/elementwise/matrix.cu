@@ -55,28 +55,35 @@ class Factors {
   __host__ __device__ T first(std::uint64_t row, std::uint32_t column) const { return *first_at(row, column); }
   __host__ __device__ T second(std::uint64_t row, std::uint32_t column) const { return *second_at(row, column); }
 
-  // Of a pack of elements in a row. Aligned: that they all are, and rows are whole packs.
-  template <int kPack, Alignment kAlignment>
+  // Of a pack of elements that are all of a row and aligned.
+  template <int kPack>
+  __device__ __forceinline__ void get_aligned(std::uint64_t row, std::uint32_t column, Pack<T, kPack>& x,
+                                              Pack<T, kPack>& y) const {
+    x = internal::load_pack<kPack>(first_at(row, column));
+    if constexpr (kIsPerRow) {
+      y = filled<kPack>(second(row, column));
+    } else {
+      y = internal::load_pack<kPack>(second_at(row, column));
+    }
+  }
+  // Of any, but for the first and the last of the matrix.
+  template <int kPack>
   __device__ __forceinline__ void get(std::uint64_t row, std::uint32_t column, Pack<T, kPack>& x,
                                       Pack<T, kPack>& y) const {
-    const bool is_in_row = kAlignment == Alignment::kAligned || column + kReach<kPack> <= columns_;
-    if (!kIsGated || is_in_row) x = load<kPack, kAlignment>(first_at(row, column));
-    if (is_in_row) {
+    using Shifted = internal::ShiftedPack<T, kPack>;
+    // What is read of `b` must not reach behind it.
+    constexpr std::uint32_t kReach = kIsGated || kIsPerRow ? kPack : 2 * kPack;
+    if (column + kReach <= columns_) {
+      const Shifted at_first(first_at(row, column));
       if constexpr (kIsPerRow) {
         y = filled<kPack>(second(row, column));
       } else {
-        y = load<kPack, kAlignment>(second_at(row, column));
+        y = Shifted(second_at(row, column)).take();
       }
-    } else if constexpr (kAlignment == Alignment::kUnaligned) {
-      get_one_by_one(row, column, x, y);
+      x = at_first.take();
+      return;
     }
-  }
-
- private:
-  // A pack that has elements of more than one row, or the last of `b`. Of `a`, where rows follow each other, it is one.
-  template <int kPack>
-  __device__ __forceinline__ void get_one_by_one(std::uint64_t row, std::uint32_t column, Pack<T, kPack>& x,
-                                                 Pack<T, kPack>& y) const {
+    if constexpr (!kIsGated) x = Shifted(first_at(row, column)).take();  // rows follow each other
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
       if constexpr (kIsGated) x.of[i] = first(row, column);
@@ -85,17 +92,7 @@ class Factors {
     }
   }
 
-  // From a pack's first column to where all that load() touches is still in a row of the second array.
-  template <int kPack>
-  static constexpr std::uint32_t kReach = kIsGated || kIsPerRow ? kPack : 2 * kPack;
-
-  template <int kPack, Alignment kAlignment>
-  static __device__ __forceinline__ Pack<T, kPack> load(const T* from) {
-    if (kAlignment == Alignment::kAligned || internal::misalignment<kPack>(from) == 0) {
-      return internal::load_pack<kPack>(from);
-    }
-    return internal::load_shifted<kPack>(from);
-  }
+ private:
   __host__ __device__ const T* first_at(std::uint64_t row, std::uint32_t column) const {
     return a_ + row * (kIsGated ? 2 * std::uint64_t{columns_} : columns_) + column;
   }
@@ -118,12 +115,12 @@ __global__ void __launch_bounds__(kMapBlock) matrix_elementwise(const __grid_con
   const std::uint64_t count = std::uint64_t{p.rows} * p.columns.value();
   const std::uint64_t i = (std::uint64_t{blockIdx.x} * kMapBlock + threadIdx.x) * kPack;
   Pack<T, kPack> x, y;
-  let_dependents_start();
   wait_for_predecessors();
+  let_dependents_start();
   if constexpr (kAlignment == Alignment::kAligned) {
     if (i >= count) return;
     const auto [row, column] = p.columns.divide(i);
-    factors.template get<kPack, kAlignment>(row, column, x, y);
+    factors.get_aligned(row, column, x, y);
     internal::store_pack(out + i, internal::apply<T, kPack>(functor, x, y));
   } else {
     // As map_elements: packs that are aligned in the output, but for one at either end, so that the two that one of an
@@ -137,7 +134,7 @@ __global__ void __launch_bounds__(kMapBlock) matrix_elementwise(const __grid_con
     }
     if (i >= packs * kPack) return;
     const auto [row, column] = p.columns.divide(begin + i);
-    factors.template get<kPack, kAlignment>(row, column, x, y);
+    factors.get(row, column, x, y);
     internal::store_whole_pack(out + begin + i, internal::apply<T, kPack>(functor, x, y));
   }
 }

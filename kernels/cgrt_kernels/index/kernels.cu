@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kIndexBlock) add_few(IndexParams p) {
   using Pack = PackFor<T, kAlignment>;
   constexpr int kCount = kPackSizeFor<T, kAlignment>;
   const std::uint32_t lane = threadIdx.x % 32, packs = p.packs.value();
-  const std::uint32_t first = blockIdx.x * (kIndexBlock * kAddItems) + threadIdx.x;
+  const std::uint32_t first = blockIdx.x * (kIndexBlock * kFewItems) + threadIdx.x;
   let_dependents_start();
   wait_for_predecessors();
   const std::uint32_t mine = lane < p.count ? row_at(p, lane) : ~0u;
@@ -91,21 +91,21 @@ __global__ void __launch_bounds__(kIndexBlock) add_few(IndexParams p) {
   const std::uint32_t equal = __ballot_sync(~0u, mine == row);
   if (row == ~0u || (equal & ((1u << blockIdx.y) - 1)) != 0) return;
   auto* const to = static_cast<Pack*>(p.out) + std::uint64_t{row} * packs;
-  Pack held[kAddItems];
+  Pack held[kFewItems];
 #pragma unroll
-  for (std::uint32_t i = 0; i < kAddItems; ++i) {
+  for (std::uint32_t i = 0; i < kFewItems; ++i) {
     if (first + i * kIndexBlock < packs) held[i] = to[first + i * kIndexBlock];
   }
-  float sums[kAddItems][kCount] = {};
+  float sums[kFewItems][kCount] = {};
   for (std::uint32_t left = equal; left != 0; left &= left - 1) {
     const auto* const from = static_cast<const Pack*>(p.in) + std::uint64_t(__ffs(left) - 1) * packs;
-    Pack pack[kAddItems];
+    Pack pack[kFewItems];
 #pragma unroll
-    for (std::uint32_t i = 0; i < kAddItems; ++i) {
+    for (std::uint32_t i = 0; i < kFewItems; ++i) {
       if (first + i * kIndexBlock < packs) pack[i] = from[first + i * kIndexBlock];
     }
 #pragma unroll
-    for (std::uint32_t i = 0; i < kAddItems; ++i) {
+    for (std::uint32_t i = 0; i < kFewItems; ++i) {
       if (first + i * kIndexBlock >= packs) break;
       float values[kCount];
       unpack(pack[i], values);
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kIndexBlock) add_few(IndexParams p) {
     }
   }
 #pragma unroll
-  for (std::uint32_t i = 0; i < kAddItems; ++i) {
+  for (std::uint32_t i = 0; i < kFewItems; ++i) {
     if (first + i * kIndexBlock >= packs) return;
     float values[kCount];
     unpack(held[i], values);
@@ -131,31 +131,19 @@ template <class T, Alignment kAlignment, bool kIsScatter>
 __global__ void __launch_bounds__(kIndexBlock) add_atomic(IndexParams p) {
   using Pack = PackFor<T, kAlignment>;
   constexpr int kCount = kPackSizeFor<T, kAlignment>;
-  const std::uint32_t first = blockIdx.x * (kIndexBlock * kAddItems) + threadIdx.x;
-  auto* const to = static_cast<float*>(p.out);
+  const std::uint32_t item = blockIdx.x * kIndexBlock + threadIdx.x;
   let_dependents_start();
   wait_for_predecessors();
-  std::int64_t row[kAddItems];  // looked at when all have been asked for
-  Pack pack[kAddItems];
+  if (item >= p.items) return;
+  const std::int64_t row = index_at(p, kIsScatter ? item : p.packs.quotient(item));
+  const Pack pack = static_cast<const Pack*>(p.in)[item];
+  if (!is_row(p, row)) return;
+  float values[kCount];
+  unpack(pack, values);
 #pragma unroll
-  for (std::uint32_t i = 0; i < kAddItems; ++i) {
-    const std::uint32_t item = first + i * kIndexBlock;
-    row[i] = -1;
-    if (item >= p.items) continue;
-    row[i] = index_at(p, kIsScatter ? item : p.packs.quotient(item));
-    pack[i] = static_cast<const Pack*>(p.in)[item];
-  }
-#pragma unroll
-  for (std::uint32_t i = 0; i < kAddItems; ++i) {
-    if (!is_row(p, row[i])) continue;
-    float values[kCount];
-    unpack(pack[i], values);
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) values[k] *= p.alpha;
-    const std::uint32_t column = p.packs.remainder(first + i * kIndexBlock);
-    const std::uint64_t packs = p.packs.value();
-    add_atomically(to + (static_cast<std::uint64_t>(row[i]) * packs + column) * kCount, values);
-  }
+  for (float& value : values) value *= p.alpha;
+  const std::uint64_t at = static_cast<std::uint64_t>(row) * p.packs.value() + p.packs.remainder(item);
+  add_atomically(static_cast<float*>(p.out) + at * kCount, values);
 }
 
 template <class Pack>

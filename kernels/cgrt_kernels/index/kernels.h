@@ -20,7 +20,7 @@ enum class IndexRegime : std::uint8_t {
 inline constexpr std::uint32_t kMaxFew = 32;
 
 inline constexpr std::uint32_t kIndexBlock = 256;
-inline constexpr std::uint32_t kAddItems = 2, kSelectItems = 4;  // of a thread, in flight at once
+inline constexpr std::uint32_t kFewItems = 2, kSelectItems = 4;  // of a thread, in flight at once
 
 // Of all regimes but kSorted. `out` of kAtomic and kScatter are floats.
 struct IndexParams {

@@ -57,7 +57,10 @@ IndexPlan::Launch launch_of(const IndexDesc& desc, IndexRegime regime, std::uint
   while (desc.columns * size % pack != 0) pack /= 2;
   if ((regime != IndexRegime::kSelect && pack != 16) || regime == IndexRegime::kScatter) pack = size;
   const std::uint32_t packs = columns / (pack / size);
-  const std::uint32_t together = kIndexBlock * (regime == IndexRegime::kSelect ? kSelectItems : kAddItems);
+  const std::uint32_t items = regime == IndexRegime::kSelect ? kSelectItems
+                              : regime == IndexRegime::kFew  ? kFewItems
+                                                             : 1;
+  const std::uint32_t together = kIndexBlock * items;
   LaunchConfig config{.grid = ceil_divide(packs * count, together), .block = kIndexBlock};
   if (regime == IndexRegime::kFew) config.grid = Dim3(ceil_divide(packs, together), count);
   if (regime == IndexRegime::kSelect) return {select_kernel(pack), config, Divisor(packs)};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -129,6 +130,7 @@ __device__ __forceinline__ void hold(Row& row, const Columns<T>& columns, const 
 // only 40.
 template <NormOp kOp, bool kHasResidual, class T, class Group, int kPacks, Alignment kAlignment>
 constexpr int kMinBlocks = Group::kIsWarp                                                        ? 4
+                           : Group::kMaxThreads > kMaxThreads                                    ? 1
                            : kHasResidual && (kPacks > 4 || kAlignment == Alignment::kUnaligned) ? 1
                            : kOp == NormOp::kLayerNorm && !kHasResidual &&
                                    sizeof(T) == 2 && kPacks == 4 && kAlignment == Alignment::kAligned
@@ -327,9 +329,9 @@ __global__ void __launch_bounds__(Rows::kThreads, Rows::kMinBlocks) norm_of_long
       });
 }
 
-template <auto kKernel, NormOp kOp, class T>
+template <auto kKernel, NormOp kOp, class T, std::uint32_t kThreads = kMaxThreads>
 NormKernel with_host_body() {
-  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+  return make_kernel<kKernel, norm_on_host<kOp, T>, KernelResources{.registers = 64, .max_threads = kThreads}>();
 }
 
 template <NormOp kOp, bool kHasResidual, class Rows>
@@ -341,7 +343,8 @@ NormKernel of_long_rows() {
 
 template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment, class Group, int kPacks>
 NormKernel in_registers() {
-  return with_host_body<norm_in_registers<kOp, kHasResidual, T, Group, kPacks, kAlignment>, kOp, T>();
+  constexpr std::uint32_t kThreads = std::max<std::uint32_t>(Group::kMaxThreads, kMaxThreads);
+  return with_host_body<norm_in_registers<kOp, kHasResidual, T, Group, kPacks, kAlignment>, kOp, T, kThreads>();
 }
 
 template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
@@ -364,6 +367,11 @@ NormKernel of_regime(NormRegime regime) {
     case NormRegime::kClusterLong:
       if constexpr (kIsAligned && sizeof(T) == 2 && !kHasResidual) {
         return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 64 / kSize>();
+      }
+      break;
+    case NormRegime::kWideBlock:
+      if constexpr (kIsAligned && kHasResidual) {
+        return in_registers<kOp, true, T, kAlignment, ClusterPerRow<kMaxWideThreads / 32>, kWidePacks>();
       }
       break;
     case NormRegime::kBulkStream:

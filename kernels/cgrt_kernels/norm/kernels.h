@@ -56,11 +56,14 @@ enum class NormRegime : std::uint8_t {
   kClusterMiddle,  // 16 elements
   kCluster,        // 32 elements (16 of unaligned floats, and in the backward of unaligned rows)
   kClusterLong,    // 64 elements; aligned rows of 16-bit types only
+  kWideBlock,      // a block of up to kMaxWideThreads, 4 packs each; aligned rows with a residual only
   kBulkStream,     // persistent blocks or clusters, the next rows in flight
   kSlices,         // in slices of a group of blocks: any length
   kFindInChunks,   // in chunks: any length; the first kernel
   kWriteChunks,    // and the second
 };
+
+inline constexpr std::uint32_t kMaxWideThreads = 1024, kWidePacks = 4;
 
 // Where gradients of the weights are summed: who takes a row. Each thread has kSumPacks packs of it, whose sums are in
 // its registers.

@@ -54,12 +54,15 @@ LongRows long_rows(const Problem& problem) {
 }
 std::uint32_t bulk_blocks(const Problem& problem) { return bulk_blocks_of(long_rows(problem)); }
 
+// A block of all the threads that a multiprocessor has registers for takes a row in less time than a cluster does.
+constexpr std::uint32_t kMaxWideBytes = kMaxWideThreads * kWidePacks * 16;
+
 // Forward rows that would need a cluster each: streams keep their weights.
 bool gains_from_bulk(const Machine& machine, const Problem& problem) {
   if (problem.is_backward || !machine.has_clusters) return false;
   const std::uint32_t blocks = bulk_blocks(problem);
   if (blocks > kMaxClusterBlocks || problem.rows * blocks <= machine.sms) return false;
-  if (problem.has_residual) return problem.row_bytes() >= 64 * 1024 && problem.row_bytes() <= 128 * 1024;
+  if (problem.has_residual) return problem.row_bytes() > kMaxWideBytes && problem.row_bytes() <= 128 * 1024;
   const bool fills_a_block = problem.row_bytes() == 64 * 1024;
   return blocks > 1 || (fills_a_block && problem.op == NormOp::kLayerNorm && problem.type == DType::kFloat32);
 }
@@ -139,6 +142,10 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     return share(NormRegime::kCluster, 32);
   }
   if (gains_from_bulk(machine, problem)) return std::nullopt;
+  if (problem.has_residual && problem.row_bytes() > kMaxWideBytes / 2 && problem.row_bytes() <= kMaxWideBytes) {
+    const std::uint32_t warps = ceil_divide(problem.row_bytes(), kWidePacks * 16 * kWarpThreads);
+    return Shape{NormRegime::kWideBlock, {.grid = narrow(problem.rows), .block = warps * kWarpThreads}};
+  }
   if (is_half ? problem.has_residual && columns <= 4096 : problem.has_residual || !is_long) {
     if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
   }

@@ -38,7 +38,7 @@ ReduceKernel reduce_columns_kernel(ReduceOp op, DType type, Alignment alignment)
 // The shape of the kernels for short rows, for plans: threads of a block, and bytes of all its rows.
 inline constexpr std::uint32_t kReduceShortBlock = 256, kReduceShortBytes = 16384;
 // And of the kernel for rows of one element, of which a thread has those of so many 16 bytes, of in or of out.
-inline constexpr std::uint32_t kReduceSingleBlock = 256, kReduceSinglePacks = 4;
+inline constexpr std::uint32_t kReduceSingleBlock = 256;
 
 // Of a block's partial result in the workspace: extremes of 16-bit types are kept as floats.
 constexpr std::size_t partial_bytes(ReduceOp op, DType type) {

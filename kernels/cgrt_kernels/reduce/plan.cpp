@@ -56,8 +56,7 @@ bool are_single(const ReduceDesc& desc) { return desc.over == ReduceOver::kRow &
 ReduceShape single_shape(const ReduceDesc& desc) {
   const std::uint64_t each = 16 / std::max(size_of(desc.type), size_of(result_type(desc.op, desc.type)));
   return {.kernel = reduce_rows_kernel(desc.op, desc.type, ReduceRegime::kSingle),
-          .config = {.grid = ceil_divide(desc.rows, kReduceSingleBlock * kReduceSinglePacks * each),
-                     .block = kReduceSingleBlock}};
+          .config = {.grid = ceil_divide(desc.rows, kReduceSingleBlock * each), .block = kReduceSingleBlock}};
 }
 
 absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& desc, std::uint64_t rows,
@@ -81,9 +80,13 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
     return shape;
   }
   shape.kernel = reduce_rows_kernel(desc.op, desc.type, ReduceRegime::kBlocks);
-  const auto threads = static_cast<std::uint32_t>(
+  auto threads = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide<std::uint64_t>(packs, kPacksInFlight)), kWarp, kMaxThreads));
-  CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, threads));
+  CGRT_ASSIGN_OR_RETURN(std::uint64_t wave, one_wave(machine, shape.kernel, threads));
+  if (rows > wave && rows <= 2 * wave && threads == kMaxThreads) {  // all at once, in smaller blocks
+    threads /= 2;
+    CGRT_ASSIGN_OR_RETURN(wave, one_wave(machine, shape.kernel, threads));
+  }
   const std::uint64_t part_words = partial_bytes(desc.op, desc.type) / 4;
   shape.parts = parts_of(machine, wave, rows, WorkspaceHeader::kPartWords / part_words / rows, packs, threads);
   shape.config = {.grid = Dim3(static_cast<std::uint32_t>(rows), shape.parts), .block = threads};

@@ -140,9 +140,9 @@ __device__ __forceinline__ void write_single(void* out, std::uint64_t at, T elem
   R::write(out, at, R::append(R::at(R::no_value(), 0), R::at(R::take(to_value(element)), 0)), divisor);
 }
 
-// Rows of one element.
+// Rows of one element: each thread has 16 bytes of them, or of their results.
 template <ReduceOp kOp, class T>
-__global__ void __launch_bounds__(kReduceSingleBlock, 4) reduce_single(const __grid_constant__ ReduceParams p) {
+__global__ void __launch_bounds__(kReduceSingleBlock) reduce_single(const __grid_constant__ ReduceParams p) {
   using R = Reduction<kOp, T>;
   using Result = typename R::Result;
   constexpr std::uint32_t kEach = 16 / (sizeof(T) > sizeof(Result) ? sizeof(T) : sizeof(Result));
@@ -153,27 +153,18 @@ __global__ void __launch_bounds__(kReduceSingleBlock, 4) reduce_single(const __g
     Result values[kEach];
   };
   const auto* const in = static_cast<const T*>(p.in);
-  const std::uint64_t first =
-      (std::uint64_t{blockIdx.x} * (kReduceSingleBlock * kReduceSinglePacks) + threadIdx.x) * kEach;
-  const auto row_of = [&](std::uint32_t pack) { return first + std::uint64_t{pack} * (kReduceSingleBlock * kEach); };
+  const std::uint64_t first = (std::uint64_t{blockIdx.x} * kReduceSingleBlock + threadIdx.x) * kEach;
   wait_for_predecessors();
   let_dependents_start();
-  Elements elements[kReduceSinglePacks];
-#pragma unroll
-  for (std::uint32_t i = 0; i < kReduceSinglePacks; ++i) {
-    if (row_of(i) + kEach <= p.rows) elements[i] = *reinterpret_cast<const Elements*>(in + row_of(i));
+  if (first + kEach > p.rows) {
+    for (std::uint64_t row = first; row < p.rows; ++row) write_single<R>(p.out, row, in[row], p.divisor);
+    return;
   }
+  const Elements elements = *reinterpret_cast<const Elements*>(in + first);
+  Results results;
 #pragma unroll
-  for (std::uint32_t i = 0; i < kReduceSinglePacks; ++i) {
-    if (row_of(i) + kEach <= p.rows) {
-      Results results;
-#pragma unroll
-      for (std::uint32_t k = 0; k < kEach; ++k) write_single<R>(results.values, k, elements[i].values[k], p.divisor);
-      *reinterpret_cast<Results*>(static_cast<Result*>(p.out) + row_of(i)) = results;
-    } else {
-      for (std::uint64_t row = row_of(i); row < p.rows; ++row) write_single<R>(p.out, row, in[row], p.divisor);
-    }
-  }
+  for (std::uint32_t k = 0; k < kEach; ++k) write_single<R>(results.values, k, elements.values[k], p.divisor);
+  *reinterpret_cast<Results*>(static_cast<Result*>(p.out) + first) = results;
 }
 
 // Short rows, wherever they begin: a block brings `each` rows for each of its threads into shared memory. Behind each

@@ -170,14 +170,22 @@ SoftmaxBackwardKernel of_long_rows() {
 
 template <SoftmaxOp kOp, class T, Alignment kAlignment>
 SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
-  constexpr int kSize = kPackSize<T>, kPacks = (kAlignment == Alignment::kAligned ? 32 : 16) / kSize;
+  constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
+  constexpr int kSize = kPackSize<T>, kPacks = (kIsAligned ? 32 : 16) / kSize;
+  const auto of_lanes = [=]<int kLanes>() {
+    return with_host_body<softmax_backward_in_registers<kOp, T, LanesPerRow<kLanes>, 2, kAlignment>, kOp, T>();
+  };
   switch (regime) {
     case SoftmaxRegime::kFew4: return with_host_body<softmax_backward_of_few_rows<kOp, T, kFewElements / 2>, kOp, T>();
     case SoftmaxRegime::kFew8: return with_host_body<softmax_backward_of_few_rows<kOp, T, kFewElements>, kOp, T>();
+    case SoftmaxRegime::kLanes2:
+      if constexpr (kIsAligned) return of_lanes.template operator()<2>();
+      break;
     case SoftmaxRegime::kLanes4:
-      if constexpr (kAlignment == Alignment::kAligned) {
-        return with_host_body<softmax_backward_in_registers<kOp, T, LanesPerRow<4>, 16 / kSize, kAlignment>, kOp, T>();
-      }
+      if constexpr (kIsAligned) return of_lanes.template operator()<4>();
+      break;
+    case SoftmaxRegime::kLanes8:
+      if constexpr (kIsAligned) return of_lanes.template operator()<8>();
       break;
     case SoftmaxRegime::kLanes16:
       return with_host_body<softmax_backward_in_registers<kOp, T, LanesPerRow<16>, 16 / kSize, kAlignment>, kOp, T>();

@@ -414,13 +414,20 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
   constexpr auto kHost = softmax_on_host<kOp, T>;
   constexpr int kSize = kPackSize<T>, kPacks = kAlignment == Alignment::kAligned ? 32 / kSize : 4;
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
+  const auto of_lanes = [=]<int kLanes>() {
+    return with_host_body<softmax_in_registers<kOp, T, LanesPerRow<kLanes>, 2, kAlignment>, kHost>();
+  };
   switch (regime) {
     case SoftmaxRegime::kFew4: return with_host_body<softmax_of_few_rows<kOp, T, kFewElements / 2>, kHost>();
     case SoftmaxRegime::kFew8: return with_host_body<softmax_of_few_rows<kOp, T, kFewElements>, kHost>();
+    case SoftmaxRegime::kLanes2:
+      if constexpr (kIsAligned) return of_lanes.template operator()<2>();
+      break;
     case SoftmaxRegime::kLanes4:
-      if constexpr (kIsAligned) {
-        return with_host_body<softmax_in_registers<kOp, T, LanesPerRow<4>, 16 / kSize, kAlignment>, kHost>();
-      }
+      if constexpr (kIsAligned) return of_lanes.template operator()<4>();
+      break;
+    case SoftmaxRegime::kLanes8:
+      if constexpr (kIsAligned) return of_lanes.template operator()<8>();
       break;
     case SoftmaxRegime::kLanes16:
       return with_host_body<softmax_in_registers<kOp, T, LanesPerRow<16>, 16 / kSize, kAlignment>, kHost>();
@@ -449,7 +456,9 @@ SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
   switch (regime) {
     case SoftmaxRegime::kFew4:
     case SoftmaxRegime::kFew8:
+    case SoftmaxRegime::kLanes2:
     case SoftmaxRegime::kLanes4:
+    case SoftmaxRegime::kLanes8:
     case SoftmaxRegime::kLanes16:
       return with_host_body<masked_in_registers<T, WarpPerRow, 8 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kWarp:

@@ -44,8 +44,10 @@ using SoftmaxBackwardKernel = Kernel<SoftmaxBackwardParams>;
 enum class SoftmaxRegime : std::uint8_t {
   kFew4,  // a warp, so many elements each, wherever they lie: little code for few short rows
   kFew8,
-  kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows
-  kLanes16,
+  kLanes2,  // so many lanes of a warp, 32 bytes each, of aligned rows
+  kLanes4,
+  kLanes8,
+  kLanes16,       // 16 elements each
   kWarp,          // a warp, 32 elements each (16 of unaligned floats)
   kClusterShort,  // a block or a cluster of blocks, 8 elements each
   kCluster,       // as kWarp; 16 in the backward of unaligned rows

@@ -74,7 +74,12 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   if (problem.is_masked) {
     if (columns <= 8 * kWarpThreads) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16);
   } else {
-    if (is_aligned && columns <= 16 * 4) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes4, 4);
+    if (is_aligned) {
+      const std::uint64_t lanes = ceil_divide<std::uint64_t>(problem.row_bytes(), 32);
+      if (lanes <= 2) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes2, 2);
+      if (lanes <= 4) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes4, 4);
+      if (lanes <= 8) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes8, 8);
+    }
     if (columns <= 16 * 16) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16, 16);
   }
   if (columns <= std::uint64_t{of_lane} * kWarpThreads) return share_among_lanes(problem.rows, SoftmaxRegime::kWarp);
