@@ -12,7 +12,7 @@ namespace cgrt::kernels {
 
 enum class IndexRegime : std::uint8_t {
   kSelect,
-  kFew,      // up to kMaxFew indices: whoever has the first of equal ones adds for all of them
+  kFew,      // up to kMaxFew indices, where atomics may not or do not pay: who has the first of equal ones adds for all
   kAtomic,   // a pack of the row by one instruction where the device has it; 16-bit types in the workspace
   kScatter,  // element by element, likewise
   kSorted,   // indices sorted, then equal ones summed up

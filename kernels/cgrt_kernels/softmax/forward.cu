@@ -1,33 +1,19 @@
 #include <cstdint>
-#include <type_traits>
 
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
-#include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/host_row.cuh"
 #include "cgrt_kernels/common/row/lanes.cuh"
 #include "cgrt_kernels/common/row/prefetch.cuh"
-#include "cgrt_kernels/common/row/slices.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/softmax/kernels.h"
-#include "cgrt_kernels/softmax/masked_row.cuh"
+#include "cgrt_kernels/softmax/long_rows.cuh"
 #include "cgrt_kernels/softmax/reference.h"
 
 namespace cgrt::kernels {
 namespace {
-
-// What each element becomes, once the row is known.
-template <SoftmaxOp kOp>
-__device__ __forceinline__ float result_of(float value, MaxSum row, float factor) {
-  // log_softmax: a large maximum would swallow the logarithm, which comes after the maximum is gone.
-  return kOp == SoftmaxOp::kSoftmax ? exp_of(value - finite_or_zero(row.max)) * factor : value - row.max + factor;
-}
-template <SoftmaxOp kOp>
-__device__ __forceinline__ float factor_of(MaxSum row) {
-  return kOp == SoftmaxOp::kSoftmax ? 1 / row.sum : -logf(row.sum);
-}
 
 // The softmax of a row that is in registers. Powers are kept in place of the elements where that costs no registers;
 // 16-bit elements stay packed at the price of a second exponential, so that more rows are worked on at once.
@@ -191,172 +177,6 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_bulk_streamed(SoftmaxP
 #endif
 }
 
-// Rows in slices of groups of blocks, or in chunks.
-template <SoftmaxOp kOp, bool kIsMasked, class Rows>
-__global__ void __launch_bounds__(Rows::kThreads, Rows::kMinBlocks) softmax_of_long_rows(SoftmaxParams p) {
-  extern __shared__ __align__(128) uint4 landing[];
-  using T = typename Rows::Element;
-  using Place = typename Rows::Place;
-  using Work = typename Rows::Work;
-  using Array = typename Rows::Array;
-  Rows rows(p.slices, p.rows, p.columns, p.workspace, landing, {p.in}, p.out);
-  // visit(values, at) of elements as they enter the softmax.
-  const auto each = [&](const Place& place, const Work& work, const Array& in, auto visit) {
-    const UnitRow<T, Place> x{in};
-    if constexpr (kIsMasked) {
-      const MaskedRow<T> masked(p, work.row);
-      const UnitArray<const T, Place> mask(masked.mask + work.begin, place);
-      x.each(place, [&]<int kCount>(float(&values)[kCount], const auto& at) {
-        float added[kCount] = {};
-        if (masked.mask != nullptr) mask.load(at, added);
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-          const bool is_seen = work.begin + place.of(at, i) < masked.seen;
-          values[i] = is_seen ? values[i] * p.scale + added[i] : -INFINITY;
-        }
-        visit(values, at);
-      });
-    } else {
-      x.each(place, visit);
-    }
-  };
-  rows.run(
-      [&](const Place& place, const Work& work, const Array& in) {
-        MaxSum mine = none(MaxSum{});
-        each(place, work, in, [&]<int kCount>(const float(&values)[kCount], const auto&) {
-          float max = mine.max;
-#pragma unroll
-          for (const float value : values) max = fmaxf(max, value);
-          const float base = finite_or_zero(max);
-          float sums[2] = {mine.sum * exp_of(mine.max - base), 0};
-#pragma unroll
-          for (int i = 0; i < kCount; ++i) sums[i % 2] += exp_of(values[i] - base);
-          mine = {max, sums[0] + sums[1]};
-        });
-        return mine;
-      },
-      [&](const Place& place, const Work& work, const MaxSum& all, const Array& in) {
-        const UnitOutput<T, Place> out(static_cast<T*>(p.out) + work.first, place);
-        // A masked row may see nothing, or a NaN that the rest of it must not become.
-        const float factor = kIsMasked ? (all.sum == 0 ? 0 : 1 / all.sum) : factor_of<kOp>(all);
-        const std::uint32_t seen = kIsMasked ? MaskedRow<T>(p, work.row).seen : p.columns;
-        each(place, work, in, [&]<int kCount>(float(&values)[kCount], const auto& at) {
-#pragma unroll
-          for (int i = 0; i < kCount; ++i) {
-            const bool is_seen = !kIsMasked || work.begin + place.of(at, i) < seen;
-            values[i] = is_seen ? result_of<kOp>(values[i], all, factor) : 0.0f;
-          }
-          out.store(at, values);
-        });
-      });
-}
-
-// Of a row that sees a NaN: all that it sees is one, the rest 0, and no longer a product. Finds its way anew, so that
-// the others keep nothing in registers for it.
-template <class Row>
-__device__ __noinline__ void write_nan(SoftmaxParams p, std::uint32_t row, std::uint32_t blocks, std::uint32_t block,
-                                       std::uint32_t thread, float nan) {
-  using T = typename Row::Element;
-  const MaskedRow<T> masked(p, row);
-  const RowRun run(p.columns, blocks, block, Row::kSize);
-  T* const out = static_cast<T*>(p.out) + std::uint64_t{row} * p.columns + run.begin;
-  const typename Row::Where place(out, run.count, thread);
-  const auto value_of = [&](std::uint64_t offset) {
-    return from_float<T>(run.begin + offset < masked.seen ? nan : 0.0f);
-  };
-#pragma unroll 1
-  for (int pack = 0; pack < Row::kPackCount; ++pack) {
-    if (!place.has(pack)) continue;
-#pragma unroll 1
-    for (int i = 0; i < Row::kSize; ++i) out[place.of(pack) + i] = value_of(place.of(pack) + i);
-  }
-  if (place.has_single()) out[place.single] = value_of(place.single);
-}
-
-// On other architectures 64 registers for each of 1,024 threads do not suffice.
-#if __CUDA_ARCH__ > 900
-constexpr int kMaskedBlocks = 1;
-#else
-constexpr int kMaskedBlocks = 2;
-#endif
-
-// As softmax_in_registers, of rows that are scaled and masked: values stay in registers as floats.
-template <class T, class Group, int kPacks, Alignment kAlignment>
-__global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 6 : kMaskedBlocks)
-    masked_in_registers(SoftmaxParams p) {
-  using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
-  Group group;
-  const bool has_row = !Group::kIsWarp || group.row() < p.rows;
-  const std::uint32_t row_index = has_row ? group.row() : 0;
-  const RowRun run(p.columns, group.blocks(), group.block(), Row::kSize);
-  const std::uint64_t first = std::uint64_t{row_index} * p.columns + run.begin;
-  const T* const in = static_cast<const T*>(p.in);
-  T* const out = static_cast<T*>(p.out) + first;
-  const typename Row::Where place(out, has_row ? run.count : 0, group.thread());
-  wait_for_predecessors();
-  let_dependents_start();
-  const MaskedRow<T> masked(p, row_index);
-  const std::uint32_t seen = masked.seen > run.begin ? masked.seen - run.begin : 0;
-  const typename Row::Where seen_place = place.up_to(seen);
-  Row x, mask;
-  x.load(in + first, seen_place, in + std::uint64_t{p.rows} * p.columns);
-  if (masked.mask != nullptr) {
-    mask.load(masked.mask + run.begin, seen_place, masked.end);
-  } else {
-    mask.fill(0);
-  }
-  float values[kPacks][Row::kSize] = {}, single[1] = {}, max = -INFINITY;
-  const auto apply = [&](auto& to, const auto& from, const auto& add, std::uint64_t offset) {
-    unpack(from, to);
-    float added[sizeof(to) / sizeof(float)];
-    unpack(add, added);
-#pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(to) / sizeof(float)); ++i) {
-      to[i] = offset + i < seen ? to[i] * p.scale + added[i] : -INFINITY;
-      max = fmaxf(max, to[i]);
-    }
-  };
-#pragma unroll
-  for (int i = 0; i < kPacks; ++i) {
-    if (seen_place.has(i)) apply(values[i], x.packs[i], mask.packs[i], place.of(i));
-  }
-  if constexpr (!Row::kIsAligned) {
-    if (seen_place.has_single()) apply(single, x.single, mask.single, place.single);
-  }
-  MaxSum mine{max, 0.0f};
-  const float base = finite_or_zero(max);
-  const auto power = [&](auto& of_pack) {
-#pragma unroll
-    for (float& value : of_pack) mine.sum += value = exp_of(value - base);
-  };
-#pragma unroll
-  for (int i = 0; i < kPacks; ++i) {
-    if (seen_place.has(i)) power(values[i]);
-  }
-  if constexpr (!Row::kIsAligned) {
-    if (seen_place.has_single()) power(single);
-  }
-  const MaxSum all = group.reduce(mine);
-  // 0 for what has seen nothing, or NaN as the sum is: its powers are 0, and may not be multiplied by infinity.
-  const float factor = max == -INFINITY || all.sum == 0 ? 0 * all.sum : exp_of(max - all.max) / all.sum;
-  if (!has_row) return;
-  if (factor != factor) {
-    return write_nan<Row>(p, group.row(), group.blocks(), group.block(), group.thread(), factor);
-  }
-  const auto write = [&](auto& of_pack, T* to) {
-#pragma unroll
-    for (float& value : of_pack) value *= factor;
-    store_values(to, of_pack);
-  };
-#pragma unroll
-  for (int i = 0; i < kPacks; ++i) {
-    if (place.has(i)) write(values[i], out + place.of(i));
-  }
-  if constexpr (!Row::kIsAligned) {
-    if (place.has_single()) write(single, out + place.single);
-  }
-}
-
 template <SoftmaxOp kOp, class T>
 void softmax_on_host(HostGrid, SoftmaxParams p) {
   for (std::uint64_t row = 0; row < p.rows; ++row) {
@@ -364,40 +184,6 @@ void softmax_on_host(HostGrid, SoftmaxParams p) {
     softmax_reference(kOp, values);
     write_row<T>(p.out, row, values);
   }
-}
-
-template <class T>
-void masked_on_host(HostGrid, SoftmaxParams p) {
-  for (std::uint64_t row = 0; row < p.rows; ++row) {
-    const std::uint64_t matrix = row / p.rows_of_matrix, in_matrix = row % p.rows_of_matrix;
-    const std::uint64_t set = matrix / p.matrices_of_mask;
-    std::vector<double> values = read_row<T>(p.in, row, p.columns), mask;
-    if (p.mask != nullptr) {
-      mask = read_row<T>(p.mask, set * p.mask_rows + (p.mask_rows == 1 ? 0 : in_matrix), p.columns);
-    }
-    const std::int64_t seen = seen_columns(static_cast<std::int64_t>(in_matrix), p.rows_of_matrix, p.columns,
-                                           p.is_causal != 0, p.lengths != nullptr ? p.lengths + set : nullptr);
-    masked_softmax_reference(values, static_cast<double>(p.scale), p.mask != nullptr ? mask.data() : nullptr, seen);
-    write_row<T>(p.out, row, values);
-  }
-}
-
-template <auto kKernel, auto kHost, std::uint32_t kThreads = kMaxThreads>
-SoftmaxKernel with_host_body() {
-  return make_kernel<kKernel, kHost, KernelResources{.registers = 64, .max_threads = kThreads}>();
-}
-
-template <SoftmaxOp kOp, bool kIsMasked, auto kHost, class Rows>
-SoftmaxKernel of_long_rows() {
-  constexpr auto kOnHost = Rows::kWrites ? kHost : nothing_on_host<SoftmaxParams>;
-  return with_host_body<softmax_of_long_rows<kOp, kIsMasked, Rows>, kOnHost, Rows::kThreads>();
-}
-template <SoftmaxOp kOp, bool kIsMasked, class T, auto kHost>
-SoftmaxKernel of_long_rows(SoftmaxRegime regime) {
-  if (regime == SoftmaxRegime::kSlices) return of_long_rows<kOp, kIsMasked, kHost, SlicedRows<T, MaxSum, 1>>();
-  return regime == SoftmaxRegime::kFindInChunks
-             ? of_long_rows<kOp, kIsMasked, kHost, ChunkedRows<T, MaxSum, 1, ChunkPass::kFind>>()
-             : of_long_rows<kOp, kIsMasked, kHost, ChunkedRows<T, MaxSum, 1, ChunkPass::kWrite>>();
 }
 
 template <SoftmaxOp kOp, class T>
@@ -448,33 +234,6 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
   return of_long_rows<kOp, false, T, kHost>(regime);
 }
 
-template <class T, Alignment kAlignment>
-SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
-  constexpr auto kHost = masked_on_host<T>;
-  constexpr int kSize = kPackSize<T>;
-  constexpr SoftmaxOp kOp = SoftmaxOp::kSoftmax;
-  switch (regime) {
-    case SoftmaxRegime::kFew4:
-    case SoftmaxRegime::kFew8:
-    case SoftmaxRegime::kLanes2:
-    case SoftmaxRegime::kLanes4:
-    case SoftmaxRegime::kLanes8:
-    case SoftmaxRegime::kLanes16:
-      return with_host_body<masked_in_registers<T, WarpPerRow, 8 / kSize, kAlignment>, kHost>();
-    case SoftmaxRegime::kWarp:
-      return with_host_body<
-          masked_in_registers<T, WarpPerRow, kAlignment == Alignment::kAligned ? 32 / kSize : 4, kAlignment>, kHost>();
-    case SoftmaxRegime::kClusterShort:
-      return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kHost>();
-    case SoftmaxRegime::kCluster:
-    case SoftmaxRegime::kClusterLong:
-    case SoftmaxRegime::kBulkStream:
-      return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 16 / kSize, kAlignment>, kHost>();
-    default: break;
-  }
-  return of_long_rows<kOp, true, T, kHost>(regime);
-}
-
 }  // namespace
 
 SoftmaxKernel softmax_kernel(SoftmaxOp op, DType type, SoftmaxRegime regime, Alignment alignment) {
@@ -489,11 +248,6 @@ SoftmaxKernel staged_softmax_kernel(SoftmaxOp op, DType type, std::uint32_t colu
     return op == SoftmaxOp::kSoftmax ? staged<SoftmaxOp::kSoftmax, T>(columns)
                                      : staged<SoftmaxOp::kLogSoftmax, T>(columns);
   });
-}
-
-SoftmaxKernel masked_softmax_kernel(DType type, SoftmaxRegime regime, Alignment alignment) {
-  return of_float_type(type, alignment,
-                       [=]<class T, Alignment kAlignment>() { return masked_of_regime<T, kAlignment>(regime); });
 }
 
 }  // namespace cgrt::kernels

@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <numeric>
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/norm/norm.h"
+#include "cgrt_kernels/norm/row_plan.h"
+
+namespace cgrt::kernels {
+namespace {
+
+bool is_summed(const NormBackwardDesc& desc) { return desc.weight_gradients == WeightGradients::kSummed; }
+NormProblem problem_of(const NormBackwardDesc& desc) {
+  return {{to_string(desc.op), " backward"}, desc.op, desc.type, desc.rows, desc.columns, false, true};
+}
+
+std::uint32_t planes_of(const NormBackwardDesc& desc) { return desc.op == NormOp::kLayerNorm ? 2 : 1; }
+
+// Few short rows: one block, with which no second kernel is needed.
+bool are_few(const NormBackwardDesc& desc) { return desc.rows <= kMaxFewRows && desc.columns <= kMaxFewColumns; }
+RowLaunch<NormBackwardParams> few_launch(const NormBackwardDesc& desc) {
+  const std::uint32_t columns = narrow(desc.columns), warps = std::min(narrow(desc.rows), few_warps(columns));
+  return {.kernel = norm_summed_few(desc.op, desc.type, columns),
+          .config = {.grid = 1,
+                     .block = warps * kWarpThreads,
+                     .shared_bytes = planes_of(desc) * warps * columns * static_cast<std::uint32_t>(sizeof(float))}};
+}
+
+// Short rows that are not whole packs, in aligned arrays: chunks of rows that are, in bulk.
+std::uint32_t tile_words(const NormBackwardDesc& desc) {
+  return ceil_divide(desc.columns * size_of(desc.type), sizeof(std::uint32_t));
+}
+bool are_tiled(const Machine& machine, const NormBackwardDesc& desc) {
+  const std::uint64_t row_bytes = problem_of(desc).row_bytes();
+  return machine.has_clusters && row_bytes % 16 != 0 && row_bytes > 64 && row_bytes <= 4 * kMaxTileWords;
+}
+absl::StatusOr<RowLaunch<NormBackwardParams>> tiled_launch(const Machine& machine, const NormBackwardDesc& desc) {
+  const NormProblem problem = problem_of(desc);
+  const std::uint32_t words = tile_words(desc), columns = narrow(desc.columns), row_bytes = columns * problem.size();
+  const std::uint32_t of_packs = problem.pack() * row_bytes;
+  const std::uint32_t rows = std::max(kTileBytes / of_packs, 1u) * problem.pack();
+  const std::uint32_t warp_bytes = kTileStages * 2 * rows * row_bytes;
+  const std::uint32_t chunks = ceil_divide(desc.rows, rows);
+  const std::uint32_t max_warps = std::min(kMaxTileWarps, (machine.shared_per_block - kOtherShared) / warp_bytes);
+  const std::uint32_t warps = std::min(ceil_divide(chunks, machine.sms), max_warps);
+  const std::uint32_t sums = planes_of(desc) * warps * (words <= 64 ? 4 : 2) * columns * 4;
+  RowLaunch<NormBackwardParams> launch{
+      .kernel = norm_summed_tiled(desc.op, desc.type, words),
+      .config = {.grid = 1, .block = warps * kWarpThreads, .shared_bytes = std::max(warps * warp_bytes, sums)},
+      .shares = {.share = rows}};
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, ceil_divide(chunks, warps), launch.config));
+  return launch;
+}
+
+// Long rows: what their chunks have is found first.
+RowLaunch<NormBackwardParams> summed_chunks_launch(const Machine& machine, const NormBackwardDesc& desc) {
+  constexpr std::uint32_t kMaxColumns = 16384, kBlocksOfSm = 4, kWaves = 2, kRowsOfGroup = 16;
+  const NormProblem problem = problem_of(desc);
+  const std::uint32_t words = ceil_divide(desc.columns * problem.size(), 4), at_once = kBlocksOfSm * machine.sms;
+  const auto grid_of = [&](std::uint32_t words_of_thread) {
+    const std::uint32_t blocks = ceil_divide(words, kSumColumnThreads * words_of_thread);
+    const std::uint64_t max_groups = std::max<std::uint64_t>(desc.rows / kRowsOfGroup, 1);
+    return Dim3(blocks, narrow(std::clamp<std::uint64_t>(kWaves * at_once / blocks, 1, max_groups)));
+  };
+  const Dim3 of_stream = grid_of(kSumWords);
+  const bool is_stream = machine.has_clusters && of_stream.x * of_stream.y >= at_once / 2;
+  const std::uint32_t run_bytes = kSumColumnThreads * (is_stream ? kSumWords : 1) * 4;
+  RowLaunch<NormBackwardParams> launch{
+      .kernel = norm_backward_kernel(desc.op, desc.type, NormRegime::kFindInChunks, Alignment::kUnaligned),
+      .shares = {.share = run_bytes / problem.size(),
+                 .stride = run_bytes / 16 + 2,  // with what is around
+                 .stages = kMaxStages}};
+  set_chunks(machine, long_rows(problem), kMaxColumns, launch.config, launch.slices);
+  launch.config.shared_bytes = 0;  // the first kernel reads what it needs when it needs it
+  const LaunchConfig sums = {.grid = is_stream ? of_stream : grid_of(1),
+                             .block = kSumColumnThreads,
+                             .shared_bytes = is_stream ? kMaxStages * 2 * launch.shares.stride * 16 : 0};
+  set_second(machine, norm_summed_chunks(desc.op, desc.type, is_stream), sums, long_rows(problem), launch);
+  return launch;
+}
+
+// With sums of columns: persistent blocks or clusters, as many as run at once. A block has as many rows at once as its
+// threads can take, if there are so many for it.
+absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
+                                                            Alignment alignment) {
+  const NormProblem problem = problem_of(desc);
+  constexpr std::uint32_t kStaticShared = 16 * 1024;  // at most: what the warps of a row tell each other
+  const std::uint32_t warp_bytes =
+      kSumStages *
+      (alignment == Alignment::kAligned ? kSumStageBytes<Alignment::kAligned> : kSumStageBytes<Alignment::kUnaligned>);
+  // Of a block's share of a row. The few elements before and after aligned packs are nobody's own.
+  const auto share_of = [&](std::uint32_t blocks) {
+    if (blocks == 1) return narrow(desc.columns);
+    return ceil_divide(ceil_divide(desc.columns, blocks), problem.pack()) * problem.pack();
+  };
+  const auto warps_of = [&](std::uint32_t blocks) {
+    return ceil_divide(std::max(share_of(blocks) / problem.pack(), 1u), kSumPacks * kWarpThreads);
+  };
+  // As many warps as were fastest on an H200, or as many as fit where a row needs them.
+  const std::uint32_t max_blocks = machine.has_clusters ? kMaxClusterBlocks : 1;
+  const std::uint32_t fitting =
+      std::min((machine.shared_per_block - kStaticShared) / warp_bytes, kMaxThreads / kWarpThreads);
+  constexpr std::uint32_t kWarps = 12;
+  const std::uint32_t of_row = warps_of(1);
+  const bool is_wasteful = of_row > kWarps / 2 && of_row < kWarps - 2;  // one row where 16 warps have two
+  const std::uint32_t max_warps = std::min(fitting, is_wasteful ? fitting : std::max(warps_of(max_blocks), kWarps));
+  std::uint32_t blocks = 1;
+  while (blocks <= max_blocks && warps_of(blocks) > max_warps) blocks *= 2;
+  // In chunks a thread has two columns of a 16-bit type, so a row occupies half as many threads as one of floats. Once
+  // clusters occupy two fifths of the multiprocessors they take less time (H200: 17 rows 12.2 us against 16.3).
+  const bool is_for_few = problem.size() == 4 || desc.rows * blocks * 5 < std::uint64_t{machine.sms} * 2;
+  if (blocks > max_blocks || desc.rows * blocks > kMaxCount ||
+      (blocks > 1 && is_for_few && gains_from_chunks(machine, long_rows(problem), blocks))) {
+    return summed_chunks_launch(machine, desc);
+  }
+  const std::uint32_t share = share_of(blocks), warps = warps_of(blocks);
+  const std::uint32_t packs = share / problem.pack();
+  const NormSumRegime regime = alignment == Alignment::kAligned && packs <= 4 * kSumPacks ? NormSumRegime::kLanes4
+                               : packs <= 16 * kSumPacks                                  ? NormSumRegime::kLanes16
+                                                                                          : NormSumRegime::kWarps;
+  const std::uint32_t row_threads = regime == NormSumRegime::kLanes4    ? 4
+                                    : regime == NormSumRegime::kLanes16 ? 16
+                                                                        : warps * kWarpThreads;
+  const std::uint32_t unit = std::max(row_threads, kWarpThreads);  // threads that come together
+  const std::uint32_t max_units = blocks == 1 ? max_warps * kWarpThreads / unit : 1;
+  const std::uint64_t threads = ceil_divide<std::uint64_t>(desc.rows, machine.sms) * row_threads;
+  const std::uint32_t units = narrow(std::min<std::uint64_t>(ceil_divide<std::uint64_t>(threads, unit), max_units));
+  RowLaunch<NormBackwardParams> launch{
+      .kernel = norm_summed_kernel(desc.op, desc.type, regime, alignment),
+      .config = {.grid = blocks, .block = units * unit, .shared_bytes = units * unit / kWarpThreads * warp_bytes},
+      .shares = {.blocks = blocks, .share = share, .stride = row_threads * kSumPacks}};
+  LaunchConfig& config = launch.config;
+  config.attributes.cluster = blocks;
+  const std::uint32_t rows_of_block = config.block.x / row_threads;
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, ceil_divide(desc.rows, rows_of_block), config));
+  // All rows of a thread begin alike between multiples of 16 bytes.
+  const std::uint64_t step_bytes = rows_of_block * problem.row_bytes();
+  const auto of_alike = narrow(16 / std::gcd<std::uint64_t>(step_bytes, 16));
+  const std::uint32_t groups = config.grid.x / blocks;
+  if (std::uint64_t{groups} * rows_of_block < desc.rows) {
+    config.grid = std::max(groups / of_alike, 1u) * of_alike * blocks;
+  }
+  return launch;
+}
+
+// That leave sums of columns; 0: the launch itself writes what they are.
+std::uint32_t groups_of(const RowLaunch<NormBackwardParams>& launch) {
+  if (launch.second) return launch.second->config.grid.y > 1 ? launch.second->config.grid.y : 0;
+  return launch.config.grid.x / launch.config.attributes.cluster.x;
+}
+
+}  // namespace
+
+absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const NormBackwardDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("norm backward", "op", desc.op, NormOp::kRmsNorm));
+  CGRT_RETURN_IF_ERROR(
+      check_enum("norm backward", "weight_gradients", desc.weight_gradients, WeightGradients::kSummed));
+  const NormProblem problem = problem_of(desc);
+  CGRT_RETURN_IF_ERROR(check_not_negative(problem.name, "epsilon", desc.epsilon));
+  CGRT_RETURN_IF_ERROR(check_matrix(problem.name, desc.rows, desc.columns));
+  CGRT_RETURN_IF_ERROR(check_float(problem.name, desc.type));
+  const auto kernel_of = [&](NormRegime regime, Alignment alignment) {
+    return norm_backward_kernel(desc.op, desc.type, regime, alignment);
+  };
+  CGRT_ASSIGN_OR_RETURN(const Machine machine,
+                        machine_of(context, kernel_of(NormRegime::kCluster, Alignment::kAligned)));
+  CGRT_ASSIGN_OR_RETURN(const RowLaunches<NormBackwardParams> launches,
+                        plan_row_launches<NormBackwardParams>(
+                            machine, problem.row_bytes(), [&](const Machine& some, Alignment alignment) {
+                              return is_summed(desc)
+                                         ? summed_launch(some, desc, alignment)
+                                         : row_launch<NormBackwardParams>(some, problem, alignment, kernel_of);
+                            }));
+  NormBackwardPlan plan{.desc = desc,
+                        .launches = launches,
+                        .sum_kernel = sum_partials_kernel(desc.type),
+                        .workspace_bytes = launches.workspace_bytes()};
+  if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
+  if (is_summed(desc) && are_few(desc)) {
+    plan.launches.aligned = plan.launches.unaligned = few_launch(desc);
+    plan.workspace_bytes = 0;
+  } else if (is_summed(desc)) {
+    if (are_tiled(machine, desc)) {
+      CGRT_ASSIGN_OR_RETURN(plan.launches.aligned, tiled_launch(machine, desc));
+    }
+    plan.groups[0] = groups_of(plan.launches.aligned);
+    plan.groups[1] = groups_of(plan.launches.unaligned);
+    // Behind what long rows need.
+    plan.partials_offset = ceil_divide<std::size_t>(std::max(plan.workspace_bytes, workspace_with(0)), 16) * 16;
+    plan.workspace_bytes = plan.partials_offset + std::size_t{planes_of(desc)} *
+                                                      std::max(plan.groups[0], plan.groups[1]) * desc.columns *
+                                                      sizeof(float);
+  }
+  return plan;
+}
+
+std::uint64_t NormBackwardPlan::topology_id(std::size_t alignment) const {
+  const bool is_aligned = alignment % 16 == 0;
+  std::vector<LaunchAttributes> kernels = (is_aligned ? launches.aligned : launches.unaligned).attributes();
+  if (groups[is_aligned ? 0 : 1] != 0) kernels.push_back({});
+  return topology_of_kernels(kernels, edges);
+}
+
+absl::Status launch_norm_backward(LaunchTarget target, const NormBackwardPlan& plan, const NormBackwardArgs& args) {
+  const NormBackwardDesc& desc = plan.desc;
+  const OperationName name = problem_of(desc).name;
+  CGRT_RETURN_IF_ERROR(check_array(name, "dx", args.dx, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "dy", args.dy, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "x", args.x, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "weight", args.weight, desc.type, Need::kOptional));
+  if (is_summed(desc)) {
+    CGRT_RETURN_IF_ERROR(check_array(name, "dweight", args.dweight, desc.type));
+    CGRT_RETURN_IF_ERROR(check_array(name, "dbias", args.dbias, desc.type, Need::kOptional));
+  }
+  CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
+  const Alignment alignment = alignment_of(args.dx, args.dy, args.x, args.weight);
+  const RowLaunch<NormBackwardParams>& chosen = plan.launches.of(alignment);
+  const std::uint32_t groups = plan.groups[alignment == Alignment::kAligned ? 0 : 1];
+  auto* const partials =
+      groups != 0 ? reinterpret_cast<float*>(static_cast<unsigned char*>(args.workspace.data) + plan.partials_offset)
+                  : nullptr;
+  const bool writes_sums = is_summed(desc) && groups == 0;
+  NormBackwardParams params{.dx = args.dx,
+                            .dweight = writes_sums ? args.dweight : nullptr,
+                            .dbias = writes_sums && desc.op == NormOp::kLayerNorm ? args.dbias : nullptr,
+                            .dy = args.dy,
+                            .x = args.x,
+                            .weight = args.weight,
+                            .partials = partials,
+                            .epsilon = desc.epsilon,
+                            .one_of_columns = 1.0f / static_cast<float>(desc.columns),
+                            .rows = narrow(desc.rows),
+                            .columns = narrow(desc.columns),
+                            .groups = groups,
+                            .shares = chosen.shares,
+                            .slices = chosen.slices,
+                            .workspace = args.workspace.data};
+  CGRT_RETURN_IF_ERROR(launch_rows(target, chosen, params));
+  if (groups == 0) return absl::OkStatus();
+  const bool has_bias = desc.op == NormOp::kLayerNorm && args.dbias != nullptr;
+  // Up to 8 groups for a thread, if that takes no more than 32 threads.
+  const std::uint32_t lanes = std::min(std::bit_ceil(ceil_divide(groups, 8)), 32u),
+                      columns = std::max(256 / lanes, 32u);
+  const LaunchConfig config{.grid = {ceil_divide(desc.columns, columns), has_bias ? 2u : 1u},
+                            .block = {columns, lanes}};
+  return launch(plan.edges == EdgeKind::kProgrammatic ? target.programmatic() : target, config, plan.sum_kernel,
+                SumPartialsParams{args.dweight, args.dbias, partials, groups, narrow(desc.columns)});
+}
+
+}  // namespace cgrt::kernels

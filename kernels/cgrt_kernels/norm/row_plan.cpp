@@ -1,0 +1,105 @@
+#include "cgrt_kernels/norm/row_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace cgrt::kernels {
+namespace {
+
+using Shape = RowShape<NormRegime>;
+
+// A block of all the threads that a multiprocessor has registers for takes a row in less time than a cluster does.
+constexpr std::uint32_t kMaxWideBytes = kMaxWideThreads * kWidePacks * 16;
+
+std::uint32_t bulk_blocks(const NormProblem& problem) { return bulk_blocks_of(long_rows(problem)); }
+
+}  // namespace
+
+LongRows long_rows(const NormProblem& problem) {
+  const std::uint32_t planes = problem.op == NormOp::kLayerNorm ? 2 : 1;
+  const std::uint32_t part = problem.is_backward ? (planes == 2 ? 6 : 2) : planes == 2 ? 4 : 1;  // words
+  return {problem.name,
+          problem.rows,
+          problem.columns,
+          problem.size(),
+          problem.arrays(),
+          part * 4,
+          problem.is_backward ? 1 : planes};
+}
+
+bool gains_from_bulk(const Machine& machine, const NormProblem& problem) {
+  if (problem.is_backward || !machine.has_clusters) return false;
+  const std::uint32_t blocks = bulk_blocks(problem);
+  if (blocks > kMaxClusterBlocks || problem.rows * blocks <= machine.sms) return false;
+  if (problem.has_residual) return problem.row_bytes() > kMaxWideBytes && problem.row_bytes() <= 128 * 1024;
+  const bool fills_a_block = problem.row_bytes() == 64 * 1024;
+  return blocks > 1 || (fills_a_block && problem.op == NormOp::kLayerNorm && problem.type == DType::kFloat32);
+}
+
+// Smaller blocks wait less for each other, until what they exchange costs more, and rows that are fetched too early
+// push each other out of the L2 cache.
+std::pair<std::uint32_t, std::uint32_t> bulk_depth(const NormProblem& problem) {
+  if (problem.has_residual) return {kMaxClusterBlocks, 2};
+  const std::uint32_t fewest = bulk_blocks(problem);
+  const bool is_half = problem.pack() == 8, is_rms = problem.op == NormOp::kRmsNorm;
+  const std::uint32_t stages = is_half == is_rms ? kMaxStages : 2;
+  if (fewest == 1 || (!is_half && !is_rms)) return {fewest == 1 ? 1 : std::max(fewest, 4u), stages};
+  const std::uint64_t share = std::uint64_t{is_half ? 32u : 16u} * 1024;  // bytes of a block
+  const auto blocks = static_cast<std::uint32_t>(std::bit_floor(problem.row_bytes() / share));
+  return {std::clamp(blocks, fewest, kMaxClusterBlocks), stages};
+}
+
+// What is fastest on an H200, where it was measured.
+std::optional<Shape> register_shape(const Machine& machine, const NormProblem& problem, Alignment alignment) {
+  const bool is_aligned = alignment == Alignment::kAligned, is_half = problem.pack() == 8;
+  const std::uint64_t columns = problem.columns;
+  const bool is_layer = problem.op == NormOp::kLayerNorm, is_long = problem.row_bytes() >= 64 * 1024;
+  const auto share = [&](NormRegime regime, std::uint32_t per_thread, std::uint32_t max_threads = kMaxThreads) {
+    return share_among_blocks(machine, problem.rows, columns, regime, per_thread, max_threads);
+  };
+  if (are_few_short(machine, problem.rows, columns, kFewElements)) {
+    return share_few_short(problem.rows, columns, NormRegime::kFew4, NormRegime::kFew8);
+  }
+  if (is_aligned && columns <= 16 * 4) return share_among_lanes(problem.rows, NormRegime::kLanes4, 4);
+  if (columns <= 16 * 16) return share_among_lanes(problem.rows, NormRegime::kLanes16, 16);
+  if (columns <= (is_aligned ? 32u : 4 * problem.pack()) * kWarpThreads) {
+    return share_among_lanes(problem.rows, NormRegime::kWarp);
+  }
+  if (!is_aligned) {
+    // Streams wait less than clusters of many blocks do.
+    const std::uint32_t packs = problem.is_backward ? 2 : 4;
+    if (columns > std::uint64_t{kMaxThreads} * packs * problem.pack() && problem.rows > machine.sms)
+      return std::nullopt;
+    if (!problem.is_backward) return share(NormRegime::kCluster, packs * problem.pack());
+    return share(NormRegime::kCluster, 16, is_half ? kMaxThreads : kMaxThreads / 2);
+  }
+  // Few rows leave multiprocessors idle: more threads for each, with less to do.
+  if (problem.rows <= machine.sms) {
+    if (auto shape = share(NormRegime::kClusterShort, 8)) return shape;
+  }
+  if (problem.is_backward) {
+    if ((!is_half && !is_layer) || columns <= 4096) {
+      if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
+    }
+    if (!is_half || is_layer) {
+      // Threads that have more than 64 registers: small blocks waste less of a multiprocessor.
+      if (auto shape = share(NormRegime::kCluster, 32, kMaxThreads / 2)) return shape;
+    }
+    return share(NormRegime::kCluster, 32);
+  }
+  if (gains_from_bulk(machine, problem)) return std::nullopt;
+  if (problem.has_residual && problem.row_bytes() > kMaxWideBytes / 2 && problem.row_bytes() <= kMaxWideBytes) {
+    const std::uint32_t warps = ceil_divide(problem.row_bytes(), kWidePacks * 16 * kWarpThreads);
+    return Shape{NormRegime::kWideBlock, {.grid = narrow(problem.rows), .block = warps * kWarpThreads}};
+  }
+  if (is_half ? problem.has_residual && columns <= 4096 : problem.has_residual || !is_long) {
+    if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
+  }
+  if (is_half && is_long && !problem.has_residual) {
+    const std::uint32_t max_threads = columns < 128 * kMaxThreads ? kMaxThreads : kMaxThreads / 2;
+    if (auto shape = share(NormRegime::kClusterLong, 64, max_threads)) return shape;
+  }
+  return share(NormRegime::kCluster, 32);
+}
+
+}  // namespace cgrt::kernels

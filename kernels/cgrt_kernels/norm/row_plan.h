@@ -1,0 +1,70 @@
+// How the rows of a norm are shared: what the plans of its forward and of its backward have in common. Internal.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "cgrt_kernels/common/row/plan.h"
+#include "cgrt_kernels/norm/kernels.h"
+
+namespace cgrt::kernels {
+
+// What a plan asks for, as far as the shape of its launch depends on it.
+struct NormProblem {
+  OperationName name;
+  NormOp op;
+  DType type;
+  std::uint64_t rows, columns;
+  bool has_residual, is_backward;
+  std::uint32_t size() const { return static_cast<std::uint32_t>(size_of(type)); }
+  std::uint32_t pack() const { return 16 / size(); }
+  std::uint64_t row_bytes() const { return columns * size(); }
+  std::uint32_t arrays() const { return has_residual || is_backward ? 2 : 1; }  // that are read
+};
+inline std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
+
+LongRows long_rows(const NormProblem& problem);
+
+// Forward rows that would need a cluster each: streams keep their weights.
+bool gains_from_bulk(const Machine& machine, const NormProblem& problem);
+// How many blocks share a row of such a stream, and how many rows each has in flight.
+std::pair<std::uint32_t, std::uint32_t> bulk_depth(const NormProblem& problem);
+
+// In registers, where a row fits those of a cluster.
+std::optional<RowShape<NormRegime>> register_shape(const Machine& machine, const NormProblem& problem,
+                                                   Alignment alignment);
+
+// Rows that do not fit the registers of a cluster, or gain nothing there.
+template <class Params, class KernelOf>
+absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const NormProblem& problem, Alignment alignment,
+                                              KernelOf kernel_of) {
+  const LongRows rows = long_rows(problem);
+  if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem)) {
+    const auto [blocks, stages] = bulk_depth(problem);
+    const Alignment as = problem.has_residual ? Alignment::kUnaligned : alignment;  // whose weights take no registers
+    return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, as), rows, as, {blocks, stages});
+  }
+  const auto bulk = unaligned_bulk(machine, rows);
+  if (alignment == Alignment::kUnaligned && bulk && !gains_from_chunks(machine, rows, bulk->blocks)) {
+    return bulk_stream(machine, kernel_of(NormRegime::kBulkStream, alignment), rows, alignment, *bulk);
+  }
+  // Of the longest rows a group of slices would be the whole device.
+  const bool are_longest = problem.op == NormOp::kLayerNorm && problem.row_bytes() * problem.arrays() >= 3'000'000;
+  if (are_cached(rows) || are_longest) {
+    return in_chunks(machine, kernel_of(NormRegime::kFindInChunks, alignment),
+                     kernel_of(NormRegime::kWriteChunks, alignment), rows);
+  }
+  return in_slices(machine, kernel_of(NormRegime::kSlices, alignment), rows);
+}
+
+// kernel_of(regime, alignment) gives the kernel of the operation.
+template <class Params, class KernelOf>
+absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const NormProblem& problem, Alignment alignment,
+                                             KernelOf kernel_of) {
+  const std::optional<RowShape<NormRegime>> shape = register_shape(machine, problem, alignment);
+  if (!shape) return long_launch<Params>(machine, problem, alignment, kernel_of);
+  return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
+}
+
+}  // namespace cgrt::kernels
