@@ -17,8 +17,6 @@ inline constexpr Exemption kExemptions[] = {
      "the transcript is of a machine with one GPU; run on two by hand"},
     {"a graph that allocates has one executable at a time, and the refusal says so",
      "the simulator has no allocation nodes"},
-    {"a graph with a device-updatable node has one executable at a time, and the refusal says so",
-     "the simulator has no device-updatable nodes"},
 };
 
 // The reason; null when the row is compared.

@@ -74,14 +74,20 @@ TEST_CASE("every operation survives the failure of each of its driver calls", "[
         } else {
           CHECK_OK(status);
         }
-        collect_released();
       }
 
+      const auto let_go = [&] {  // of what launches in flight keep
+        CHECK_OK(world.stream.ref().synchronize());
+        CHECK_OK(world.side.ref().synchronize());
+        collect_released();
+      };
+      let_go();
       INFO(simulator.live_handles_text());
       CHECK(simulator.live_handles() == before);
       CHECK_FALSE(*world.stream.ref().is_capturing());
       CHECK_FALSE(*world.side.ref().is_capturing());
       CHECK_OK(one.run(world));  // usable
+      let_go();
       CUcontext none = nullptr;
       CHECK(driver::api().CtxPopCurrent(&none) == CUDA_ERROR_INVALID_CONTEXT);
       if (fault_happened) continue;

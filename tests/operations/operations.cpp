@@ -252,6 +252,46 @@ OPERATION("GraphExec::update_or_instantiate", {
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(other));
   return exec.update_or_instantiate(w.graph).status();
 });
+OPERATION("instantiate_rebindable", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor cursor = graph.cursor();
+  CGRT_RETURN_IF_ERROR(w.step(cursor));
+  CGRT_RETURN_IF_ERROR(copy(cursor, w.x, w.pinned.data(), 64));
+  CGRT_RETURN_IF_ERROR(fill32(cursor, w.x, 0, 8));
+  CGRT_RETURN_IF_ERROR(launch_host(
+      cursor, [](void*) {}, nullptr));
+  CGRT_RETURN_IF_ERROR(record_event(cursor, w.timed.ref()));
+  CGRT_RETURN_IF_ERROR(wait_event(cursor, w.timed.ref()));
+  return instantiate_rebindable(graph).status();
+});
+OPERATION("GraphExec::rebind", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  const auto step = [&](LaunchTarget target, float factor) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(launch(target, w.kConfig, scale_kernel(), w.x, w.x, factor, 32));
+    CGRT_RETURN_IF_ERROR(fill32(target, w.x, factor == 1.0f ? 0 : 1, 8));
+    return copy(target, w.pinned.data(), w.x, factor == 1.0f ? 32 : 64);
+  };
+  Cursor cursor = graph.cursor();
+  CGRT_RETURN_IF_ERROR(step(cursor, 1.0f));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) { return step(target, 2.0f); }));
+  CGRT_RETURN_IF_ERROR(exec.launch(w.stream.ref()));
+  CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) { return step(target, 1.0f); }));
+  return exec.launch(w.side.ref());
+});
+OPERATION("GraphExec::rebind_buffer", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor cursor = graph.cursor();
+  CGRT_RETURN_IF_ERROR(w.step(cursor));
+  CGRT_RETURN_IF_ERROR(fill32(cursor, w.x, 0, 8));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  CGRT_RETURN_IF_ERROR(exec.rebind_buffer(w.x, 128, w.x + 32).status());
+  return exec.launch(w.stream.ref());
+});
+OPERATION("Cursor::add_captured", {
+  Cursor cursor = w.graph.cursor();
+  return cursor.add_captured([&](CUstream s) { return w.step(s); });
+});
 OPERATION("GraphExec::adopt", {
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(w.graph));
   const CUgraphExec handle = std::move(exec).release();

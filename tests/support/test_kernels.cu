@@ -58,6 +58,11 @@ void copy_aligned_on_host(HostGrid, unsigned char* out, Aligned in) {
   for (int i = 0; i < 64; ++i) out[i] = in.bytes[i];
 }
 
+__global__ void grid_size(int* out) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) *out = static_cast<int>(gridDim.x * gridDim.y * gridDim.z);
+}
+void grid_size_on_host(HostGrid grid, int* out) { *out = static_cast<int>(grid.grid.count()); }
+
 __global__ void wait(volatile int* flag) {
   while (*flag == 0) {
   }
@@ -86,6 +91,10 @@ template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::copy_aligned> = cgrt::HostBody(cgrt::testing::copy_aligned_on_host,
                                                                                     {.registers = 8});
 
+template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::grid_size> = cgrt::HostBody(cgrt::testing::grid_size_on_host,
+                                                                                 {.registers = 8});
+
 namespace cgrt::testing {
 
 Kernel<float*, const float*, float, int> scale_kernel() { return make_kernel<scale>(); }
@@ -96,6 +105,7 @@ Kernel<float*> bodiless_kernel() { return make_kernel<bodiless>(); }
 Kernel<int*> cluster_kernel() { return make_kernel<cluster_size>(); }
 Kernel<int*> paired_kernel() { return make_kernel<paired>(); }
 Kernel<unsigned char*, Aligned> aligned_kernel() { return make_kernel<copy_aligned>(); }
+Kernel<int*> grid_kernel() { return make_kernel<grid_size>(); }
 Kernel<volatile int*> wait_kernel() { return make_kernel<wait>(); }
 
 }  // namespace cgrt::testing

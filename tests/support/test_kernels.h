@@ -21,6 +21,8 @@ Kernel<volatile int*> wait_kernel();
 Kernel<int*> cluster_kernel();
 // The same, compiled with a cluster of 2 blocks (__cluster_dims__).
 Kernel<int*> paired_kernel();
+// Writes the number of its blocks.
+Kernel<int*> grid_kernel();
 // Copies 64 bytes that must lie at a multiple of 64, as a tensor map does.
 struct alignas(64) Aligned {
   unsigned char bytes[64];

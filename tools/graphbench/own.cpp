@@ -116,6 +116,75 @@ absl::StatusOr<Side> programmatic_launch_sync(const Setup& setup, int nodes) {
   return launch_and_wait(setup, std::move(exec));
 }
 
+namespace {
+
+struct Rebindable {
+  GraphExec exec;
+  unsigned next = 0;
+};
+
+absl::StatusOr<std::shared_ptr<Rebindable>> make_rebindable(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, make_chain(setup, nodes, setup.arrays()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, cgrt::instantiate_rebindable(graph));
+  CGRT_RETURN_IF_ERROR(exec.launch(setup.stream.ref()));
+  CGRT_RETURN_IF_ERROR(setup.stream.ref().synchronize());
+  return std::make_shared<Rebindable>(Rebindable{std::move(exec)});
+}
+
+// Every other time the kernels read what they write.
+absl::Status rebind_pointers(const Setup& setup, Rebindable& chain, int nodes) {
+  Arrays arrays = setup.arrays();
+  if ((++chain.next & 1) != 0) arrays.in = arrays.out;
+  return chain.exec.rebind([&](LaunchTarget target) { return launch_chain(setup, target, nodes, arrays); });
+}
+
+absl::Status rebind_grids(const Setup& setup, Rebindable& chain, int nodes) {
+  const auto& [desc, kernel, config] = setup.plan;
+  const auto& [out, in] = setup.arrays();
+  cgrt::LaunchConfig larger = config;
+  larger.grid.x += ++chain.next & 1;
+  return chain.exec.rebind([&](LaunchTarget target) -> absl::Status {
+    for (int i = 0; i < nodes; ++i) {
+      CGRT_RETURN_IF_ERROR(cgrt::launch(target, larger, kernel, out, in, nullptr, kAlpha, desc.count));
+    }
+    return absl::OkStatus();
+  });
+}
+
+using Rebind = absl::Status (*)(const Setup& setup, Rebindable& chain, int nodes);
+
+absl::StatusOr<Side> rebound(const Setup& setup, int nodes, Rebind rebind) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
+  return Side{.prepare = [chain, &setup, nodes, rebind](int) { return rebind(setup, *chain, nodes); },
+              .run = [chain, stream = setup.stream.ref()](int) -> absl::Status {
+                CGRT_RETURN_IF_ERROR(chain->exec.launch(stream));
+                return stream.synchronize();
+              }};
+}
+
+}  // namespace
+
+absl::StatusOr<Side> rebindable_launch_sync(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
+  return launch_and_wait(setup, std::shared_ptr<GraphExec>(chain, &chain->exec));
+}
+
+absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes) { return rebound(setup, nodes, &rebind_pointers); }
+
+absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes) { return rebound(setup, nodes, &rebind_grids); }
+
+absl::StatusOr<Side> rebind(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
+  return Side{.run = [chain, &setup, nodes](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) CGRT_RETURN_IF_ERROR(rebind_pointers(setup, *chain, nodes));
+                return absl::OkStatus();
+              },
+              .settle = [chain, stream = setup.stream.ref()]() -> absl::Status {
+                CGRT_RETURN_IF_ERROR(chain->exec.launch(stream));
+                return stream.synchronize();
+              }};
+}
+
 absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes) {
   auto graphs = std::make_shared<std::vector<Graph>>();
   return Side{.prepare = [graphs, &setup](int repeats) -> absl::Status {

@@ -34,6 +34,12 @@ absl::StatusOr<Side> instantiate(const Setup& setup, int nodes);
 absl::StatusOr<Side> set_params(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes);
+// A rebindable executable of the same chain: as it is; after a rebind of one pointer or of the grid of every node,
+// which is not timed; and the rebind of the pointers alone.
+absl::StatusOr<Side> rebindable_launch_sync(const Setup& setup, int nodes);
+absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes);
+absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes);
+absl::StatusOr<Side> rebind(const Setup& setup, int nodes);
 absl::StatusOr<Side> eager_launch(const Setup& setup, int nodes);
 absl::StatusOr<Side> eager_chain(const Setup& setup, int nodes);
 absl::StatusOr<Side> event_query(const Setup& setup, int nodes);

@@ -19,6 +19,7 @@
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
 #include "own.h"  // the objects of update alone
+#include "raw_patch.h"
 
 namespace graphbench::raw {
 namespace {
@@ -382,6 +383,108 @@ absl::StatusOr<Side> set_params(const Setup& setup, int nodes) {
     };
     return repeat(repeats, "cuGraphExecKernelNodeSetParams",
                   [&](int i) { return set(exec->get(), chain->last, &values[i & 1]); });
+  }};
+}
+
+namespace {
+
+// Arguments in the order of the kernel's parameters: `in` is the second.
+constexpr std::uint32_t kOffsetOfIn = 8;
+
+absl::StatusOr<Side> rebound(const Setup& setup, int nodes, std::uint32_t offset, std::uint64_t first,
+                             std::uint64_t second) {
+  CGRT_ASSIGN_OR_RETURN(const MoreCalls calls, more_calls());
+  CUkernel kernel = nullptr;
+  CUfunction patch = nullptr;
+  CGRT_RETURN_IF_ERROR(to_status(cgrt::driver::resolve(*raw_patch_kernel().identity(), &kernel), "cudaGetKernel"));
+  CGRT_RETURN_IF_ERROR(to_status(calls.KernelGetFunction(&patch, kernel), "cuKernelGetFunction"));
+  struct Patched {
+    Chain chain;
+    ExecHandle exec;
+    std::vector<RawPatches> lists;
+    unsigned next = 0;
+  };
+  auto patched = std::make_shared<Patched>();
+  CGRT_ASSIGN_OR_RETURN(patched->chain, make_chain(setup, nodes, setup.arrays()));
+  const CUgraph graph = patched->chain.graph.get();
+  std::size_t count = static_cast<std::size_t>(nodes);
+  std::vector<CUgraphNode> all(count);
+  CGRT_RETURN_IF_ERROR(to_status(api().GraphGetNodes(graph, all.data(), &count), "cuGraphGetNodes"));
+  for (std::size_t i = 0; i < count; ++i) {
+    CUlaunchAttributeValue value{};
+    value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+    CGRT_RETURN_IF_ERROR(
+        to_status(api().GraphKernelNodeSetAttribute(all[i], CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value),
+                  "cuGraphKernelNodeSetAttribute"));
+    if (i % kRawPatches == 0) patched->lists.push_back({.patches = {}, .count = 0, .offset = offset});
+    RawPatches& list = patched->lists.back();
+    list.patches[list.count++].node = value.deviceUpdatableKernelNode.devNode;
+  }
+  CGRT_ASSIGN_OR_RETURN(patched->exec, instantiate_once(graph));
+  const CUstream stream = setup.stream.ref().get();
+  CGRT_RETURN_IF_ERROR(to_status(api().GraphLaunch(patched->exec.get(), stream), "cuGraphLaunch"));
+  CGRT_RETURN_IF_ERROR(to_status(api().StreamSynchronize(stream), "cuStreamSynchronize"));
+  return Side{.prepare =
+                  [patched, first, second](int) {
+                    const std::uint64_t value = (++patched->next & 1) != 0 ? second : first;
+                    for (RawPatches& list : patched->lists) {
+                      for (std::uint32_t i = 0; i < list.count; ++i) list.patches[i].value = value;
+                    }
+                    return absl::OkStatus();
+                  },
+              .run =
+                  [patched, patch, stream, launch = api().GraphLaunch, wait = api().StreamSynchronize,
+                   kernel_launch = api().LaunchKernelEx](int) {
+                    for (RawPatches& list : patched->lists) {
+                      CUlaunchConfig config{};
+                      config.gridDimX = (list.count + 31) / 32;
+                      config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+                      config.blockDimX = 32;
+                      config.hStream = stream;
+                      void* arguments[] = {&list};
+                      const CUresult result = kernel_launch(&config, patch, arguments, nullptr);
+                      if (result != CUDA_SUCCESS) return to_status(result, "cuLaunchKernelEx");
+                    }
+                    const CUresult launched = launch(patched->exec.get(), stream);
+                    return to_status(launched == CUDA_SUCCESS ? wait(stream) : launched,
+                                     "cuGraphLaunch and cuStreamSynchronize");
+                  }};
+}
+
+}  // namespace
+
+absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes) {
+  return rebound(setup, nodes, kOffsetOfIn, reinterpret_cast<std::uint64_t>(setup.arrays().in),
+                 reinterpret_cast<std::uint64_t>(setup.arrays().out));
+}
+
+absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes) {
+  const std::uint32_t grid = setup.plan.config.grid.x;
+  return rebound(setup, nodes, RawPatches::kGrid, grid, grid + 1);
+}
+
+absl::StatusOr<Side> set_all_params(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(const MoreCalls calls, more_calls());
+  CGRT_ASSIGN_OR_RETURN(CUfunction function, function_of(setup));
+  CGRT_ASSIGN_OR_RETURN(Chain made, make_chain(setup, nodes, setup.arrays()));
+  CGRT_ASSIGN_OR_RETURN(ExecHandle instantiated, instantiate_once(made.graph.get()));
+  auto chain = std::make_shared<Chain>(std::move(made));  // its nodes' handles live as long as it
+  auto exec = std::make_shared<ExecHandle>(std::move(instantiated));
+  std::size_t count = static_cast<std::size_t>(nodes);
+  std::vector<CUgraphNode> all(count);
+  CGRT_RETURN_IF_ERROR(to_status(api().GraphGetNodes(chain->graph.get(), all.data(), &count), "cuGraphGetNodes"));
+  return Side{.run = [chain, exec, all, set = calls.GraphExecKernelNodeSetParams, function, &setup](int repeats) {
+    Arguments swapped(setup, setup.swapped_arrays()), plain(setup, setup.arrays());
+    const CUDA_KERNEL_NODE_PARAMS_v2 values[] = {
+        node_params<CUDA_KERNEL_NODE_PARAMS_v2>(setup, function, swapped),
+        node_params<CUDA_KERNEL_NODE_PARAMS_v2>(setup, function, plain),
+    };
+    return repeat(repeats, "cuGraphExecKernelNodeSetParams", [&](int i) {
+      for (CUgraphNode node : all) {
+        if (const CUresult result = set(exec->get(), node, &values[i & 1]); result != CUDA_SUCCESS) return result;
+      }
+      return CUDA_SUCCESS;
+    });
   }};
 }
 

@@ -30,6 +30,11 @@ absl::StatusOr<Side> occupancy_suggest(const Setup& setup, int nodes);
 // These need the three, so a driver: not on the simulator.
 absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes);
 absl::StatusOr<Side> capture(const Setup& setup, int nodes);
+// Patched by a kernel that has the new values ready.
+absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes);
+absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes);
+// What there is instead of a rebind: the parameters of every node set by the host.
+absl::StatusOr<Side> set_all_params(const Setup& setup, int nodes);
 absl::StatusOr<Side> set_params(const Setup& setup, int nodes);
 
 }  // namespace graphbench::raw

@@ -4,8 +4,9 @@
 //   CGRT_RETURN_IF_ERROR(launch_library(stream.ref(), call));
 //
 // In a stream, captured or not, it is that call. In a graph being built the call is captured on a stream
-// of its own and becomes one child graph node, with full edges, which the cursor's next node waits for.
-// The context in which the target's work runs is current during the call.
+// of its own and becomes one child graph node, with full edges, which the cursor's next node waits for. In an
+// executable that is rebound it is captured as well, and compared node by node. The context in which the target's work
+// runs is current during the call.
 //
 // On the simulator, where no library runs, callers launch_host what the call means instead.
 #pragma once
@@ -19,8 +20,7 @@
 namespace cgrt::kernels {
 
 // `call` runs once, on this thread, before launch_library returns. It only puts work into the stream: no allocation, no
-// synchronization. Its failure is the answer, and a graph is then as it was. kUnimplemented for a target that is
-// neither a stream nor a Cursor. Thread-safe as the target is.
+// synchronization. Its failure is the answer, and a graph is then as it was. Thread-safe as the target is.
 absl::Status launch_library(LaunchTarget target, absl::FunctionRef<absl::Status(CUstream)> call);
 
 }  // namespace cgrt::kernels

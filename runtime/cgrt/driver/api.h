@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "cgrt/driver/kernel_identity.h"
+#include "cgrt/driver/node_word.h"
 
 namespace cgrt::driver {
 
@@ -27,6 +28,8 @@ enum class Need { kRequired, kOptional };
 // Not the driver's: turns a kernel's identity into a handle. The driver's table asks cudart in the
 // kernel's own translation unit, the simulator answers from the identity itself.
 using PFN_ResolveKernel = CUresult (*)(CUkernel* kernel, const KernelIdentity* identity);
+// Nor is this: what a device does to a device-updatable node. Host bodies call it, so only the simulator has it.
+using PFN_PatchNode = CUresult (*)(const NodeWord* word, std::uint64_t value);
 
 namespace internal {
 
@@ -47,6 +50,7 @@ struct Api {
 #include "cgrt/driver/entry_points.def"
 #undef CGRT_ENTRY
   PFN_ResolveKernel ResolveKernel = &internal::Stub<PFN_ResolveKernel>::no_driver;
+  PFN_PatchNode PatchNode = &internal::Stub<PFN_PatchNode>::not_in_driver;
 
   bool simulated = false;
 };

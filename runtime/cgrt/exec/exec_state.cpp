@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/base/optimization.h"
+#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
@@ -95,13 +96,31 @@ absl::Status GraphExec::State::check_attributes(CUgraphNode node, const KernelLa
   const LaunchAttributes was = found != table.attributes.end() ? found->attributes : LaunchAttributes{};
   const LaunchAttributes wanted =
       internal::normal_form(launch.attributes != nullptr ? *launch.attributes : LaunchAttributes{}, compiled_cluster);
-  if (!internal::are_interchangeable(was, wanted)) return internal::attributes_differ(launch, was, wanted);
+  if (!internal::are_interchangeable(was, wanted)) return internal::attributes_differ(launch.kernel->name, was, wanted);
   if (wanted.priority == 0) return absl::OkStatus();  // the node's
   CGRT_ASSIGN_OR_RETURN(const bool is_same, is_same_priority(was.priority, wanted.priority, definition->context));
-  return is_same ? absl::OkStatus() : internal::attributes_differ(launch, was, wanted);
+  return is_same ? absl::OkStatus() : internal::attributes_differ(launch.kernel->name, was, wanted);
+}
+
+absl::Status GraphExec::State::set_rebindable(CUgraphNode node, const KernelLaunch& launch) {
+  const internal::RebindState::Node* const kernel = rebind->find(node);
+  if (kernel == nullptr || kernel->type != CU_GRAPH_NODE_TYPE_KERNEL) {
+    return driver::annotate(
+        driver::make_status(CUDA_ERROR_INVALID_VALUE, "cuGraphExecKernelNodeSetParams", "would return"),
+        absl::StrCat("Kernel \"", launch.kernel->name, "\": the node is no kernel of this executable"));
+  }
+  internal::RebindState::Change change;
+  CGRT_RETURN_IF_ERROR(rebind->change_kernel(*kernel, launch, change));
+  return rebind->take(std::move(change), handle.get());
 }
 
 absl::Status GraphExec::State::set(CUgraphNode node, CUgraphNodeParams& params) {
+  const internal::RebindState::Node* const known = rebind != nullptr ? rebind->find(node) : nullptr;
+  if (known != nullptr && known->type == params.type) {
+    internal::RebindState::Change change;
+    rebind->change_params(*known, params, change);
+    return rebind->take(std::move(change), handle.get());
+  }
   return driver::to_status(driver::api().GraphExecNodeSetParams(handle.get(), node, &params),
                            "cuGraphExecNodeSetParams");
 }
@@ -148,6 +167,7 @@ void GraphExec::State::swap(State& other) {
   std::swap(node_count, other.node_count);
   std::swap(is_complete, other.is_complete);
   std::swap(table, other.table);
+  std::swap(rebind, other.rebind);
 }
 
 }  // namespace cgrt

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "cgrt/base/unique_handle.h"
 #include "cgrt/exec/graph_exec.h"
+#include "cgrt/exec/rebind_state.h"
 #include "cgrt/graph/graph_state.h"
 
 namespace cgrt {
@@ -39,6 +40,9 @@ struct GraphExec::State {
 
   absl::Status set(CUgraphNode node, CUgraphNodeParams& params);
 
+  // For a kernel of a rebindable executable.
+  absl::Status set_rebindable(CUgraphNode node, const KernelLaunch& launch);
+
   // The attributes inside of the child graph node are those of its new child: the driver takes them over there.
   void set_child_attributes(CUgraphNode node, std::vector<internal::NodeAttributes> inside);
 
@@ -53,6 +57,7 @@ struct GraphExec::State {
   std::size_t node_count = 0;
   bool is_complete = true;  // the table
   internal::NodeTable table;
+  std::unique_ptr<internal::RebindState> rebind;  // null: not rebindable
   std::mutex mutex;
 };
 

@@ -87,13 +87,12 @@ std::string describe_at(CUgraphNode node, const std::vector<std::size_t>& path) 
 
 }  // namespace
 
-absl::Status attributes_differ(const KernelLaunch& launch, const LaunchAttributes& was,
-                               const LaunchAttributes& wanted) {
+absl::Status attributes_differ(const std::string& kernel, const LaunchAttributes& was, const LaunchAttributes& wanted) {
   const Difference differs = difference(was, wanted);
-  return absl::FailedPreconditionError(absl::StrCat(
-      "Kernel \"", launch.kernel->name, "\": launch attributes of a node cannot be changed in an executable. The ",
-      differs.name, " of this node is ", differs.was, ", the launch asks for ", differs.wanted,
-      ". Launch it with the node's own, or instantiate the graph anew."));
+  return absl::FailedPreconditionError(
+      absl::StrCat("Kernel \"", kernel, "\": launch attributes of a node cannot be changed in an executable. The ",
+                   differs.name, " of this node is ", differs.was, ", the launch asks for ", differs.wanted,
+                   ". Launch it with the node's own, or instantiate the graph anew."));
 }
 
 UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other) {
@@ -133,6 +132,24 @@ absl::Status explain_graph_launch(CUresult result) {
   return driver::annotate(failure,
                           "An executable cannot be launched into a stream that is being captured, and that capture has "
                           "ended now. Put the graph in as a child: capture into its own graph, or Graph::add_child");
+}
+
+absl::Status not_rebindable() {
+  return absl::FailedPreconditionError(
+      "This executable is not rebindable: make it with instantiate_rebindable, or change it with set_params or "
+      "update.");
+}
+
+absl::Status rebindable_update() {
+  return absl::FailedPreconditionError(
+      "CUDA has no whole-graph update for an executable with device-updatable nodes: change this one with rebind() or "
+      "set_params, or instantiate the other graph.");
+}
+
+absl::Status rebindable_child() {
+  return absl::FailedPreconditionError(
+      "The kernels of a rebindable executable change by rebind() or one by one, those inside a child graph too: its "
+      "child graphs cannot be replaced.");
 }
 
 }  // namespace cgrt::internal

@@ -13,7 +13,7 @@
 namespace cgrt::internal {
 
 // set_params with other attributes than the node's.
-absl::Status attributes_differ(const KernelLaunch& launch, const LaunchAttributes& was, const LaunchAttributes& wanted);
+absl::Status attributes_differ(const std::string& kernel, const LaunchAttributes& was, const LaunchAttributes& wanted);
 
 // A node of both graphs, its attributes in the executable, and those that an update would lose.
 struct LostAttributes {
@@ -26,5 +26,10 @@ UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other);
 UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::size_t node_count, CUgraph other);
 
 absl::Status explain_graph_launch(CUresult result);
+
+// What rebindable executables, and others, do not do.
+absl::Status not_rebindable();
+absl::Status rebindable_update();
+absl::Status rebindable_child();
 
 }  // namespace cgrt::internal

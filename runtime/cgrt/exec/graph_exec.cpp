@@ -10,6 +10,7 @@
 #include "cgrt/exec/exec_state.h"
 #include "cgrt/exec/explain_instantiate.h"
 #include "cgrt/exec/explain_update.h"
+#include "cgrt/exec/rebinder.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/stream/capture_mode.h"
 
@@ -50,21 +51,50 @@ absl::Status GraphExec::launch(StreamRef stream) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
   const std::lock_guard lock(state_->mutex);
+  internal::RebindState* const rebind = state_->rebind.get();
+  if (ABSL_PREDICT_FALSE(rebind != nullptr)) {
+    CGRT_RETURN_IF_ERROR(rebind->before_launch(state_->handle.get(), stream));
+  }
   const CUresult result = driver::api().GraphLaunch(state_->handle.get(), stream.get());
-  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
-  return internal::explain_graph_launch(result);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return internal::explain_graph_launch(result);
+  return ABSL_PREDICT_FALSE(rebind != nullptr) ? rebind->after_launch(stream) : absl::OkStatus();
 }
 
 absl::Status GraphExec::upload(StreamRef stream) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
   const std::lock_guard lock(state_->mutex);
-  return driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload");
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload"));
+  if (state_->rebind != nullptr) state_->rebind->note_upload();
+  return absl::OkStatus();
+}
+
+absl::Status GraphExec::rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  const std::lock_guard lock(state_->mutex);
+  if (state_->rebind == nullptr) return internal::not_rebindable();
+  internal::Rebinder rebinder(*state_->rebind, state_->definition->context);
+  CGRT_RETURN_IF_ERROR(step(LaunchTarget::into(rebinder)));
+  CGRT_ASSIGN_OR_RETURN(internal::RebindState::Change change, std::move(rebinder).finish());
+  return state_->rebind->take(std::move(change), state_->handle.get());
+}
+
+absl::StatusOr<std::size_t> GraphExec::rebind_buffer(const void* old, std::size_t bytes, void* replacement) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  const std::lock_guard lock(state_->mutex);
+  if (state_->rebind == nullptr) return internal::not_rebindable();
+  internal::RebindState::Change change;
+  const std::size_t found = state_->rebind->change_addresses(reinterpret_cast<std::uintptr_t>(old), bytes,
+                                                             reinterpret_cast<std::uintptr_t>(replacement), change);
+  CGRT_RETURN_IF_ERROR(state_->rebind->take(std::move(change), state_->handle.get()));
+  return found;
 }
 
 absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   const std::lock_guard lock(state_->mutex);
+  if (state_->rebind != nullptr) return state_->set_rebindable(node.get(), launch);
   const CUcontext context = state_->definition->context;
   CUDA_KERNEL_NODE_PARAMS params{};
   const driver::ResolvedFunction* function = nullptr;
@@ -126,6 +156,7 @@ absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
   if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   const std::lock_guard lock(state_->mutex);
+  if (state_->rebind != nullptr) return internal::rebindable_child();
   // What can fail comes first: after the driver's call the table must follow.
   CGRT_RETURN_IF_ERROR(state_->complete_table());
   CGRT_ASSIGN_OR_RETURN(std::vector<internal::NodeAttributes> attributes, internal::attributes_in(*child.state()));
@@ -147,14 +178,28 @@ absl::Status GraphExec::set_enabled(MemsetNode node, NodeState state) { return s
 absl::Status GraphExec::set_node_enabled(const NodeRef& node, NodeState state) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   const std::lock_guard lock(state_->mutex);
-  return driver::to_status(
-      driver::api().GraphNodeSetEnabled(state_->handle.get(), node.get(), state == NodeState::kEnabled ? 1 : 0),
-      "cuGraphNodeSetEnabled");
+  const bool is_enabled = state == NodeState::kEnabled;
+  if (internal::RebindState* const rebind = state_->rebind.get(); rebind != nullptr) {
+    const internal::RebindState::Node* const ours = rebind->find(node.get());
+    if (ours != nullptr && ours->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      internal::RebindState::Change change;
+      rebind->change_enabled(*ours, is_enabled, change);
+      return rebind->take(std::move(change), state_->handle.get());
+    }
+  }
+  return driver::to_status(driver::api().GraphNodeSetEnabled(state_->handle.get(), node.get(), is_enabled ? 1 : 0),
+                           "cuGraphNodeSetEnabled");
 }
 
 absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   const std::lock_guard lock(state_->mutex);
+  if (const internal::RebindState* const rebind = state_->rebind.get(); rebind != nullptr) {
+    const internal::RebindState::Node* const ours = rebind->find(node.get());
+    if (ours != nullptr && ours->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      return rebind->is_enabled(*ours) ? NodeState::kEnabled : NodeState::kDisabled;
+    }
+  }
   unsigned is_enabled = 0;
   CGRT_RETURN_IF_ERROR(driver::to_status(
       driver::api().GraphNodeGetEnabled(state_->handle.get(), node.get(), &is_enabled), "cuGraphNodeGetEnabled"));
@@ -166,6 +211,7 @@ absl::StatusOr<std::optional<UpdateReport>> GraphExec::refusal_of(const Graph& o
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   collect_released();
   const std::lock_guard lock(state_->mutex);
+  if (state_->rebind != nullptr) return internal::rebindable_update();
   std::optional<UpdateReport> refusal;
   CGRT_RETURN_IF_ERROR(state_->update(other, refusal));
   return refusal;
@@ -225,6 +271,17 @@ absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags
   state->handle.reset(exec);
   if (const InstantiateObserver observe = observer.load(std::memory_order_acquire); observe != nullptr) observe(graph);
   return GraphExec(std::move(state));
+}
+
+absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags) {
+  if (ABSL_PREDICT_FALSE(graph.state() == nullptr)) return driver::empty_object("Graph");
+  RelaxedCaptureMode relaxed;  // device memory is allocated, which would end captures
+  CGRT_RETURN_IF_ERROR(relaxed.status());
+  CGRT_RETURN_IF_ERROR(internal::check_rebindable(*graph.state()));
+  CGRT_ASSIGN_OR_RETURN(internal::RebindState rebind, internal::RebindState::create(*graph.state()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph, flags));
+  exec.state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
+  return exec;
 }
 
 void set_instantiate_observer(InstantiateObserver observe) { observer.store(observe, std::memory_order_release); }

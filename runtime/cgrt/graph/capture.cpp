@@ -157,4 +157,10 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
   return absl::StatusOr<Graph>(absl::in_place, std::move(state));
 }
 
+absl::StatusOr<Graph> internal::capture_call(CUcontext context, absl::FunctionRef<absl::Status(CUstream)> call) {
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(context));
+  return capture(stream.ref(), [&](StreamRef own) { return call(own.get()); });
+}
+
 }  // namespace cgrt

@@ -34,4 +34,10 @@ enum class CaptureMode { kThreadLocal, kGlobal, kRelaxed };
 absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
                               CaptureMode mode = CaptureMode::kThreadLocal);
 
+namespace internal {
+
+// Captures `call` from a stream of its own in `context`, which is current meanwhile.
+absl::StatusOr<Graph> capture_call(CUcontext context, absl::FunctionRef<absl::Status(CUstream)> call);
+
+}  // namespace internal
 }  // namespace cgrt

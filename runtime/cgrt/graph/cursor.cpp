@@ -7,6 +7,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/graph/capture.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/stream/keep.h"
 
@@ -115,6 +116,12 @@ absl::Status Cursor::add_event_wait(EventRef event) {
   CGRT_ASSIGN_OR_RETURN(EventWaitNode node, internal::add_event_wait(*state_, frontier_, event));
   advance(node);
   return absl::OkStatus();
+}
+
+absl::Status Cursor::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(Graph captured, internal::capture_call(state_->context, call));
+  return add_child(std::move(captured));
 }
 
 absl::Status Cursor::keep(std::shared_ptr<const void> resource) {

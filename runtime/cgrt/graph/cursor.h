@@ -49,6 +49,7 @@ class Cursor final : public LaunchSink {
   absl::Status add_host(const HostParams& host) override;
   absl::Status add_event_record(EventRef event) override;
   absl::Status add_event_wait(EventRef event) override;
+  absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) override;  // as one child graph
   absl::Status keep(std::shared_ptr<const void> resource) override;
   absl::StatusOr<CUcontext> context() const override;
 

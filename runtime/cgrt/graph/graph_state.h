@@ -92,6 +92,9 @@ absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& origina
 // is copied: `launch` and its arguments must outlive the call that takes the result.
 absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch,
                                const driver::ResolvedFunction** resolved);
+// The value of an argument, given its position and its offset, as the driver hands a node's parameters out; null: it
+// does not.
+const void* argument_of(const CUDA_KERNEL_NODE_PARAMS& params, std::size_t index, std::size_t offset);
 void set_copy_params(CUgraphNodeParams& params, CUcontext context, const CopyParams& copy);
 void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillParams& fill);
 void set_host_params(CUgraphNodeParams& params, const HostParams& host);

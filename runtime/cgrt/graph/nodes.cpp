@@ -39,6 +39,15 @@ absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext contex
   return absl::OkStatus();
 }
 
+const void* argument_of(const CUDA_KERNEL_NODE_PARAMS& params, std::size_t index, std::size_t offset) {
+  if (params.kernelParams != nullptr) return params.kernelParams[index];
+  // Libraries hand their arguments over as one buffer.
+  for (void** entry = params.extra; entry != nullptr && *entry != CU_LAUNCH_PARAM_END; entry += 2) {
+    if (*entry == CU_LAUNCH_PARAM_BUFFER_POINTER) return static_cast<const unsigned char*>(entry[1]) + offset;
+  }
+  return nullptr;
+}
+
 void set_copy_params(CUgraphNodeParams& params, CUcontext context, const CopyParams& copy) {
   params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
   params.memcpy.copyParams = to_driver(copy);

@@ -98,12 +98,9 @@ class Reader {
     kernel.grid = dim(params.gridDimX, params.gridDimY, params.gridDimZ);
     kernel.block = dim(params.blockDimX, params.blockDimY, params.blockDimZ);
     kernel.shared_bytes = params.sharedMemBytes;
-    const std::uint8_t* packed = packed_arguments(params);
     for (std::size_t i = 0; i < info->parameters.size(); ++i) {
       const auto& [offset, size] = info->parameters[i];
-      const void* value = params.kernelParams != nullptr ? params.kernelParams[i]
-                          : packed != nullptr            ? packed + offset
-                                                         : nullptr;
+      const void* value = internal::argument_of(params, i, offset);
       CGRT_ASSIGN_OR_RETURN(ir::Argument argument, addresses_.argument(value, offset, size));
       kernel.arguments.push_back(std::move(argument));
     }
@@ -147,14 +144,6 @@ class Reader {
     const auto number = static_cast<std::uint32_t>(events_.size());
     node.params = ir::EventParams{events_.try_emplace(event, number).first->second};
     return absl::OkStatus();
-  }
-
-  // Libraries hand their arguments over as one buffer, in `extra`.
-  static const std::uint8_t* packed_arguments(const CUDA_KERNEL_NODE_PARAMS& params) {
-    for (void** entry = params.extra; entry != nullptr && *entry != CU_LAUNCH_PARAM_END; entry += 2) {
-      if (*entry == CU_LAUNCH_PARAM_BUFFER_POINTER) return static_cast<const std::uint8_t*>(entry[1]);
-    }
-    return nullptr;
   }
 
   absl::StatusOr<std::optional<ir::Pointer>> operand(CUmemorytype type, CUdeviceptr device, const void* host,

@@ -1,5 +1,6 @@
 // Executables: instantiate, launch in a random legal order, set, update.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -156,9 +157,31 @@ void collect_kept(const CUgraph_st& graph, std::vector<std::shared_ptr<void>>& k
 template <class Visit>
 void for_each_node(const Body& body, const Visit& visit) {
   for (const NodeDataRef& node : body.nodes) {
-    visit(*node);
+    visit(node);
     if (node->body != nullptr) for_each_node(*node->body, visit);
   }
+}
+
+bool is_updatable(const Body& body) {
+  bool found = false;
+  for_each_node(body, [&](const NodeDataRef& node) { found |= node->updatable != nullptr; });
+  return found;
+}
+
+// 801 where one of the graph's updatable nodes has an executable already, or a programmatic edge to another one.
+CUresult check_updatable(const CUgraph_st& graph) {
+  for (const auto& node : graph.nodes) {
+    if (node->child != nullptr) {
+      if (const CUresult inside = check_updatable(*node->child); inside != CUDA_SUCCESS) return inside;
+    }
+    if (node->data->updatable == nullptr) continue;
+    if (node->data->updatable->exec != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    for (const Dependency& dependency : node->dependencies) {
+      const bool is_special = dependency.edge.type != 0 || dependency.edge.from_port != 0;
+      if (is_special && dependency.node->data->updatable != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    }
+  }
+  return CUDA_SUCCESS;
 }
 
 // The events that one launch records: known to their waiters from the launch on, done when the node is.
@@ -181,6 +204,8 @@ void run_body(const Body& body, const LaunchedEvents& events) {
       run_body(*node.body, events);
     } else if (node.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
       events.at(node.event)->done = true;
+    } else if (node.updatable != nullptr) {
+      if (node.updatable->is_enabled) run_node(*node.updatable->data);
     } else if (body.enabled[position]) {
       run_node(node);
     }
@@ -237,6 +262,7 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   constexpr cuuint64_t kKnown =
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   if ((params->flags & ~kKnown) != 0) return unsupported("the simulator does not have that instantiate flag");
+  if (const CUresult refused = check_updatable(*graph); refused != CUDA_SUCCESS) return refused;
   auto exec = std::make_unique<CUgraphExec_st>();
   exec->flags = params->flags;
   add_paths(*graph, {}, exec->paths);
@@ -245,7 +271,32 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
   params->hErrNode_out = nullptr;
   *out = exec.get();
+  for_each_node(exec->body, [&](const NodeDataRef& node) {
+    if (node->updatable != nullptr) *node->updatable = {exec.get(), node, true};
+  });
   state->execs.emplace(*out, std::move(exec));
+  return CUDA_SUCCESS;
+}
+
+CUresult PatchNode(const driver::NodeWord* word, std::uint64_t value) {
+  const Lock lock(state->mutex);
+  CUgraphDeviceUpdatableNode_st& node = *word->node;
+  if (node.data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (word->kind == driver::NodeWord::Kind::kEnabled) {
+    node.is_enabled = value != 0;
+    return CUDA_SUCCESS;
+  }
+  const NodeData& old = *node.data;
+  const auto data = kernel_data(old.kernel, old.context, old.grid, old.block, old.shared_bytes, old.arguments.data());
+  data->attributes = old.attributes;
+  data->updatable = old.updatable;
+  if (word->kind == driver::NodeWord::Kind::kGrid) {
+    data->grid = Dim3(static_cast<std::uint32_t>(value), static_cast<std::uint32_t>(value >> 32 & 0xffff),
+                      static_cast<std::uint32_t>(value >> 48));
+  } else {
+    std::memcpy(const_cast<unsigned char*>(data->values.get()) + word->offset, &value, word->bytes);
+  }
+  node.data = data;
   return CUDA_SUCCESS;
 }
 
@@ -260,6 +311,9 @@ CUresult GraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
 CUresult GraphExecDestroy(CUgraphExec exec) {
   const Lock lock(state->mutex);
   if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
+  for (CUgraphDeviceUpdatableNode_st& node : state->updatable_nodes) {
+    if (node.exec == exec) node.exec = nullptr;
+  }
   return state->execs.erase(exec) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -295,15 +349,15 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   std::vector<MarkerRef> gates;
   if (exec->last_launch != nullptr) gates.push_back(exec->last_launch);
   LaunchedEvents events;
-  for_each_node(exec->body, [&](const NodeData& node) {
-    if (node.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT && node.event->record != nullptr) {
-      gates.push_back(node.event->record);
+  for_each_node(exec->body, [&](const NodeDataRef& node) {
+    if (node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT && node->event->record != nullptr) {
+      gates.push_back(node->event->record);
     }
   });
-  for_each_node(exec->body, [&](const NodeData& node) {
-    if (node.type != CU_GRAPH_NODE_TYPE_EVENT_RECORD) return;
-    node.event->capture_id = 0;
-    node.event->record = events[node.event] = std::make_shared<Marker>();
+  for_each_node(exec->body, [&](const NodeDataRef& node) {
+    if (node->type != CU_GRAPH_NODE_TYPE_EVENT_RECORD) return;
+    node->event->capture_id = 0;
+    node->event->record = events[node->event] = std::make_shared<Marker>();
   });
   exec->last_launch = std::make_shared<Marker>();
   enqueue(
@@ -319,6 +373,7 @@ CUresult GraphExecNodeSetParams(CUgraphExec handle, CUgraphNode node, CUgraphNod
   const auto path = exec->paths.find(node);
   if (path == exec->paths.end()) return CUDA_ERROR_INVALID_VALUE;
   const NodeDataRef current = node_at(exec->body, path->second);
+  if (current->updatable != nullptr) return unsupported("the simulator cannot set a device-updatable node by the host");
   if (params->type != current->type) return CUDA_ERROR_INVALID_VALUE;
   NodeDataRef data;
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
@@ -383,6 +438,7 @@ CUresult GraphExecUpdate(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUp
   CUgraphExec_st* exec = find_exec(handle);
   const CUgraph_st* graph = find_graph(graph_handle);
   if (exec == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (has_updatable_nodes(*graph) || is_updatable(exec->body)) return CUDA_ERROR_NOT_SUPPORTED;
   const bool uses_priorities = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) != 0;
   const Refusal refusal = check_update(exec->body, *graph, uses_priorities);
   *info = {refusal.reason, refusal.node, nullptr};

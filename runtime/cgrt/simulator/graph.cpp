@@ -117,6 +117,12 @@ CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Depende
   return graph.nodes.back().get();
 }
 
+bool has_updatable_nodes(const CUgraph_st& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) {
+    return node->data->updatable != nullptr || (node->child != nullptr && has_updatable_nodes(*node->child));
+  });
+}
+
 void forget_nodes(const CUgraph_st& graph) {
   for (const auto& node : graph.nodes) {
     state->nodes.erase(node.get());
@@ -172,6 +178,7 @@ CUresult GraphClone(CUgraph* out, CUgraph original) {
   const Lock lock(state->mutex);
   const CUgraph_st* graph = find_graph(original);
   if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (has_updatable_nodes(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
   std::unordered_map<CUgraphNode, CUgraphNode> clones;
   auto copy = clone(*graph, clones);
   copy->clones = std::move(clones);
@@ -268,6 +275,13 @@ CUresult GraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, 
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult bad = check_attribute(*node->data, id, *value); bad != CUDA_SUCCESS) return bad;
   auto changed = std::make_shared<NodeData>(*node->data);
+  if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
+    const bool is_wanted = value->deviceUpdatableKernelNode.deviceUpdatable != 0;
+    if (!is_wanted) return changed->updatable == nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (changed->updatable == nullptr) changed->updatable = &state->updatable_nodes.emplace_back();
+    // As the driver does, though the value is const.
+    const_cast<CUkernelNodeAttrValue*>(value)->deviceUpdatableKernelNode.devNode = changed->updatable;
+  }
   changed->attributes[id] = *value;
   if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY) changed->attributes[id].priority = clamped_priority(value->priority);
   node->data = std::move(changed);
@@ -364,6 +378,14 @@ CUresult GraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2
   params->blockDimZ = data.block.z;
   params->sharedMemBytes = data.shared_bytes;
   params->kernelParams = const_cast<void**>(data.arguments.data());
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphHostNodeGetParams(CUgraphNode handle, CUDA_HOST_NODE_PARAMS* params) {
+  const Lock lock(state->mutex);
+  const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_HOST);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *params = {node->data->function, node->data->user_data};
   return CUDA_SUCCESS;
 }
 

@@ -98,7 +98,7 @@ CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 bloc
 }
 
 std::shared_ptr<NodeData> kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
-                                      unsigned shared_bytes, void** arguments) {
+                                      unsigned shared_bytes, void* const* arguments) {
   auto data = std::make_shared<NodeData>();
   data->type = CU_GRAPH_NODE_TYPE_KERNEL;
   data->context = context;
@@ -148,6 +148,7 @@ CUresult check_attribute(const NodeData& node, CUlaunchAttributeID id, const CUl
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return CUDA_SUCCESS;
     default: return unsupported("the simulator does not have that launch attribute");
   }

@@ -51,6 +51,7 @@ Simulator::Simulator(SimulatorOptions options) : impl_(std::make_unique<Impl>(op
 #include "cgrt/driver/entry_points.def"
 #undef CGRT_ENTRY
   impl_->table.ResolveKernel = &simulator::ResolveKernel;
+  impl_->table.PatchNode = &simulator::PatchNode;
   impl_->table.simulated = true;
   impl_->previous = &driver::install(impl_->table);
 }

@@ -56,6 +56,7 @@ struct NodeData {
   std::vector<void*> arguments;                 // into values
 
   std::map<CUlaunchAttributeID, CUlaunchAttributeValue> attributes;  // that are not at their defaults
+  CUgraphDeviceNode updatable = nullptr;                             // null: not device-updatable
 
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS fill{};
@@ -117,6 +118,12 @@ struct CUgraphNode_st {
   std::vector<cgrt::simulator::Dependency> dependencies;
   std::unique_ptr<CUgraph_st> child;
   ~CUgraphNode_st();
+};
+// What a device-updatable node runs with now. Kept as long as the simulator, since kernels hold its handle.
+struct CUgraphDeviceUpdatableNode_st {
+  CUgraphExec exec = nullptr;  // its only one; null: none
+  cgrt::simulator::NodeDataRef data;
+  bool is_enabled = true;
 };
 struct CUuserObject_st {
   void* pointer = nullptr;
@@ -193,6 +200,7 @@ struct State {
   std::unordered_map<CUfunction, CUfunc_st*> function_handles;
   std::unordered_map<const void*, int> max_dynamic_shared;
 
+  std::list<CUgraphDeviceUpdatableNode_st> updatable_nodes;
   std::unordered_map<CUgraph, std::unique_ptr<CUgraph_st>> graphs;
   std::unordered_set<CUgraphNode> nodes;  // of live graphs and of captures
   std::unordered_set<CUgraph> embedded;   // child graphs of live nodes
@@ -253,7 +261,7 @@ CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 bloc
 // To what a context has: 0 to -5.
 int clamped_priority(int priority);
 std::shared_ptr<NodeData> kernel_data(const driver::KernelIdentity* kernel, CUcontext context, Dim3 grid, Dim3 block,
-                                      unsigned shared_bytes, void** arguments);
+                                      unsigned shared_bytes, void* const* arguments);
 // 720, 912: what the attribute asks for does not fit the device or the grid.
 CUresult check_attribute(const NodeData& kernel, CUlaunchAttributeID id, const CUlaunchAttributeValue& value);
 CUresult check_attributes(const NodeData& kernel);
@@ -264,6 +272,7 @@ CUresult check_body(const NodeData& node);
 CUgraphNodeParams generic_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel);
 CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data);
 CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Dependency> dependencies);
+bool has_updatable_nodes(const CUgraph_st& graph);  // also inside of it
 void forget_nodes(const CUgraph_st& graph);
 void embed(CUgraphNode_st& node, std::unique_ptr<CUgraph_st> child);
 CUgraph_st* find_graph(CUgraph handle);  // live, captured into, or embedded; null: none

@@ -14,5 +14,6 @@ namespace cgrt::simulator {
 #include "cgrt/driver/entry_points.def"
 #undef CGRT_ENTRY
 std::remove_pointer_t<driver::PFN_ResolveKernel> ResolveKernel;
+std::remove_pointer_t<driver::PFN_PatchNode> PatchNode;
 
 }  // namespace cgrt::simulator

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
@@ -79,6 +80,9 @@ class LaunchSink {
   virtual absl::Status add_host(const HostParams& host) = 0;
   virtual absl::Status add_event_record(EventRef event) = 0;
   virtual absl::Status add_event_wait(EventRef event) = 0;
+  // What `call` puts into the stream that it is given: for libraries that take nothing but a stream. The context is
+  // current during the call.
+  virtual absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) = 0;
   // Keeps what the nodes use alive as long as they may run.
   virtual absl::Status keep(std::shared_ptr<const void> resource) = 0;
   virtual absl::StatusOr<CUcontext> context() const = 0;

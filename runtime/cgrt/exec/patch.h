@@ -1,0 +1,34 @@
+// The kernel that changes nodes of a rebindable executable on the device. Plain. Internal to exec/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include "cgrt/driver/node_word.h"
+#include "cgrt/launch/kernel.h"
+
+namespace cgrt::internal {
+
+// By value, so that every launch in flight has its own.
+template <std::size_t kCapacity>
+struct PatchList {
+  const driver::NodeWord* words;  // of the whole executable, in device memory
+  std::uint64_t values[kCapacity];
+  std::uint32_t indices[kCapacity];  // into words
+  std::uint32_t count;
+};
+
+// A launch copies all of its parameters, at 0.2 us a KB on an H200, so there is a list for few words and one for as
+// many as CUDA lets a kernel have, 32,764 bytes.
+inline constexpr std::size_t kPatchCapacities[] = {32, 128, 512, 1024, 2728};
+inline constexpr std::size_t kMaxPatches = kPatchCapacities[std::size(kPatchCapacities) - 1];
+static_assert(sizeof(PatchList<kMaxPatches>) <= 32764);
+
+inline constexpr std::uint32_t kPatchBlock = 32;  // threads; one a word
+
+// Of the capacities above.
+template <std::size_t kCapacity>
+Kernel<PatchList<kCapacity>> patch_kernel();
+
+}  // namespace cgrt::internal

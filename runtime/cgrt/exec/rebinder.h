@@ -1,0 +1,49 @@
+// The fourth target: calls that run again on a finished executable. The k-th call meets the k-th node, and what it
+// launches differently is noted; nothing changes before all calls have met theirs. Internal to exec/.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/exec/rebind_state.h"
+#include "cgrt/target/launch_target.h"
+
+namespace cgrt::internal {
+
+class Rebinder final : public LaunchSink {
+ public:
+  Rebinder(const RebindState& state, CUcontext context) : state_(state), context_(context) {}
+
+  // After the last call: what is to be taken over. The first failure of a call, though the caller may have ignored it;
+  // kFailedPrecondition when nodes are left that no call has met.
+  absl::StatusOr<RebindState::Change> finish() &&;
+
+  absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) override;
+  absl::Status add_copy(const CopyParams& copy) override;
+  absl::Status add_fill(const FillParams& fill) override;
+  absl::Status add_host(const HostParams& host) override;
+  absl::Status add_event_record(EventRef event) override;
+  absl::Status add_event_wait(EventRef event) override;
+  absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) override;
+  absl::Status keep(std::shared_ptr<const void> resource) override;
+  absl::StatusOr<CUcontext> context() const override { return context_; }
+
+ private:
+  // The node that the next call meets, of that type. `call`: "kernel \"scale\"".
+  absl::StatusOr<const RebindState::Node*> next(CUgraphNodeType type, const std::string& call);
+  absl::Status set(CUgraphNodeType type, const char* call, const CUgraphNodeParams& params);
+  absl::Status fail(const absl::Status& status);
+  absl::Status add_nodes(CUgraph captured, CompiledClusters& clusters);
+  absl::Status add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters);
+
+  const RebindState& state_;
+  CUcontext context_;
+  std::size_t position_ = 0;
+  absl::Status failure_;  // the first
+  RebindState::Change change_;
+};
+
+}  // namespace cgrt::internal
