@@ -229,6 +229,16 @@ CGRT_EXAMPLE(exec_graph_exec) {
   return stream.ref().synchronize();
 }
 
+CGRT_EXAMPLE(exec_rebind) {
+  const auto kernel = scale_kernel();
+  CGRT_ASSIGN_OR_RETURN(float* const z, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt/exec/graph_exec.h.2.inc"
+  return stream.ref().synchronize();
+}
+
 CGRT_EXAMPLE(simulator_simulator) {
 #include "heads/cgrt/simulator/simulator.h.1.inc"
   return status;

@@ -6,13 +6,17 @@
 //   CGRT_RETURN_IF_ERROR(exec.set_params(scaled, config, kernel, y, x, 3.0f, n));   // for later launches
 //   CGRT_RETURN_IF_ERROR(exec.update(other_graph));                                 // of all nodes
 //
-// One that is rebindable changes arguments and grids of a thousand nodes for some microseconds:
+// One that is rebindable changes the arguments and grids of a thousand nodes for some microseconds. The same calls, run
+// again, say what they are now:
 //
-//   const auto step = [&](LaunchTarget target, float* y, const float* x, int n) -> absl::Status { ... launches ... };
+//   const auto step = [&](LaunchTarget target, float* out, const float* in, int count) {
+//     return launch(target, config, kernel, out, in, 2.0f, count);
+//   };
 //   CGRT_ASSIGN_OR_RETURN(Graph graph, capture(stream, [&](LaunchTarget target) { return step(target, y, x, n); }));
 //   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
-//   CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) { return step(target, other_y, other_x, more); }));
-//   CGRT_RETURN_IF_ERROR(exec.launch(stream));
+//   CGRT_RETURN_IF_ERROR(exec.launch(stream));                                                          // x to y
+//   CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) { return step(target, z, y, n / 2); }));
+//   CGRT_RETURN_IF_ERROR(exec.launch(stream));                                                          // y to z
 //
 // Thread-safe: calls on one executable from several threads are serialized by a lock of its own;
 // moving or destroying it is not. It keeps its definition alive, so the graph may be destroyed; it may be changed,
