@@ -391,19 +391,22 @@ namespace {
 // Arguments in the order of the kernel's parameters: `in` is the second.
 constexpr std::uint32_t kOffsetOfIn = 8;
 
+template <std::size_t kCapacity>
 absl::StatusOr<Side> rebound(const Setup& setup, int nodes, std::uint32_t offset, std::uint64_t first,
                              std::uint64_t second) {
-  CGRT_ASSIGN_OR_RETURN(const MoreCalls calls, more_calls());
-  CUkernel kernel = nullptr;
-  CUfunction patch = nullptr;
-  CGRT_RETURN_IF_ERROR(to_status(cgrt::driver::resolve(*raw_patch_kernel().identity(), &kernel), "cudaGetKernel"));
-  CGRT_RETURN_IF_ERROR(to_status(calls.KernelGetFunction(&patch, kernel), "cuKernelGetFunction"));
+  using List = RawPatches<kCapacity>;
   struct Patched {
     Chain chain;
     ExecHandle exec;
-    std::vector<RawPatches> lists;
+    std::vector<List> lists;
     unsigned next = 0;
   };
+  CGRT_ASSIGN_OR_RETURN(const MoreCalls calls, more_calls());
+  CUkernel kernel = nullptr;
+  CUfunction patch = nullptr;
+  CGRT_RETURN_IF_ERROR(
+      to_status(cgrt::driver::resolve(*raw_patch_kernel<kCapacity>().identity(), &kernel), "cudaGetKernel"));
+  CGRT_RETURN_IF_ERROR(to_status(calls.KernelGetFunction(&patch, kernel), "cuKernelGetFunction"));
   auto patched = std::make_shared<Patched>();
   CGRT_ASSIGN_OR_RETURN(patched->chain, make_chain(setup, nodes, setup.arrays()));
   const CUgraph graph = patched->chain.graph.get();
@@ -416,8 +419,8 @@ absl::StatusOr<Side> rebound(const Setup& setup, int nodes, std::uint32_t offset
     CGRT_RETURN_IF_ERROR(
         to_status(api().GraphKernelNodeSetAttribute(all[i], CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value),
                   "cuGraphKernelNodeSetAttribute"));
-    if (i % kRawPatches == 0) patched->lists.push_back({.patches = {}, .count = 0, .offset = offset});
-    RawPatches& list = patched->lists.back();
+    if (i % kCapacity == 0) patched->lists.push_back({.count = 0, .offset = offset, .patches = {}});
+    List& list = patched->lists.back();
     list.patches[list.count++].node = value.deviceUpdatableKernelNode.devNode;
   }
   CGRT_ASSIGN_OR_RETURN(patched->exec, instantiate_once(graph));
@@ -427,7 +430,7 @@ absl::StatusOr<Side> rebound(const Setup& setup, int nodes, std::uint32_t offset
   return Side{.prepare =
                   [patched, first, second](int) {
                     const std::uint64_t value = (++patched->next & 1) != 0 ? second : first;
-                    for (RawPatches& list : patched->lists) {
+                    for (List& list : patched->lists) {
                       for (std::uint32_t i = 0; i < list.count; ++i) list.patches[i].value = value;
                     }
                     return absl::OkStatus();
@@ -435,7 +438,7 @@ absl::StatusOr<Side> rebound(const Setup& setup, int nodes, std::uint32_t offset
               .run =
                   [patched, patch, stream, launch = api().GraphLaunch, wait = api().StreamSynchronize,
                    kernel_launch = api().LaunchKernelEx](int) {
-                    for (RawPatches& list : patched->lists) {
+                    for (List& list : patched->lists) {
                       CUlaunchConfig config{};
                       config.gridDimX = (list.count + 31) / 32;
                       config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
@@ -451,16 +454,24 @@ absl::StatusOr<Side> rebound(const Setup& setup, int nodes, std::uint32_t offset
                   }};
 }
 
+absl::StatusOr<Side> rebound_with(const Setup& setup, int nodes, std::uint32_t offset, std::uint64_t first,
+                                  std::uint64_t second) {
+  const auto count = static_cast<std::size_t>(nodes);
+  return count <= kFewRaw        ? rebound<kFewRaw>(setup, nodes, offset, first, second)
+         : count <= kThousandRaw ? rebound<kThousandRaw>(setup, nodes, offset, first, second)
+                                 : rebound<kMostRaw>(setup, nodes, offset, first, second);
+}
+
 }  // namespace
 
 absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes) {
-  return rebound(setup, nodes, kOffsetOfIn, reinterpret_cast<std::uint64_t>(setup.arrays().in),
-                 reinterpret_cast<std::uint64_t>(setup.arrays().out));
+  return rebound_with(setup, nodes, kOffsetOfIn, reinterpret_cast<std::uint64_t>(setup.arrays().in),
+                      reinterpret_cast<std::uint64_t>(setup.arrays().out));
 }
 
 absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes) {
   const std::uint32_t grid = setup.plan.config.grid.x;
-  return rebound(setup, nodes, RawPatches::kGrid, grid, grid + 1);
+  return rebound_with(setup, nodes, kGridOffset, grid, grid + 1);
 }
 
 absl::StatusOr<Side> set_all_params(const Setup& setup, int nodes) {

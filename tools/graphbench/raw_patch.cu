@@ -3,11 +3,12 @@
 namespace graphbench {
 namespace {
 
-__global__ void raw_patch(const __grid_constant__ RawPatches list) {
+template <std::size_t kCapacity>
+__global__ void raw_patch(const __grid_constant__ RawPatches<kCapacity> list) {
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= list.count) return;
   const auto node = reinterpret_cast<cudaGraphDeviceNode_t>(list.patches[i].node);
-  if (list.offset == RawPatches::kGrid) {
+  if (list.offset == kGridOffset) {
     cudaGraphKernelNodeSetGridDim(node, dim3(static_cast<unsigned>(list.patches[i].value)));
   } else {
     cudaGraphKernelNodeSetParam(node, list.offset, &list.patches[i].value, sizeof(list.patches[i].value));
@@ -16,6 +17,12 @@ __global__ void raw_patch(const __grid_constant__ RawPatches list) {
 
 }  // namespace
 
-cgrt::Kernel<RawPatches> raw_patch_kernel() { return cgrt::make_kernel<raw_patch>(); }
+template <std::size_t kCapacity>
+cgrt::Kernel<RawPatches<kCapacity>> raw_patch_kernel() {
+  return cgrt::make_kernel<raw_patch<kCapacity>>();
+}
+template cgrt::Kernel<RawPatches<kFewRaw>> raw_patch_kernel();
+template cgrt::Kernel<RawPatches<kThousandRaw>> raw_patch_kernel();
+template cgrt::Kernel<RawPatches<kMostRaw>> raw_patch_kernel();
 
 }  // namespace graphbench
