@@ -108,7 +108,6 @@ int main(int argc, char** argv) {
       const absl::Status status = row.run(world, notes);
       if (!status.ok()) trouble += "      returned: " + status.ToString() + "\n";
     }
-    cgrt::collect_released();  // what graphs of the row kept
     for (const std::string& failure : notes.failures()) trouble += "      expected: " + failure + "\n";
     if (simulated && simulator->live_handles() != 0)
       trouble += "      left behind: " + simulator->live_handles_text() + "\n";

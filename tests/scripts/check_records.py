@@ -18,12 +18,16 @@ from includes import included
 
 
 # Records that are older than what they measure, and until when. One that is current again must go from here.
+REBINDING = "to be renewed: rebindable executables came to the runtime; the launches, updates and kernels measured are those"
 WAITING = {
-    "samples/launch_overhead/records/h200.json": (
-        "to be renewed: its kernel's plan moved and the run at 58f262d wrote nothing, for want of the folder of --graphs"),
+    "samples/launch_overhead/records/h200.json": REBINDING,
+    "samples/mlp_step/records/h200.json": REBINDING,
+    "samples/occupancy_launch/records/h200.json": REBINDING,
     "tools/graphbench/records/h200.json": (
-        "to be renewed: files of the runtime moved; the runs at 21b7539, 3fd0f50 and 58f262d, on a slower host, had calls of "
-        "50 to 1,600 ns outside the limit of 60 ns more, and were not kept")}
+        "to be renewed: a rebindable executable has come to ask for its stream's id at each launch, and whether the stream "
+        "is captured when it was rebound, some 30 ns")}
+# Host code that runs before anything is timed: how a library's call gets into a graph.
+UNTIMED = {"kernels/cgrt_kernels/common/library.cpp"}
 IS_OLDER = re.compile(r"has changed since")
 SOURCES = ("kernels", "runtime", "samples", "tools")
 TREES = tempfile.TemporaryDirectory()
@@ -66,7 +70,7 @@ def code_of(root, paths):
     code, where = collections.Counter(), {}
     for file in sorted({*files, *(root / path for path in included(there, root))}):
         name = str(file.relative_to(root))
-        if file.suffix == ".md" or not file.is_file():
+        if file.suffix == ".md" or name in UNTIMED or not file.is_file():
             continue
         for declaration in declarations_of(name, file.read_text(encoding="utf-8")):
             code[declaration] += 1

@@ -26,6 +26,8 @@ void destroy_exec(CUgraphExec exec);
 
 // All but `mutex` and `flags`, which stay as they were made, under `mutex`.
 struct GraphExec::State {
+  ~State();
+
   // To be called while nobody changes `graph`.
   absl::Status read_definition(const Graph& graph);
 

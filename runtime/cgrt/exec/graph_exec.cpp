@@ -13,6 +13,7 @@
 #include "cgrt/exec/rebinder.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/stream/capture_mode.h"
+#include "cgrt/stream/keep.h"
 
 namespace cgrt {
 namespace {
@@ -41,6 +42,12 @@ absl::StatusOr<CUgraphExec> make_exec(const Graph& graph, InstantiateFlags flags
 
 }  // namespace
 
+GraphExec::State::~State() {
+  if (rebind == nullptr) return;
+  handle.reset();
+  collect_released();  // what patches needed, unless some are in flight
+}
+
 GraphExec::GraphExec() = default;
 GraphExec::GraphExec(std::unique_ptr<State> state) : state_(std::move(state)) {}
 GraphExec::GraphExec(GraphExec&&) noexcept = default;
@@ -66,8 +73,7 @@ absl::Status GraphExec::upload(StreamRef stream) {
   const std::lock_guard lock(state_->mutex);
   CGRT_RETURN_IF_ERROR(
       driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload"));
-  if (state_->rebind != nullptr) state_->rebind->note_upload();
-  return absl::OkStatus();
+  return state_->rebind != nullptr ? state_->rebind->after_launch(stream) : absl::OkStatus();
 }
 
 absl::Status GraphExec::rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
@@ -279,8 +285,18 @@ absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags 
   CGRT_RETURN_IF_ERROR(relaxed.status());
   CGRT_RETURN_IF_ERROR(internal::check_rebindable(*graph.state()));
   CGRT_ASSIGN_OR_RETURN(internal::RebindState rebind, internal::RebindState::create(*graph.state()));
-  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph, flags));
-  exec.state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<DeviceBuffer> places, rebind.allocate_places());
+  const CUgraph handle = graph.state()->handle;
+  CUuserObject kept = nullptr;
+  if (places != nullptr) CGRT_RETURN_IF_ERROR(internal::keep_in_graph(handle, std::move(places), &kept));
+  absl::StatusOr<GraphExec> exec = instantiate(graph, flags);
+  if (kept != nullptr) {  // by the executable alone
+    const absl::Status released =
+        driver::to_status(driver::api().GraphReleaseUserObject(handle, kept, 1), "cuGraphReleaseUserObject");
+    if (exec.ok() && !released.ok()) exec = released;
+    collect_released();  // where there is none
+  }
+  if (exec.ok()) exec->state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
   return exec;
 }
 

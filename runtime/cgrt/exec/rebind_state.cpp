@@ -15,7 +15,6 @@
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
-#include "cgrt/stream/keep.h"
 
 namespace cgrt::internal {
 namespace {
@@ -47,6 +46,13 @@ absl::Status cannot_change(const std::string& kernel, const std::string& what, c
                    "for this one."));
 }
 
+// Handles of streams are used again, and CU_STREAM_PER_THREAD is another stream in each thread; this is not.
+absl::StatusOr<std::uint64_t> id_of(StreamRef stream) {
+  unsigned long long id = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().StreamGetId(stream.get(), &id), "cuStreamGetId"));
+  return id;
+}
+
 absl::Status set_updatable(CUgraphNode node, CUgraphDeviceNode* device_node) {
   CUlaunchAttributeValue value{};
   value.deviceUpdatableKernelNode.deviceUpdatable = 1;
@@ -71,13 +77,14 @@ absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
     if (found != state.positions_.end()) state.nodes_[found->second].attributes = one.attributes;
   }
   CGRT_ASSIGN_OR_RETURN(state.launched_, Event::create(graph.context));
-  if (state.places_.empty()) return state;
-  const std::size_t bytes = state.places_.size() * sizeof(NodeWord);
-  CGRT_ASSIGN_OR_RETURN(DeviceBuffer places, DeviceBuffer::create(graph.context, bytes));
-  state.places_on_device_ = std::make_shared<DeviceBuffer>(std::move(places));
-  // A launch in flight may need them when the executable is gone.
-  CGRT_RETURN_IF_ERROR(keep_in_graph(graph.handle, state.places_on_device_));
   return state;
+}
+
+absl::StatusOr<std::shared_ptr<DeviceBuffer>> RebindState::allocate_places() {
+  if (places_.empty()) return nullptr;
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer places, DeviceBuffer::create(context_, places_.size() * sizeof(NodeWord)));
+  places_on_device_ = places.data();
+  return std::make_shared<DeviceBuffer>(std::move(places));
 }
 
 absl::Status RebindState::add_nodes(CUgraph graph, const GraphState& root) {
@@ -380,7 +387,7 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
 template <std::size_t kCapacity>
 absl::Status RebindState::launch_patches(StreamRef stream, std::size_t first) {
   PatchList<kCapacity> list;
-  list.words = places_on_device_->as<const NodeWord>();
+  list.words = static_cast<const NodeWord*>(places_on_device_);
   list.count = static_cast<std::uint32_t>(std::min(pending_.size() - first, kCapacity));
   for (std::uint32_t i = 0; i < list.count; ++i) {
     list.indices[i] = pending_[first + i];
@@ -413,16 +420,32 @@ absl::Status RebindState::prepare_device(CUgraphExec exec, StreamRef stream) {
   }
   if (are_places_uploaded_) return absl::OkStatus();
   const std::size_t bytes = places_.size() * sizeof(NodeWord);
-  CGRT_RETURN_IF_ERROR(copy(stream, places_on_device_->data(), places_.data(), bytes));
+  CGRT_RETURN_IF_ERROR(copy(stream, places_on_device_, places_.data(), bytes));
   are_places_uploaded_ = true;
   return absl::OkStatus();
 }
 
+// Patches must come from the device of the nodes.
+absl::Status RebindState::check_device(StreamRef stream) const {
+  CGRT_ASSIGN_OR_RETURN(const CUcontext context, stream.context());
+  if (context == context_) return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(context).device());
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef ours, ContextRef(context_).device());
+  if (device == ours) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "The stream is one of device ", device.ordinal(), ", and the executable that was rebound runs on device ",
+      ours.ordinal(), ", from where its nodes must be changed. Launch it into a stream of that device."));
+}
+
 absl::Status RebindState::before_launch(CUgraphExec exec, StreamRef stream) {
   if (pending_.empty()) return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(const bool is_capturing, stream.is_capturing());
+  if (is_capturing) return absl::OkStatus();  // which takes no executables; patches would become nodes of it
+  CGRT_RETURN_IF_ERROR(check_device(stream));
+  // CUDA orders the launches of an executable, but not a patch behind the launch or upload before.
+  CGRT_ASSIGN_OR_RETURN(const std::uint64_t id, id_of(stream));
+  if (last_stream_.has_value() && *last_stream_ != id) CGRT_RETURN_IF_ERROR(stream.wait(launched_.ref()));
   CGRT_RETURN_IF_ERROR(prepare_device(exec, stream));
-  // CUDA orders the launches of an executable, but not a patch behind the launch before.
-  if (last_stream_ != nullptr && last_stream_ != stream.get()) CGRT_RETURN_IF_ERROR(stream.wait(launched_.ref()));
   CGRT_RETURN_IF_ERROR(patch(stream));
   pending_.clear();
   return absl::OkStatus();
@@ -430,8 +453,9 @@ absl::Status RebindState::before_launch(CUgraphExec exec, StreamRef stream) {
 
 absl::Status RebindState::after_launch(StreamRef stream) {
   is_uploaded_ = true;
-  last_stream_ = stream.get();
-  return stream.record(launched_.ref());
+  CGRT_RETURN_IF_ERROR(stream.record(launched_.ref()));
+  CGRT_ASSIGN_OR_RETURN(last_stream_, id_of(stream));
+  return absl::OkStatus();
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,9 @@ class RebindState {
     std::vector<std::pair<std::uint32_t, CUgraphNodeParams>> nodes;
   };
 
+  // What patches in flight need when this is gone: to be kept by the executable. Null: nothing.
+  absl::StatusOr<std::shared_ptr<DeviceBuffer>> allocate_places();
+
   // Makes the kernels of `graph` device-updatable. kFailedPrecondition names the node that cannot be. A failure may
   // leave some of them so.
   static absl::StatusOr<RebindState> create(GraphState& graph);
@@ -78,11 +82,9 @@ class RebindState {
   // All of it counts from the next launch on, or none and an error of setting a node that is no kernel.
   absl::Status take(Change&& change, CUgraphExec exec);
 
-  bool has_pending() const { return !pending_.empty(); }
-  // Before and after a launch of `exec` into `stream`.
+  // Before a launch of `exec` into `stream`, and after a launch or an upload.
   absl::Status before_launch(CUgraphExec exec, StreamRef stream);
   absl::Status after_launch(StreamRef stream);
-  void note_upload() { is_uploaded_ = true; }
 
  private:
   absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
@@ -99,6 +101,7 @@ class RebindState {
   absl::Status change_words(const Node& kernel, const KernelShape& wanted, Name name, Argument argument,
                             Change& change) const;
   absl::Status add_nodes(CUgraph graph, const GraphState& root);
+  absl::Status check_device(StreamRef stream) const;
   absl::Status prepare_device(CUgraphExec exec, StreamRef stream);
   absl::Status patch(StreamRef stream);
   template <std::size_t kCapacity>
@@ -114,13 +117,13 @@ class RebindState {
   absl::flat_hash_map<CUgraphNode, std::uint32_t> positions_;
   std::vector<Word> words_;
   std::vector<driver::NodeWord> places_;  // of words_, on the device
-  std::shared_ptr<DeviceBuffer> places_on_device_;
+  void* places_on_device_ = nullptr;      // the executable's
   std::vector<CUgraphNodeParams> params_;
   absl::flat_hash_map<CUfunction, std::vector<Parameter>> parameters_;
-  std::vector<std::uint32_t> pending_;  // words
-  Event launched_;                      // by the last launch, behind it
-  CUstream last_stream_ = nullptr;      // its stream; may be gone
-  bool is_uploaded_ = false;            // the executable
+  std::vector<std::uint32_t> pending_;        // words
+  Event launched_;                            // by the last launch, behind it
+  std::optional<std::uint64_t> last_stream_;  // its stream's id
+  bool is_uploaded_ = false;                  // the executable
   bool are_places_uploaded_ = false;
 };
 

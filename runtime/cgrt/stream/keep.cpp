@@ -38,7 +38,7 @@ void CUDA_CB release(void* kept) {
 
 namespace internal {
 
-absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource) {
+absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource, CUuserObject* out) {
   auto kept = std::make_unique<Kept>(Kept{std::move(resource)});
   CUuserObject object = nullptr;
   const CUresult created =
@@ -46,6 +46,7 @@ absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource) 
   if (created != CUDA_SUCCESS) return driver::to_status(created, "cuUserObjectCreate");
   static_cast<void>(kept.release());  // the object's from here on
   const CUresult retained = driver::api().GraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+  if (out != nullptr) *out = object;
   if (retained == CUDA_SUCCESS) return absl::OkStatus();
   driver::api().UserObjectRelease(object, 1);
   return driver::to_status(retained, "cuGraphRetainUserObject");

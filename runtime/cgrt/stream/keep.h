@@ -26,7 +26,8 @@ namespace internal {
 extern std::atomic<bool> any_released;
 std::size_t collect_all_released();
 
-absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource);
+// `object`: what cuGraphReleaseUserObject takes, for who lets it go again; null: nobody does.
+absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource, CUuserObject* object = nullptr);
 
 }  // namespace internal
 

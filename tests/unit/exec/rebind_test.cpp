@@ -1,0 +1,168 @@
+// Rebindable executables where several streams, captures and devices meet; what each operation asks the driver.
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "cgrt/cgrt.h"
+#include "cgrt/driver/instrument.h"
+#include "cgrt/simulator/simulator.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+#include "support/test_kernels.h"
+
+namespace cgrt::testing {
+namespace {
+
+struct RebindTest {
+  static constexpr int kKernels = 100;
+
+  absl::Status step(LaunchTarget target, float factor) const {
+    for (int i = 0; i < kKernels; ++i) {
+      CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 64}, scale_kernel(), x + i + 1, x, factor, 1));
+    }
+    return absl::OkStatus();
+  }
+  Graph make_graph(float factor) const {
+    Graph made = *Graph::create(device);
+    Cursor cursor = made.cursor();
+    REQUIRE_OK(step(cursor, factor));
+    return made;
+  }
+  void rebind(float factor) {
+    REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return step(target, factor); }));
+  }
+  float run(StreamRef s) {
+    REQUIRE_OK(exec.launch(s));
+    REQUIRE_OK(s.synchronize());
+    return x[kKernels];
+  }
+
+  RebindTest() {
+    x[0] = 1.0f;
+    exec = *instantiate_rebindable(graph);
+  }
+  ~RebindTest() {
+    for (const Stream* stream : {&a, &b}) CHECK_OK(stream->ref().synchronize());
+  }
+
+  DeviceRef device{0};
+  Simulator simulator{{.device_count = 2}};
+  Stream a = *Stream::create(device), b = *Stream::create(device);
+  PinnedBuffer buffer = *PinnedBuffer::create(device, 4 * (kKernels + 1));
+  float* x = buffer.as<float>();
+  Graph graph = make_graph(2.0f);
+  GraphExec exec;
+};
+
+TEST_CASE_METHOD(RebindTest, "a rebound executable asks the driver little", "[exec][rebind]") {
+  CHECK(run(a.ref()) == 2.0f);
+  driver::Instrument instrument;
+  rebind(3.0f);
+  instrument.reset_counts();
+  rebind(4.0f);
+  CHECK(instrument.total() == 0);
+
+  rebind(3.0f);
+  REQUIRE_OK(exec.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+  instrument.reset_counts();
+  rebind(4.0f);
+  REQUIRE_OK(exec.launch(a.ref()));
+  CHECK(instrument.count("cuLaunchKernelEx") == 1);
+  CHECK(instrument.count("cuGraphLaunch") == 1);
+  CHECK(instrument.count("cuEventRecord") == 1);
+  CHECK(instrument.count("cuStreamIsCapturing") == 1);
+  CHECK(instrument.count("cuStreamGetId") == 2);
+  CHECK(instrument.total() <= 7);  // one more: the stream's context, where it is not known
+
+  instrument.reset_counts();
+  REQUIRE_OK(exec.launch(a.ref()));  // nothing has changed
+  CHECK(instrument.count("cuGraphLaunch") == 1);
+  CHECK(instrument.count("cuEventRecord") == 1);
+  CHECK(instrument.count("cuStreamGetId") == 1);
+  CHECK(instrument.total() == 3);
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[kKernels] == 4.0f);
+}
+
+TEST_CASE_METHOD(RebindTest, "a launch into a capture is refused and takes no patch with it", "[exec][rebind]") {
+  CHECK(run(a.ref()) == 2.0f);
+  rebind(3.0f);
+
+  const absl::StatusOr<Graph> captured = capture(b.ref(), [&](StreamRef s) { return exec.launch(s); });
+
+  CHECK_FALSE(captured.ok());
+  CHECK(run(a.ref()) == 3.0f);
+}
+
+TEST_CASE_METHOD(RebindTest, "a patch waits for what another stream has of the executable", "[exec][rebind]") {
+  float factor = 2.0f;
+  const auto waits_in = [&](StreamRef s) {
+    driver::Instrument instrument;
+    rebind(++factor);
+    REQUIRE_OK(exec.launch(s));
+    return instrument.count("cuStreamWaitEvent");
+  };
+  SECTION("uploaded there") {
+    REQUIRE_OK(exec.upload(a.ref()));
+    CHECK(waits_in(b.ref()) == 1);
+  }
+  SECTION("launched there") {
+    REQUIRE_OK(exec.launch(a.ref()));
+    CHECK(waits_in(a.ref()) == 0);
+    CHECK(waits_in(b.ref()) == 1);
+  }
+  SECTION("launched into a stream that is gone, whose handle may be another's now") {
+    for (int i = 0; i < 8; ++i) {
+      Stream gone = *Stream::create(device);
+      REQUIRE_OK(exec.launch(gone.ref()));
+      gone = Stream();
+      gone = *Stream::create(device);
+      CHECK(waits_in(gone.ref()) == 1);
+      REQUIRE_OK(gone.ref().synchronize());
+    }
+  }
+}
+
+TEST_CASE_METHOD(RebindTest, "a rebound executable is not launched from another device", "[exec][rebind]") {
+  CHECK(run(a.ref()) == 2.0f);
+  const Stream other = *Stream::create(DeviceRef(1));
+  rebind(3.0f);
+
+  const absl::Status refused = exec.launch(other.ref());
+
+  CHECK_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition));
+  CHECK(absl::StrContains(refused.message(), "device 1"));
+  CHECK(absl::StrContains(refused.message(), "device 0"));
+  CHECK(run(a.ref()) == 3.0f);
+}
+
+TEST_CASE_METHOD(RebindTest, "a graph is made rebindable again and again and keeps no more for it", "[exec][rebind]") {
+  exec = GraphExec();
+  collect_released();
+  const std::size_t before = simulator.live_handles();
+  for (int i = 0; i < 3; ++i) {
+    exec = *instantiate_rebindable(graph);
+    rebind(5.0f + static_cast<float>(i));
+    CHECK(run(a.ref()) == 5.0f + static_cast<float>(i));
+    exec = GraphExec();
+    collect_released();
+    CHECK(simulator.live_handles() == before);
+  }
+}
+
+TEST_CASE_METHOD(RebindTest, "an executable is rebound after its graph is gone, and without kernels",
+                 "[exec][rebind]") {
+  graph = Graph();
+  rebind(6.0f);
+  CHECK(run(a.ref()) == 6.0f);
+
+  Graph empty = *Graph::create(device);
+  GraphExec nothing = *instantiate_rebindable(empty);
+  REQUIRE_OK(nothing.rebind([](LaunchTarget) { return absl::OkStatus(); }));
+  REQUIRE_OK(nothing.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+}
+
+}  // namespace
+}  // namespace cgrt::testing
