@@ -63,7 +63,11 @@ absl::Status GraphExec::launch(StreamRef stream) {
     CGRT_RETURN_IF_ERROR(rebind->before_launch(state_->handle.get(), stream));
   }
   const CUresult result = driver::api().GraphLaunch(state_->handle.get(), stream.get());
-  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return internal::explain_graph_launch(result);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    // The next patch must not overtake one that is under way.
+    if (rebind != nullptr && rebind->has_patched()) rebind->after_launch(stream).IgnoreError();
+    return internal::explain_graph_launch(result);
+  }
   return ABSL_PREDICT_FALSE(rebind != nullptr) ? rebind->after_launch(stream) : absl::OkStatus();
 }
 

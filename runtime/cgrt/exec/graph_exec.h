@@ -151,9 +151,9 @@ class GraphExec {
   // call meets the k-th node, in the order of their creation. Counts for launches from now on; those in flight keep
   // theirs. Only what differs is sent, in front of the next launch and in its stream. `step` runs on this thread,
   // before this returns, and must not call this executable.
-  // kFailedPrecondition names the call with another kernel, block, shared memory or attributes, of another kind, too
-  // many or too few; then, and when `step` fails, nothing has changed. Work that is no call of a target (empty nodes)
-  // is passed over. Blocks for nothing.
+  // kFailedPrecondition names the call with another kernel, block, shared memory or attributes, another grid of a
+  // cooperative kernel, the call of another kind, too many or too few; then, and when `step` fails, nothing has
+  // changed. Nodes that no call makes (empty ones, allocations) are passed over. Blocks for nothing.
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);
 
   // Every address within `bytes` bytes from `old` that a node of this executable, which must be rebindable, has becomes

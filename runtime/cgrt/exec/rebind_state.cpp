@@ -29,13 +29,25 @@ std::uint64_t load_word(const void* argument, std::uint16_t within, std::uint8_t
   return value;
 }
 
-// Not clang's reading of it, which would compare padding: CUgraphNodeParams are zero before they are filled.
+// By their bytes: both were zero before they were filled.
 bool are_equal(const CUgraphNodeParams& a, const CUgraphNodeParams& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 // Whether a launch could have that grid, as far as it can be told without asking the driver.
 bool is_grid_valid(const Dim3& grid, const Dim3& cluster) {
   return grid.count() != 0 && grid.x <= 2147483647u && grid.y <= 65535 && grid.z <= 65535 && grid.x % cluster.x == 0 &&
          grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+}
+
+// Whether a call of a target makes such nodes, beside kernels.
+bool is_made_by_calls(CUgraphNodeType type) {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_HOST:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return true;
+    default: return false;
+  }
 }
 
 absl::Status cannot_change(const std::string& kernel, const std::string& what, const std::string& was,
@@ -97,7 +109,7 @@ absl::Status RebindState::add_nodes(CUgraph graph, const GraphState& root) {
       CGRT_RETURN_IF_ERROR(add_nodes(inside, root));
     } else if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
       CGRT_RETURN_IF_ERROR(add_kernel(node, root));
-    } else if (type != CU_GRAPH_NODE_TYPE_EMPTY) {  // no call makes one
+    } else if (is_made_by_calls(type)) {
       CGRT_RETURN_IF_ERROR(add_other(node, type));
     }
   }
@@ -205,7 +217,7 @@ absl::StatusOr<CUgraphNodeParams> RebindState::params_of(CUgraphNode node, CUgra
       CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphEventWaitNodeGetEvent(node, &params.eventWait.event),
                                              "cuGraphEventWaitNodeGetEvent"));
       break;
-    default: break;  // stays as it is: no call of a target makes one
+    default: break;
   }
   return params;
 }
@@ -249,6 +261,12 @@ absl::Status RebindState::change_words(const Node& kernel, const KernelShape& wa
   if (is_wide || value != words_[kernel.first_word + kGridWord].value) {
     if (ABSL_PREDICT_FALSE(!is_grid_valid(grid, kernel.attributes.cluster))) {
       return driver::make_status(CUDA_ERROR_INVALID_VALUE, "cuLaunchKernelEx", "would return");
+    }
+    if (ABSL_PREDICT_FALSE(kernel.attributes.cooperative)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "Kernel \"", name(), "\": its node is cooperative, and this launch wants another grid, ", to_text(grid),
+          ". The device would not check that there is room for all of its blocks at once: "
+          "build another executable for it."));
     }
     change.words.emplace_back(kernel.first_word + kGridWord, value);
   }
@@ -446,13 +464,19 @@ absl::Status RebindState::before_launch(CUgraphExec exec, StreamRef stream) {
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t id, id_of(stream));
   if (last_stream_.has_value() && *last_stream_ != id) CGRT_RETURN_IF_ERROR(stream.wait(launched_.ref()));
   CGRT_RETURN_IF_ERROR(prepare_device(exec, stream));
-  CGRT_RETURN_IF_ERROR(patch(stream));
+  const absl::Status patched = patch(stream);
+  has_patched_ = true;
+  if (!patched.ok()) {  // the first of several may be under way
+    after_launch(stream).IgnoreError();
+    return patched;
+  }
   pending_.clear();
   return absl::OkStatus();
 }
 
 absl::Status RebindState::after_launch(StreamRef stream) {
   is_uploaded_ = true;
+  has_patched_ = false;
   CGRT_RETURN_IF_ERROR(stream.record(launched_.ref()));
   CGRT_ASSIGN_OR_RETURN(last_stream_, id_of(stream));
   return absl::OkStatus();
@@ -461,21 +485,14 @@ absl::Status RebindState::after_launch(StreamRef stream) {
 namespace {
 
 absl::Status check_edges(CUgraph graph) {
-  std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().GraphGetEdges(graph, nullptr, nullptr, nullptr, &count), "cuGraphGetEdges"));
-  std::vector<CUgraphNode> from(count), to(count);
-  std::vector<CUgraphEdgeData> edges(count);
-  if (count == 0) return absl::OkStatus();
-  CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().GraphGetEdges(graph, from.data(), to.data(), edges.data(), &count), "cuGraphGetEdges"));
-  for (std::size_t i = 0; i < count; ++i) {
+  CGRT_ASSIGN_OR_RETURN(const Edges edges, edges_of(graph));
+  for (std::size_t i = 0; i < edges.from.size(); ++i) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    if (edges[i].from_port == 0 && edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT) continue;
-    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(to[i], &type), "cuGraphNodeGetType"));
+    if (edges.data[i].from_port == 0 && edges.data[i].type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT) continue;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(edges.to[i], &type), "cuGraphNodeGetType"));
     if (type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("The edge from ", describe_node(from[i]), " to ", describe_node(to[i]),
+        absl::StrCat("The edge from ", describe_node(edges.from[i]), " to ", describe_node(edges.to[i]),
                      " is programmatic, which CUDA does not allow between two device-updatable nodes: build the graph "
                      "without programmatic()."));
   }

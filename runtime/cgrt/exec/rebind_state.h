@@ -85,6 +85,7 @@ class RebindState {
   // Before a launch of `exec` into `stream`, and after a launch or an upload.
   absl::Status before_launch(CUgraphExec exec, StreamRef stream);
   absl::Status after_launch(StreamRef stream);
+  bool has_patched() const { return has_patched_; }  // since the last after_launch
 
  private:
   absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
@@ -125,6 +126,7 @@ class RebindState {
   std::optional<std::uint64_t> last_stream_;  // its stream's id
   bool is_uploaded_ = false;                  // the executable
   bool are_places_uploaded_ = false;
+  bool has_patched_ = false;
 };
 
 // Whether CUDA lets all kernels of `graph` be device-updatable; else kFailedPrecondition.

@@ -38,6 +38,19 @@ bool GraphState::contains(const GraphState& other) const {
                                                [&](const Child& child) { return child.state->contains(other); });
 }
 
+absl::StatusOr<Edges> edges_of(CUgraph graph) {
+  std::size_t count = 0;
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().GraphGetEdges(graph, nullptr, nullptr, nullptr, &count), "cuGraphGetEdges"));
+  Edges edges{std::vector<CUgraphNode>(count), std::vector<CUgraphNode>(count), std::vector<CUgraphEdgeData>(count)};
+  if (count == 0) return edges;
+  // Without the edge data the driver refuses to list a graph that has programmatic edges.
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphGetEdges(graph, edges.from.data(), edges.to.data(), edges.data.data(), &count),
+      "cuGraphGetEdges"));
+  return edges;
+}
+
 absl::StatusOr<std::size_t> count_nodes(CUgraph graph) {
   std::size_t count = 0;
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphGetNodes(graph, nullptr, &count), "cuGraphGetNodes"));

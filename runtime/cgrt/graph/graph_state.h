@@ -83,6 +83,11 @@ inline bool is_known_plain(const GraphState& state) {
 
 absl::StatusOr<std::vector<CUgraphNode>> nodes_of(CUgraph graph);
 absl::StatusOr<std::size_t> count_nodes(CUgraph graph);
+struct Edges {
+  std::vector<CUgraphNode> from, to;
+  std::vector<CUgraphEdgeData> data;
+};
+absl::StatusOr<Edges> edges_of(CUgraph graph);
 absl::StatusOr<CUgraph> graph_inside(CUgraphNode child);
 
 // The state of a copy that the driver made of `original`, whose driver graph is `copy`; owns it when `is_owned`.

@@ -19,24 +19,6 @@ namespace {
 
 using ir::GraphIr;
 
-struct Edges {
-  std::vector<CUgraphNode> from, to;
-  std::vector<CUgraphEdgeData> data;
-};
-
-absl::StatusOr<Edges> edges_of(CUgraph graph) {
-  std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().GraphGetEdges(graph, nullptr, nullptr, nullptr, &count), "cuGraphGetEdges"));
-  Edges edges{std::vector<CUgraphNode>(count), std::vector<CUgraphNode>(count), std::vector<CUgraphEdgeData>(count)};
-  if (count == 0) return edges;
-  // Without the edge data the driver refuses to list a graph that has programmatic edges.
-  CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().GraphGetEdges(graph, edges.from.data(), edges.to.data(), edges.data.data(), &count),
-      "cuGraphGetEdges"));
-  return edges;
-}
-
 ir::Dim3 dim(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 
 struct FunctionInfo {
@@ -234,7 +216,7 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* st
   for (std::uint32_t body = 0; body < pending.size(); ++body) {
     const Pending current = pending[body];
     CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, internal::nodes_of(current.graph));
-    CGRT_ASSIGN_OR_RETURN(const Edges edges, edges_of(current.graph));
+    CGRT_ASSIGN_OR_RETURN(const internal::Edges edges, internal::edges_of(current.graph));
     absl::flat_hash_map<CUgraphNode, std::uint32_t> ids;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const auto id = static_cast<std::uint32_t>(out.nodes.size());

@@ -124,6 +124,47 @@ TEST_CASE_METHOD(RebindTest, "a patch waits for what another stream has of the e
   }
 }
 
+TEST_CASE_METHOD(RebindTest, "a patch waits for the one before it, whose launch has failed", "[exec][rebind]") {
+  CHECK(run(a.ref()) == 2.0f);
+  rebind(3.0f);
+  driver::Instrument instrument;
+  instrument.fail_entry("cuGraphLaunch", CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK_FALSE(exec.launch(b.ref()).ok());
+  instrument.fail_entry("cuGraphLaunch", CUDA_SUCCESS);
+  instrument.reset_counts();
+  rebind(4.0f);
+
+  REQUIRE_OK(exec.launch(a.ref()));
+
+  CHECK(instrument.count("cuStreamWaitEvent") == 1);
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[kKernels] == 4.0f);
+}
+
+TEST_CASE_METHOD(RebindTest, "a cooperative kernel keeps its grid, and a cluster divides it", "[exec][rebind]") {
+  const auto with = [&](LaunchAttributes attributes) {
+    Graph made = *Graph::create(device);
+    Cursor cursor = made.cursor();
+    const auto call = [this, attributes](LaunchTarget target, std::uint32_t grid, float factor) {
+      return launch(target, {.grid = grid, .block = 64, .attributes = attributes}, scale_kernel(), x + 1, x, factor, 1);
+    };
+    REQUIRE_OK(call(cursor, 4, 2.0f));
+    GraphExec changed = *instantiate_rebindable(made);
+    const absl::Status grid = changed.rebind([&](LaunchTarget target) { return call(target, 6, 2.0f); });
+    CHECK_OK(changed.rebind([&](LaunchTarget target) { return call(target, 4, 5.0f); }));
+    CHECK_OK(changed.launch(a.ref()));
+    CHECK_OK(a.ref().synchronize());
+    CHECK(x[1] == 5.0f);
+    return grid;
+  };
+  CHECK_OK(with({}));
+  CHECK_OK(with({.cluster = {2}}));
+  CHECK_THAT(with({.cluster = {4}}), StatusIs(absl::StatusCode::kInvalidArgument));
+  const absl::Status cooperative = with({.cooperative = true});
+  CHECK_THAT(cooperative, StatusIs(absl::StatusCode::kFailedPrecondition));
+  CHECK(absl::StrContains(cooperative.message(), "cooperative"));
+}
+
 TEST_CASE_METHOD(RebindTest, "a rebound executable is not launched from another device", "[exec][rebind]") {
   CHECK(run(a.ref()) == 2.0f);
   const Stream other = *Stream::create(DeviceRef(1));
