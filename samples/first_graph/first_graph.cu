@@ -1,5 +1,6 @@
-// first_graph: one call site that launches at once, is captured into a graph, and builds a graph by
-// hand; both graphs are run, and the captured one is written to a file that graphdump reads.
+// first_graph: one call site that launches at once, is captured into a graph, builds a graph by hand, and gives a
+// finished executable other arguments; the graphs are run, and the captured one is written to a file that graphdump
+// reads.
 //
 //   first_graph [FILE]      FILE: first_graph.cgrt.json unless given
 
@@ -47,6 +48,7 @@ absl::Status run(cgrt::DeviceRef device, const std::string& file) {
   CGRT_ASSIGN_OR_RETURN(cgrt::Stream stream, cgrt::Stream::create(device));
   CGRT_ASSIGN_OR_RETURN(cgrt::DeviceBuffer x_buffer, cgrt::DeviceBuffer::create(device, kBytes));
   CGRT_ASSIGN_OR_RETURN(cgrt::DeviceBuffer y_buffer, cgrt::DeviceBuffer::create(device, kBytes));
+  CGRT_ASSIGN_OR_RETURN(cgrt::DeviceBuffer z_buffer, cgrt::DeviceBuffer::create(device, kBytes));
   float* x = x_buffer.as<float>();
   float* y = y_buffer.as<float>();
   std::vector<float> host(kCount);
@@ -78,6 +80,12 @@ absl::Status run(cgrt::DeviceRef device, const std::string& file) {
     CGRT_RETURN_IF_ERROR(check(stream.ref(), y, graph == &captured ? "captured graph" : "explicit graph"));
   }
 
+  CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec exec, cgrt::instantiate_rebindable(built));
+  y = z_buffer.as<float>();                 // what the call site uses from here on
+  CGRT_RETURN_IF_ERROR(exec.rebind(step));  // rebound: the same nodes, other arguments
+  CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+  CGRT_RETURN_IF_ERROR(check(stream.ref(), y, "rebound graph"));
+
   CGRT_ASSIGN_OR_RETURN(cgrt::ir::GraphIr ir, cgrt::snapshot(captured));
   CGRT_RETURN_IF_ERROR(cgrt::inspect::write_file(file, ir));
   std::printf("wrote %s: graphdump show %s\n", file.c_str(), file.c_str());
@@ -86,7 +94,8 @@ absl::Status run(cgrt::DeviceRef device, const std::string& file) {
 
 int main(int argc, char** argv) {
   std::string file = "first_graph.cgrt.json";
-  const char* const about = "Runs a kernel eagerly, captured and as a graph built by hand, and writes the graph.";
+  const char* const about =
+      "Runs a kernel eagerly, captured, as a graph built by hand and rebound, and writes the graph.";
   if (const auto exit_code = parse_file("first_graph", about, argc, argv, file, cgrt::file_name_error))
     return *exit_code;
 

@@ -1,4 +1,4 @@
-// first_graph_raw: what first_graph.cu does, with the CUDA runtime alone. The launch is written
+// first_graph_raw: what first_graph.cu does but for rebinding, with the CUDA runtime alone. The launch is written
 // twice, once for the stream and once for the nodes, and the graph can only be written as DOT.
 //
 //   first_graph_raw      writes first_graph_raw.dot
