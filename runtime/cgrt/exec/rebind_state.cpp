@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "absl/base/optimization.h"
 #include "absl/cleanup/cleanup.h"
@@ -30,7 +32,12 @@ std::uint64_t load_word(const void* argument, std::uint16_t within, std::uint8_t
 }
 
 // By their bytes: both were zero before they were filled.
-bool are_equal(const CUgraphNodeParams& a, const CUgraphNodeParams& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+bool are_equal(const CUgraphNodeParams& a, const CUgraphNodeParams& b) {
+  const auto bytes = [](const CUgraphNodeParams& params) {
+    return std::string_view(reinterpret_cast<const char*>(&params), sizeof(params));
+  };
+  return bytes(a) == bytes(b);
+}
 
 // Whether a launch could have that grid, as far as it can be told without asking the driver.
 bool is_grid_valid(const Dim3& grid, const Dim3& cluster) {
