@@ -7,6 +7,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/dump"
 (cd "$work" && CGRT_DUMP_DIR="$work/dump" "$1" >/dev/null && "$1" >/dev/null)
 files=("$work"/dump/*.cgrt.json)
-[ "${#files[@]}" -eq 2 ] || { echo "2 graphs were instantiated, ${#files[@]} written"; exit 1; }
+# Captured, explicit and rebindable.
+[ "${#files[@]}" -eq 3 ] || { echo "3 graphs were instantiated, ${#files[@]} written"; exit 1; }
 for file in "${files[@]}"; do "$2" show "$file"; done
-"$2" diff "${files[@]}"
+for file in "${files[@]:1}"; do "$2" diff "${files[0]}" "$file"; done
