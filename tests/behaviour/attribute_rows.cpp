@@ -18,7 +18,7 @@ absl::Status note_attributes(Notes& notes, const std::string& name, const Graph&
   return absl::OkStatus();
 }
 
-BEHAVIOUR("launch attributes are the same on every target, and survive clone and child") {
+BEHAVIOUR("launch attributes are the same on every target, and survive clone, child and copy") {
   CGRT_ASSIGN_OR_RETURN(const ClusterProbe probe, ClusterProbe::create(world));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer window, DeviceBuffer::create(world.device(), 4096));
   const std::pair<const char*, LaunchAttributes> cases[] = {
@@ -43,8 +43,11 @@ BEHAVIOUR("launch attributes are the same on every target, and survive clone and
     CGRT_ASSIGN_OR_RETURN(Graph clone, built.clone());
     CGRT_ASSIGN_OR_RETURN(Graph parent, Graph::create(world.device()));
     CGRT_RETURN_IF_ERROR(parent.add_child({}, built).status());
+    CGRT_ASSIGN_OR_RETURN(Graph filled, Graph::create(world.device()));
+    Cursor place = filled.cursor();
+    CGRT_RETURN_IF_ERROR(capture_into(place, probe.stream.ref(), step));
     const std::pair<const char*, const Graph*> graphs[] = {
-        {"captured", &captured}, {"built", &built}, {"clone", &clone}, {"child", &parent}};
+        {"captured", &captured}, {"built", &built}, {"clone", &clone}, {"child", &parent}, {"filled", &filled}};
     for (const auto& [kind, graph] : graphs) {
       const std::string full = std::string(name) + ", " + kind;
       CGRT_RETURN_IF_ERROR(note_attributes(notes, full, *graph));

@@ -42,6 +42,10 @@ absl::Status Notes::graph(const std::string& name, const Graph& graph) {
       if (memset->height != 1) absl::StrAppend(&text, "x", memset->height, " pitch ", memset->pitch);
     }
     if (const auto* event = std::get_if<ir::EventParams>(&node.params)) absl::StrAppend(&text, " ", event->event);
+    if (const auto* conditional = std::get_if<ir::ConditionalParams>(&node.params)) {
+      absl::StrAppend(&text, " ", to_string(conditional->kind), " handle ", conditional->handle);
+      if (conditional->at_launch.has_value()) absl::StrAppend(&text, " at launch ", *conditional->at_launch);
+    }
     if (node.body != 0) absl::StrAppend(&text, " in ", ir.bodies[node.body - 1].owner);
     if (!node.scope.empty()) absl::StrAppend(&text, " scope ", node.scope);
     line(std::move(text));

@@ -109,6 +109,7 @@ int main(int argc, char** argv) {
       if (!status.ok()) trouble += "      returned: " + status.ToString() + "\n";
     }
     for (const std::string& failure : notes.failures()) trouble += "      expected: " + failure + "\n";
+    cgrt::collect_released();
     if (simulated && simulator->live_handles() != 0)
       trouble += "      left behind: " + simulator->live_handles_text() + "\n";
     const char* exemption = cgrt::testing::exemption(row.name.c_str());

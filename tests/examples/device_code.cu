@@ -1,12 +1,15 @@
 // Examples that hold device code, and kernels of the others.
 #include <cuda_fp16.h>
 
+#include "cgrt/graph/set_conditional.cuh"
 #include "cgrt_kernels/elementwise/map.cuh"
 #include "cgrt_kernels/elementwise/map.h"
 #include "examples/examples.h"
 
 namespace {
 #include "heads/cgrt_kernels/elementwise/map.cuh.1.inc"
+
+#include "heads/cgrt/graph/set_conditional.cuh.1.inc"
 
 #include "heads/cgrt/launch/kernel.h.1.inc"
 __global__ void scale(float* out, const float* in, float factor, int count) {

@@ -28,7 +28,7 @@ complains() { grep -qF -- "$1" "$scratch/err" || fail "standard error lacks: $1"
 is_silent() { [ ! -s "$scratch/err" ] || fail "standard error is not empty"; }
 prints() { cmp -s "$1" "$scratch/out" || fail "standard output is not $1"; }
 
-for graph in empty chain fork_join nested structures; do
+for graph in empty chain fork_join nested structures conditional; do
   expect "show $graph as text" 0 "$graphdump" show "$golden/$graph.cgrt.json"
   prints "$golden/$graph.txt"
   is_silent

@@ -200,6 +200,40 @@ OPERATION("Cursor::add_child", {
   CGRT_RETURN_IF_ERROR(w.graph.cursor().add_child(graph));
   return w.graph.cursor().add_child(std::move(graph));
 });
+OPERATION("Graph::add_conditional_handle", { return w.graph.add_conditional_handle(1).status(); });
+OPERATION("Graph::add_if", {
+  CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, w.graph.add_conditional_handle(1));
+  return w.graph.add_if({}, handle).status();
+});
+OPERATION("Graph::add_if_else", {
+  CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, w.graph.add_conditional_handle(1));
+  return w.graph.add_if_else({}, handle).status();
+});
+OPERATION("Graph::add_while", {
+  CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, w.graph.add_conditional_handle(1));
+  return w.graph.add_while({}, handle).status();
+});
+OPERATION("Graph::add_switch", {
+  CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, w.graph.add_conditional_handle(1));
+  CGRT_ASSIGN_OR_RETURN(Conditional node, w.graph.add_switch({}, handle, 2));
+  return w.step(node.bodies[1].cursor());
+});
+OPERATION("Cursor::add_if", {
+  CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, w.graph.add_conditional_handle(1));
+  return w.graph.cursor().add_if(handle).status();
+});
+OPERATION("Cursor::add_if_else", {
+  CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, w.graph.add_conditional_handle(1));
+  return w.graph.cursor().add_if_else(handle).status();
+});
+OPERATION("Cursor::add_while", {
+  CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, w.graph.add_conditional_handle(1));
+  return w.graph.cursor().add_while(handle).status();
+});
+OPERATION("Cursor::add_switch", {
+  CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, w.graph.add_conditional_handle(1));
+  return w.graph.cursor().add_switch(handle, 2).status();
+});
 OPERATION("Cursor::add_host", { return w.graph.cursor().add_host({[](void*) {}, nullptr}); });
 OPERATION("Cursor::add_event_record", { return record_event(w.graph.cursor(), w.event.ref()); });
 OPERATION("Cursor::add_event_wait", { return wait_event(w.graph.cursor(), w.event.ref()); });
@@ -208,6 +242,13 @@ OPERATION("Cursor::keep", {
   return graph.cursor().keep(std::make_shared<const int>(1));
 });
 OPERATION("Cursor::context", { return w.graph.cursor().context().status(); });
+OPERATION("capture_into", {
+  Cursor place = w.graph.cursor(after(w.kernel));
+  return capture_into(place, w.stream.ref(), [&](StreamRef s) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(w.step(s));
+    return w.step(s);
+  });
+});
 OPERATION("capture", {
   return capture(w.stream.ref(),
                  [&](StreamRef s) -> absl::Status {

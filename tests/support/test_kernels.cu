@@ -1,5 +1,6 @@
 #include "support/test_kernels.h"
 
+#include "cgrt/graph/set_conditional.cuh"
 #include "support/shift_template.cuh"
 
 namespace cgrt::testing {
@@ -63,6 +64,22 @@ __global__ void grid_size(int* out) {
 }
 void grid_size_on_host(HostGrid grid, int* out) { *out = static_cast<int>(grid.grid.count()); }
 
+__global__ void count_down(cudaGraphConditionalHandle handle, float* left) {
+  *left -= 1;
+  set_conditional(handle, *left > 0 ? 1 : 0);
+}
+void count_down_on_host(HostGrid, cudaGraphConditionalHandle handle, float* left) {
+  *left -= 1;
+  set_conditional(handle, *left > 0 ? 1 : 0);
+}
+
+__global__ void set_value(cudaGraphConditionalHandle handle, const float* value) {
+  set_conditional(handle, static_cast<unsigned>(*value));
+}
+void set_value_on_host(HostGrid, cudaGraphConditionalHandle handle, const float* value) {
+  set_conditional(handle, static_cast<unsigned>(*value));
+}
+
 __global__ void wait(volatile int* flag) {
   while (*flag == 0) {
   }
@@ -95,6 +112,13 @@ template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::grid_size> = cgrt::HostBody(cgrt::testing::grid_size_on_host,
                                                                                  {.registers = 8});
 
+template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::count_down> = cgrt::HostBody(cgrt::testing::count_down_on_host,
+                                                                                  {.registers = 8});
+template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::set_value> = cgrt::HostBody(cgrt::testing::set_value_on_host,
+                                                                                 {.registers = 8});
+
 namespace cgrt::testing {
 
 Kernel<float*, const float*, float, int> scale_kernel() { return make_kernel<scale>(); }
@@ -106,6 +130,8 @@ Kernel<int*> cluster_kernel() { return make_kernel<cluster_size>(); }
 Kernel<int*> paired_kernel() { return make_kernel<paired>(); }
 Kernel<unsigned char*, Aligned> aligned_kernel() { return make_kernel<copy_aligned>(); }
 Kernel<int*> grid_kernel() { return make_kernel<grid_size>(); }
+Kernel<cudaGraphConditionalHandle, float*> count_down_kernel() { return make_kernel<count_down>(); }
+Kernel<cudaGraphConditionalHandle, const float*> set_conditional_kernel() { return make_kernel<set_value>(); }
 Kernel<volatile int*> wait_kernel() { return make_kernel<wait>(); }
 
 }  // namespace cgrt::testing

@@ -23,6 +23,10 @@ Kernel<int*> cluster_kernel();
 Kernel<int*> paired_kernel();
 // Writes the number of its blocks.
 Kernel<int*> grid_kernel();
+// *left -= 1, and the handle's value is whether any are left.
+Kernel<cudaGraphConditionalHandle, float*> count_down_kernel();
+// The handle's value is *value.
+Kernel<cudaGraphConditionalHandle, const float*> set_conditional_kernel();
 // Copies 64 bytes that must lie at a multiple of 64, as a tensor map does.
 struct alignas(64) Aligned {
   unsigned char bytes[64];

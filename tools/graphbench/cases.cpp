@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cgrt/base/status_macros.h"
+#include "loop.h"
 #include "own.h"
 #include "raw.h"
 
@@ -68,6 +69,10 @@ Verdict judge(const Case& one, const Figures& figures, int nodes) {
     return {is_within ? Judgement::kWithin : Judgement::kBroken,
             format(is_within ? "ok: %.0f ns of %.0f" : "broken: %.0f ns, at most %.0f", excess, at.limit)};
   }
+  if (one.limit == Limit::kNotSlower) {
+    if (figures.speedup >= 1) return {Judgement::kWithin, "ok"};
+    return {Judgement::kBroken, format("broken: %.3f, at least 1 wanted", figures.speedup)};
+  }
   if (one.limit == Limit::kRebindable && nodes != kGraphRatioNodes) return {Judgement::kNone, "no limit"};
   if (one.limit == Limit::kGraphWins) {
     if (nodes != kGraphRatioNodes) return {Judgement::kNone, "no limit"};
@@ -85,6 +90,15 @@ Verdict judge(const Case& one, const Figures& figures, int nodes) {
           format("broken: %.3f, +%.0f ns; at least %.3f or at most +%.0f ns", figures.speedup, excess, ratio, slack)};
 }
 
+template <int kKernels>
+absl::StatusOr<Side> while_of(const Setup& setup, int) {
+  return while_node(setup, kKernels);
+}
+template <int kKernels>
+absl::StatusOr<Side> host_loop_of(const Setup& setup, int) {
+  return host_checked_loop(setup, kKernels);
+}
+
 }  // namespace
 
 const std::vector<Case>& all_cases() {
@@ -99,6 +113,8 @@ const std::vector<Case>& all_cases() {
        100, 1000, true, true, true},
       {"capture", kNanosecondsPerNode, kBuilding, own::capture, raw::capture, "raw capture of cuLaunchKernelEx", 100,
        1000, true, true, true},
+      {"capture_into", kNanosecondsPerNode, kUnlimited, own::capture_into, raw::capture_into,
+       "raw cuStreamBeginCaptureToGraph", 100, 1000, true, true, true},
       {"instantiate", kNanosecondsPerNode, kUnlimited, own::instantiate, raw::instantiate,
        "raw cuGraphInstantiateWithParams", 10, 100},
       {"set_params", kNanoseconds, kThin, own::set_params, raw::set_params, "raw cuGraphExecKernelNodeSetParams", 200,
@@ -125,6 +141,12 @@ const std::vector<Case>& all_cases() {
        100},
       {"programmatic_over_eager", kMicroseconds, kGraphWins, own::programmatic_launch_sync, own::eager_chain,
        "cgrt eager_chain", 10, 100},
+      {"while_of_1", kMicroseconds, kNotSlower, while_of<1>, host_loop_of<1>,
+       "cgrt graph of 2 + cuStreamSynchronize + a look", 100, INT_MAX, false},
+      {"while_of_4", kMicroseconds, kNotSlower, while_of<4>, host_loop_of<4>,
+       "cgrt graph of 5 + cuStreamSynchronize + a look", 100, INT_MAX, false},
+      {"while_of_16", kMicroseconds, kNotSlower, while_of<16>, host_loop_of<16>,
+       "cgrt graph of 17 + cuStreamSynchronize + a look", 100, INT_MAX, false},
       {"eager_launch", kNanoseconds, kThin, own::eager_launch, raw::eager_launch, "raw cuLaunchKernelEx", 100, INT_MAX,
        false},
       {"event_query", kNanoseconds, kThin, own::event_query, raw::event_query, "raw cuEventQuery", 500, INT_MAX, false},

@@ -223,6 +223,27 @@ absl::StatusOr<Side> capture(const Setup& setup, int nodes) {
               .settle = [graphs] { return graphs->clear(), absl::OkStatus(); }};
 }
 
+absl::StatusOr<Side> capture_into(const Setup& setup, int nodes) {
+  auto graphs = std::make_shared<std::vector<Graph>>();
+  return Side{.prepare =
+                  [graphs](int repeats) {
+                    graphs->reserve(static_cast<std::size_t>(repeats));
+                    return absl::OkStatus();
+                  },
+              .run = [graphs, &setup, nodes](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) {
+                  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(setup.context));
+                  Cursor place = graph.cursor();
+                  CGRT_RETURN_IF_ERROR(cgrt::capture_into(place, setup.stream.ref(), [&](StreamRef stream) {
+                    return launch_chain(setup, stream, nodes, setup.arrays());
+                  }));
+                  graphs->push_back(std::move(graph));
+                }
+                return absl::OkStatus();
+              },
+              .settle = [graphs] { return graphs->clear(), absl::OkStatus(); }};
+}
+
 absl::StatusOr<Side> instantiate(const Setup& setup, int nodes) {
   CGRT_ASSIGN_OR_RETURN(Graph chain, make_chain(setup, nodes, setup.arrays()));
   auto graph = std::make_shared<Graph>(std::move(chain));

@@ -30,6 +30,7 @@ absl::StatusOr<Side> graph_launch_sync(const Setup& setup, int nodes);
 absl::StatusOr<Side> programmatic_launch_sync(const Setup& setup, int nodes);
 absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes);
 absl::StatusOr<Side> capture(const Setup& setup, int nodes);
+absl::StatusOr<Side> capture_into(const Setup& setup, int nodes);
 absl::StatusOr<Side> instantiate(const Setup& setup, int nodes);
 absl::StatusOr<Side> set_params(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes);

@@ -35,6 +35,7 @@ using Graphs = std::vector<GraphHandle>;
 struct MoreCalls {
   PFN_cuKernelGetFunction_v12000 KernelGetFunction = nullptr;
   PFN_cuStreamBeginCapture_v10010 StreamBeginCapture = nullptr;
+  PFN_cuStreamBeginCaptureToGraph_v12030 StreamBeginCaptureToGraph = nullptr;
   PFN_cuGraphAddKernelNode_v12000 GraphAddKernelNode = nullptr;
   PFN_cuGraphExecKernelNodeSetParams_v12000 GraphExecKernelNodeSetParams = nullptr;
 };
@@ -54,6 +55,7 @@ absl::StatusOr<MoreCalls> load_more_calls() {
     return absl::OkStatus();
   };
   CGRT_RETURN_IF_ERROR(load("cuStreamBeginCapture", 10010, calls.StreamBeginCapture));
+  CGRT_RETURN_IF_ERROR(load("cuStreamBeginCaptureToGraph", 12030, calls.StreamBeginCaptureToGraph));
   CGRT_RETURN_IF_ERROR(load("cuKernelGetFunction", 12000, calls.KernelGetFunction));
   CGRT_RETURN_IF_ERROR(load("cuGraphAddKernelNode", 12000, calls.GraphAddKernelNode));
   CGRT_RETURN_IF_ERROR(load("cuGraphExecKernelNodeSetParams", 12000, calls.GraphExecKernelNodeSetParams));
@@ -340,8 +342,11 @@ absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes) {
               .settle = [graphs] { return graphs->clear(), absl::OkStatus(); }};
 }
 
-absl::StatusOr<Side> capture(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(const MoreCalls calls, more_calls());
+namespace {
+
+// `begin`: of a capture from the stream; into a graph of its own, or into one that it makes.
+template <class Begin>
+absl::StatusOr<Side> capture_by(const Setup& setup, int nodes, Begin begin) {
   CGRT_ASSIGN_OR_RETURN(CUfunction function, function_of(setup));
   auto graphs = std::make_shared<Graphs>();
   return Side{.prepare =
@@ -350,12 +355,12 @@ absl::StatusOr<Side> capture(const Setup& setup, int nodes) {
                     return absl::OkStatus();
                   },
               .run =
-                  [graphs, begin = calls.StreamBeginCapture, launch = api().LaunchKernelEx,
-                   end = api().StreamEndCapture, function, nodes, &setup](int repeats) {
+                  [graphs, begin, launch = api().LaunchKernelEx, end = api().StreamEndCapture, function, nodes,
+                   &setup](int repeats) {
                     Arguments arguments(setup, setup.arrays());
                     const CUlaunchConfig config = launch_config(setup);
                     return repeat(repeats, "A call of the raw capture", [&](int) {
-                      CUresult result = begin(config.hStream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+                      CUresult result = begin(config.hStream);
                       for (int node = 0; node < nodes && result == CUDA_SUCCESS; ++node) {
                         result = launch(&config, function, arguments.packed, nullptr);
                       }
@@ -366,6 +371,25 @@ absl::StatusOr<Side> capture(const Setup& setup, int nodes) {
                     });
                   },
               .settle = [graphs] { return graphs->clear(), absl::OkStatus(); }};
+}
+
+}  // namespace
+
+absl::StatusOr<Side> capture(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(const MoreCalls calls, more_calls());
+  return capture_by(setup, nodes, [begin = calls.StreamBeginCapture](CUstream stream) {
+    return begin(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  });
+}
+
+absl::StatusOr<Side> capture_into(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(const MoreCalls calls, more_calls());
+  return capture_by(setup, nodes, [begin = calls.StreamBeginCaptureToGraph](CUstream stream) {
+    CUgraph graph = nullptr;
+    const CUresult created = api().GraphCreate(&graph, 0);
+    if (created != CUDA_SUCCESS) return created;
+    return begin(stream, graph, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  });
 }
 
 absl::StatusOr<Side> set_params(const Setup& setup, int nodes) {

@@ -15,6 +15,7 @@ namespace graphbench::raw {
 // The chain has `nodes` kernels; operations that need none ignore it. The setup must outlive the side.
 absl::StatusOr<Side> graph_launch(const Setup& setup, int nodes);
 absl::StatusOr<Side> graph_launch_sync(const Setup& setup, int nodes);
+absl::StatusOr<Side> capture_into(const Setup& setup, int nodes);
 absl::StatusOr<Side> instantiate(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes);

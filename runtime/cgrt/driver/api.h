@@ -28,8 +28,10 @@ enum class Need { kRequired, kOptional };
 // Not the driver's: turns a kernel's identity into a handle. The driver's table asks cudart in the
 // kernel's own translation unit, the simulator answers from the identity itself.
 using PFN_ResolveKernel = CUresult (*)(CUkernel* kernel, const KernelIdentity* identity);
-// Nor is this: what a device does to a device-updatable node. Host bodies call it, so only the simulator has it.
+// Nor are these: what a device does to a device-updatable node, and to the value of a conditional handle. Host bodies
+// call them, so only the simulator has them.
 using PFN_PatchNode = CUresult (*)(const NodeWord* word, std::uint64_t value);
+using PFN_SetConditional = CUresult (*)(CUgraphConditionalHandle handle, unsigned value);
 
 namespace internal {
 
@@ -51,6 +53,7 @@ struct Api {
 #undef CGRT_ENTRY
   PFN_ResolveKernel ResolveKernel = &internal::Stub<PFN_ResolveKernel>::no_driver;
   PFN_PatchNode PatchNode = &internal::Stub<PFN_PatchNode>::not_in_driver;
+  PFN_SetConditional SetConditional = &internal::Stub<PFN_SetConditional>::not_in_driver;
 
   bool simulated = false;
 };

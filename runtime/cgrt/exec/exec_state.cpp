@@ -72,7 +72,8 @@ absl::Status GraphExec::State::read_definition(const Graph& graph) {
   definition = graph.state();
   CGRT_ASSIGN_OR_RETURN(node_count, internal::count_nodes(definition->handle));
   is_complete = definition->knowledge.is_complete();
-  if (is_complete && (!definition->knowledge.is_empty() || !definition->children.empty())) {
+  const bool has_insides = !definition->children.empty() || !definition->conditionals.empty();
+  if (is_complete && (!definition->knowledge.is_empty() || has_insides)) {
     CGRT_ASSIGN_OR_RETURN(table, internal::node_table(*definition));
   }
   return absl::OkStatus();

@@ -1,8 +1,8 @@
 #include "cgrt/exec/explain_instantiate.h"
 
 #include <string>
-#include <vector>
 
+#include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -12,43 +12,20 @@
 namespace cgrt::internal {
 namespace {
 
-bool is_device_updatable(CUgraphNode kernel) {
-  CUlaunchAttributeValue value{};
-  return driver::api().GraphKernelNodeGetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
-             CUDA_SUCCESS &&
-         value.deviceUpdatableKernelNode.deviceUpdatable != 0;
-}
-
-// The driver refuses a second executable of some graphs with "not supported" and names no node.
-std::string what_allows_one_executable(CUgraph graph) {
-  const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(graph);
-  if (!nodes.ok()) return "";
-  for (std::size_t i = 0; i < nodes->size(); ++i) {
-    CUgraphNode node = (*nodes)[i];
-    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    if (driver::api().GraphNodeGetType(node, &type) != CUDA_SUCCESS) return "";
-    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
-      return absl::StrCat("node ", i, " (", describe_node(node), ")");
-    }
-    if (type == CU_GRAPH_NODE_TYPE_KERNEL && is_device_updatable(node)) {
-      return absl::StrCat("node ", i, " (device-updatable ", describe_node(node), ")");
-    }
-  }
-  return "";
-}
-
 std::string explanation(CUgraph graph, CUresult result, const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
   switch (params.result_out) {
     case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: return "The graph's structure is invalid.";
     case CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED:
-      return "A node's operation is not supported for a graph launched from the device.";
+      return "A node's operation is not supported where it is: in the body of a conditional node, or in a graph that "
+             "the device launches.";
     case CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED: return "Nodes of several contexts are not supported here.";
     case CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED:
       return "A conditional handle was made for this graph and none of its nodes uses it.";
     default: break;
   }
   if (result == CUDA_ERROR_NOT_SUPPORTED && params.hErrNode_out == nullptr) {
-    const std::string node = what_allows_one_executable(graph);
+    // The driver refuses a second executable of some graphs, and names no node.
+    const std::string node = what_forbids_copies(graph);
     if (!node.empty()) {
       return absl::StrCat(
           "Because of ", node,
@@ -59,6 +36,14 @@ std::string explanation(CUgraph graph, CUresult result, const CUDA_GRAPH_INSTANT
 }
 
 }  // namespace
+
+absl::Status check_instantiable(const Graph& graph) {
+  if (ABSL_PREDICT_FALSE(graph.state() == nullptr)) return driver::empty_object("Graph");
+  if (ABSL_PREDICT_TRUE(!graph.state()->is_body)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "The graph is the body of a conditional node, which has no executable of its own: instantiate the graph that the "
+      "node is in.");
+}
 
 absl::Status explain_instantiate(const absl::Status& failure, CUgraph graph,
                                  const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {

@@ -272,7 +272,7 @@ absl::StatusOr<GraphExec> GraphExec::adopt(CUgraphExec exec, const Graph& graph)
 }
 
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags) {
-  if (ABSL_PREDICT_FALSE(graph.state() == nullptr)) return driver::empty_object("Graph");
+  CGRT_RETURN_IF_ERROR(internal::check_instantiable(graph));
   collect_released();
   auto state = std::make_unique<GraphExec::State>();
   CGRT_RETURN_IF_ERROR(state->read_definition(graph));
@@ -284,7 +284,7 @@ absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags
 }
 
 absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags) {
-  if (ABSL_PREDICT_FALSE(graph.state() == nullptr)) return driver::empty_object("Graph");
+  CGRT_RETURN_IF_ERROR(internal::check_instantiable(graph));
   RelaxedCaptureMode relaxed;  // device memory is allocated, which would end captures
   CGRT_RETURN_IF_ERROR(relaxed.status());
   CGRT_RETURN_IF_ERROR(internal::check_rebindable(*graph.state()));

@@ -14,9 +14,11 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/scope.h"
 #include "cgrt/graph/snapshot.h"
+#include "cgrt/stream/keep.h"
 #include "cgrt/target/capture_context.h"
 
 namespace cgrt {
@@ -34,6 +36,7 @@ CUstreamCaptureMode to_driver(CaptureMode mode) {
 struct CaptureInfo {
   CUgraph graph = nullptr;
   std::vector<CUgraphNode> frontier;  // what the stream's next node would wait for
+  std::vector<CUgraphEdgeData> edges;
 };
 
 absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
@@ -48,6 +51,8 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
                         "cuStreamGetCaptureInfo"));
   if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CaptureInfo{};
   info.frontier.assign(nodes, nodes + count);
+  if (edges != nullptr) info.edges.assign(edges, edges + count);
+  info.edges.resize(count);
   return info;
 }
 
@@ -115,30 +120,23 @@ absl::StatusOr<CaptureInfo> capture_info(CUstream stream) {
                            "or let the other one join: it waits for an event that the captured stream recorded."));
 }
 
-}  // namespace
-
-absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record, CaptureMode mode) {
-  collect_released();
-  if (ABSL_PREDICT_FALSE(stream.get() == CU_STREAM_LEGACY)) return refuse_legacy();
-  CUcontext context = stream.known_context();
-  if (ABSL_PREDICT_FALSE(context == nullptr)) {
-    CGRT_ASSIGN_OR_RETURN(context, stream.context());
-  }
+// Captures into a new driver graph, which `state` gets. `last`, unless null: what the stream would wait for next.
+absl::Status capture_graph(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record, CaptureMode mode,
+                           internal::GraphState& state, internal::CapturedNodes& captured, CaptureInfo* last) {
   const CUresult begun = driver::api().StreamBeginCapture(stream.get(), to_driver(mode));
   if (ABSL_PREDICT_FALSE(begun != CUDA_SUCCESS)) return explain_begin(begun);
   // The graph is the driver's until the capture has ended, and is destroyed by it when that fails.
-  auto state = std::make_shared<internal::GraphState>(nullptr, context);
-  internal::CaptureContext capture(stream.get(), state->knowledge.know_captured(), state->scope_runs, state->scope_id);
+  internal::CaptureContext capture(stream.get(), captured, state.scope_runs, state.scope_id);
   const auto end = [&]() -> CUresult {
     if (capture.is_origin_lost()) return CUDA_SUCCESS;
-    return driver::api().StreamEndCapture(stream.get(), &state->handle);
+    return driver::api().StreamEndCapture(stream.get(), &state.handle);
   };
   absl::Cleanup abandon = [&] { end(); };
-  if (ABSL_PREDICT_FALSE(!state->is_scope_noted())) {  // begun inside a scope
+  if (ABSL_PREDICT_FALSE(!state.is_scope_noted())) {  // begun inside a scope
     capture.scope_runs.push_back({0, current_scope_path()});
     capture.scope_id = internal::current_scope_id();
   }
-  absl::Status recorded = record(StreamRef(stream.get(), context));
+  absl::Status recorded = record(StreamRef(stream.get(), state.context));
   if (ABSL_PREDICT_FALSE(!recorded.ok())) return recorded;
   if (ABSL_PREDICT_FALSE(capture.is_origin_lost())) {
     return absl::FailedPreconditionError(
@@ -147,14 +145,106 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
   }
   std::string unjoined;
   if (ABSL_PREDICT_FALSE(!capture.joined().empty())) unjoined = name_unjoined(stream, capture.joined());
-
+  absl::Status last_known;
+  if (last != nullptr) {
+    absl::StatusOr<CaptureInfo> info = capture_info(stream.get());
+    last_known = info.status();
+    if (info.ok()) *last = *std::move(info);
+  }
   std::move(abandon).Cancel();
   const CUresult ended = end();
   if (ABSL_PREDICT_FALSE(ended != CUDA_SUCCESS)) return explain_end(ended, capture.ended_by(), unjoined);
-  if (ABSL_PREDICT_FALSE(capture.outside() != nullptr)) {
-    warn_if_empty(state->handle, stream.get(), capture.outside());
+  CGRT_RETURN_IF_ERROR(last_known);
+  if (ABSL_PREDICT_FALSE(capture.outside() != nullptr)) warn_if_empty(state.handle, stream.get(), capture.outside());
+  return absl::OkStatus();
+}
+
+// What a node behind a captured stream's work would wait for, as dependencies.
+absl::StatusOr<std::vector<Dependency>> to_dependencies(const CaptureInfo& info) {
+  std::vector<Dependency> dependencies;
+  for (std::size_t i = 0; i < info.frontier.size(); ++i) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().GraphNodeGetType(info.frontier[i], &type), "cuGraphNodeGetType"));
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL) {
+      dependencies.emplace_back(NodeRef(info.frontier[i]));
+      continue;
+    }
+    const CUgraphEdgeData& edge = info.edges[i];
+    const EdgeKind kind = edge.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC         ? EdgeKind::kProgrammatic
+                          : edge.from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER ? EdgeKind::kLaunchCompletion
+                                                                                     : EdgeKind::kFull;
+    dependencies.emplace_back(KernelNode(info.frontier[i]), kind);
   }
+  return dependencies;
+}
+
+// Whether a captured graph may own resources, which no call lists: host nodes own what they call, and other libraries
+// what they like.
+absl::StatusOr<bool> may_keep_resources(const std::vector<CUgraphNode>& nodes, const internal::CapturedNodes& noted) {
+  if (noted.is_ambiguous || noted.count != nodes.size()) return true;
+  for (CUgraphNode node : nodes) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
+    if (type == CU_GRAPH_NODE_TYPE_HOST) return true;
+  }
+  return false;
+}
+
+// What is captured from `stream` goes into; checks what can be checked before.
+absl::StatusOr<std::shared_ptr<internal::GraphState>> new_state(StreamRef stream) {
+  collect_released();
+  if (ABSL_PREDICT_FALSE(stream.get() == CU_STREAM_LEGACY)) return refuse_legacy();
+  CUcontext context = stream.known_context();
+  if (ABSL_PREDICT_FALSE(context == nullptr)) {
+    CGRT_ASSIGN_OR_RETURN(context, stream.context());
+  }
+  return std::make_shared<internal::GraphState>(nullptr, context);
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record, CaptureMode mode) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<internal::GraphState> state, new_state(stream));
+  CGRT_RETURN_IF_ERROR(capture_graph(stream, record, mode, *state, state->knowledge.know_captured(), nullptr));
   return absl::StatusOr<Graph>(absl::in_place, std::move(state));
+}
+
+absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
+                          CaptureMode mode) {
+  internal::GraphState* const state = place.state_;
+  if (state == nullptr) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(const std::shared_ptr<internal::GraphState> captured, new_state(stream));
+  internal::CapturedNodes noted;
+  CaptureInfo last;
+  CGRT_RETURN_IF_ERROR(capture_graph(stream, record, mode, *captured, noted, &last));
+  CGRT_ASSIGN_OR_RETURN(std::vector<Dependency> frontier, to_dependencies(last));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> originals, internal::nodes_of(captured->handle));
+  if (originals.empty()) return absl::OkStatus();
+
+  CGRT_RETURN_IF_ERROR(state->prepare());
+  CGRT_ASSIGN_OR_RETURN(const std::size_t first, internal::count_nodes(state->handle));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes,
+                        internal::copy_nodes(captured->handle, *state, place.frontier_));
+  absl::Cleanup take_out = [&] {
+    for (CUgraphNode node : nodes) driver::api().GraphDestroyNode(node);
+  };
+  CGRT_ASSIGN_OR_RETURN(const bool may_keep, may_keep_resources(originals, noted));
+  if (may_keep) CGRT_RETURN_IF_ERROR(internal::keep_in_graph(state->handle, captured));
+  CGRT_RETURN_IF_ERROR(state->knowledge.add_captured(state->handle, std::move(noted), first));
+  std::move(take_out).Cancel();
+
+  for (internal::ScopeRun& run : captured->scope_runs) {
+    state->scope_runs.push_back({run.first_node + first, std::move(run.scope)});
+  }
+  state->scope_id = captured->scope_id;
+  place.frontier_.clear();
+  for (Dependency& dependency : frontier) {
+    const auto at = std::find(originals.begin(), originals.end(), dependency.node.get()) - originals.begin();
+    dependency.node = NodeRef(nodes[static_cast<std::size_t>(at)]);
+    place.frontier_.push_back(dependency);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Graph> internal::capture_call(CUcontext context, absl::FunctionRef<absl::Status(CUstream)> call) {

@@ -27,12 +27,22 @@
 
 namespace cgrt {
 
+class Cursor;
+
 // Whose unsafe calls (allocating, synchronizing) end the capture with an error: this thread's, any
 // thread's, nobody's. docs/threads.md lists what each public operation does.
 enum class CaptureMode { kThreadLocal, kGlobal, kRelaxed };
 
 absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
                               CaptureMode mode = CaptureMode::kThreadLocal);
+
+// The same into a graph that is being built, the body of a conditional node too: what is captured becomes nodes of
+// `place`'s graph that wait for its frontier, and its frontier is what the stream would wait for next. When it fails,
+// the graph and `place` are as they were; the driver's own capture into a graph destroys that graph then, and has the
+// next use of a conditional node around it crash (driver 580). So the nodes are captured into a graph of their own and
+// copied, which costs about as much again; what the driver cannot copy, as memory allocations, is kUnimplemented.
+absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
+                          CaptureMode mode = CaptureMode::kThreadLocal);
 
 namespace internal {
 

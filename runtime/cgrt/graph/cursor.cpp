@@ -97,6 +97,30 @@ absl::Status Cursor::add_child(Graph&& child) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Conditional> Cursor::add_conditional(CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
+                                                    unsigned bodies) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(Conditional conditional, internal::add_conditional(*state_, frontier_, handle, type, bodies));
+  advance(conditional.node);
+  return conditional;
+}
+
+absl::StatusOr<Conditional> Cursor::add_if(CUgraphConditionalHandle handle) {
+  return add_conditional(handle, CU_GRAPH_COND_TYPE_IF, 1);
+}
+
+absl::StatusOr<Conditional> Cursor::add_if_else(CUgraphConditionalHandle handle) {
+  return add_conditional(handle, CU_GRAPH_COND_TYPE_IF, 2);
+}
+
+absl::StatusOr<Conditional> Cursor::add_while(CUgraphConditionalHandle handle) {
+  return add_conditional(handle, CU_GRAPH_COND_TYPE_WHILE, 1);
+}
+
+absl::StatusOr<Conditional> Cursor::add_switch(CUgraphConditionalHandle handle, unsigned bodies) {
+  return add_conditional(handle, CU_GRAPH_COND_TYPE_SWITCH, bodies);
+}
+
 absl::Status Cursor::add_host(const HostParams& host) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(HostNode node, internal::add_host(*state_, frontier_, host));

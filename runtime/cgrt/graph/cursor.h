@@ -17,8 +17,10 @@
 #include <memory>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cgrt/graph/capture.h"
 #include "cgrt/graph/graph.h"
 #include "cgrt/graph/node.h"
 #include "cgrt/target/launch_target.h"
@@ -39,6 +41,11 @@ class Cursor final : public LaunchSink {
   // See Graph::add_child.
   absl::Status add_child(const Graph& child);
   absl::Status add_child(Graph&& child);
+  // See Graph::add_if. What comes next waits for the bodies that run.
+  absl::StatusOr<Conditional> add_if(CUgraphConditionalHandle handle);
+  absl::StatusOr<Conditional> add_if_else(CUgraphConditionalHandle handle);
+  absl::StatusOr<Conditional> add_while(CUgraphConditionalHandle handle);
+  absl::StatusOr<Conditional> add_switch(CUgraphConditionalHandle handle, unsigned bodies);
 
   // What the next node will wait for. Valid until the next node or join.
   Dependencies frontier() const { return frontier_; }
@@ -56,8 +63,12 @@ class Cursor final : public LaunchSink {
  private:
   friend class Graph;
   Cursor(internal::GraphState* state, Dependencies dependencies);
+  friend absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
+                                   CaptureMode mode);
   template <class Node>
   void advance(Node node);
+  absl::StatusOr<Conditional> add_conditional(CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
+                                              unsigned bodies);
 
   internal::GraphState* state_;  // null: of an empty Graph
   absl::InlinedVector<Dependency, 4> frontier_;

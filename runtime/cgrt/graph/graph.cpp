@@ -1,6 +1,7 @@
 #include "cgrt/graph/graph.h"
 
 #include "absl/base/optimization.h"
+#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
@@ -99,7 +100,13 @@ absl::StatusOr<Graph> Graph::clone() const {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   collect_released();
   CUgraph handle = nullptr;
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphClone(&handle, state_->handle), "cuGraphClone"));
+  if (const CUresult result = driver::api().GraphClone(&handle, state_->handle); result != CUDA_SUCCESS) {
+    const absl::Status failure = driver::to_status(result, "cuGraphClone");
+    const std::string node = internal::what_forbids_copies(state_->handle);
+    if (node.empty()) return failure;
+    return driver::annotate(failure,
+                            absl::StrCat("Because of ", node, " this graph can have no clone: build it again"));
+  }
   absl::StatusOr<std::shared_ptr<internal::GraphState>> copy = internal::copy_state(*state_, handle, true);
   if (copy.ok()) return Graph(*std::move(copy));
   driver::destroy_graph(handle);
@@ -112,6 +119,38 @@ absl::StatusOr<NodeRef> Graph::find_in_clone(const NodeRef& original) const {
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeFindInClone(&node, original.get(), state_->handle),
                                          "cuGraphNodeFindInClone"));
   return NodeRef(node);
+}
+
+absl::StatusOr<CUgraphConditionalHandle> Graph::add_conditional_handle(std::optional<unsigned> at_launch) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CUgraphConditionalHandle handle = 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphConditionalHandleCreate(&handle, state_->handle, state_->context, at_launch.value_or(0),
+                                                 at_launch.has_value() ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0),
+      "cuGraphConditionalHandleCreate"));
+  state_->conditional_handles.push_back({handle, at_launch});
+  return handle;
+}
+
+absl::StatusOr<Conditional> Graph::add_if(Dependencies dependencies, CUgraphConditionalHandle handle) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_conditional(*state_, dependencies, handle, CU_GRAPH_COND_TYPE_IF, 1);
+}
+
+absl::StatusOr<Conditional> Graph::add_if_else(Dependencies dependencies, CUgraphConditionalHandle handle) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_conditional(*state_, dependencies, handle, CU_GRAPH_COND_TYPE_IF, 2);
+}
+
+absl::StatusOr<Conditional> Graph::add_while(Dependencies dependencies, CUgraphConditionalHandle handle) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_conditional(*state_, dependencies, handle, CU_GRAPH_COND_TYPE_WHILE, 1);
+}
+
+absl::StatusOr<Conditional> Graph::add_switch(Dependencies dependencies, CUgraphConditionalHandle handle,
+                                              unsigned bodies) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_conditional(*state_, dependencies, handle, CU_GRAPH_COND_TYPE_SWITCH, bodies);
 }
 
 Cursor Graph::cursor() { return Cursor(state_.get(), {}); }

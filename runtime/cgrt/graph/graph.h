@@ -15,8 +15,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,6 +30,7 @@
 namespace cgrt {
 
 class Cursor;
+struct Conditional;
 namespace internal {
 struct GraphState;
 }
@@ -49,7 +52,8 @@ class Graph {
   static absl::StatusOr<Graph> create(ContextRef context);
   // Takes over a graph that the caller made or captured. On failure it stays the caller's.
   static absl::StatusOr<Graph> adopt(CUgraph graph, ContextRef context);
-  // To be destroyed with cuGraphDestroy, after the cursors and executables that were made from it.
+  // To be destroyed with cuGraphDestroy, after the cursors and executables that were made from it. Null for the body of
+  // a conditional node, which stays its node's.
   CUgraph release() &&;
 
   Graph() = default;  // empty, as when moved from: every call is kFailedPrecondition
@@ -84,6 +88,21 @@ class Graph {
   // executables of this graph. Executables of `child` keep this graph alive from then on. On failure it stays the
   // caller's.
   absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, Graph&& child);
+
+  // A value on the device that says whether, how often or which bodies of a conditional node run. Kernels of the graph
+  // take the handle as an argument and set the value (graph/set_conditional.cuh). It is `at_launch` when a launch of
+  // the graph begins; nullopt: what it was when the launch before ended, undefined in the first. Each handle belongs to
+  // one conditional node, of this graph or inside of it: a graph with one that has none cannot be instantiated.
+  absl::StatusOr<CUgraphConditionalHandle> add_conditional_handle(std::optional<unsigned> at_launch);
+
+  // Conditional nodes. Their bodies are empty graphs, to be filled as any graph is, before the graph is instantiated:
+  // with kernels, copies, memsets, empty and conditional nodes and child graphs of those, in the context of this graph.
+  // kInvalidArgument: the handle is not of this graph or one around it, or has a node already.
+  // A graph with such nodes can have one executable at a time and no clone, and cannot be a child graph.
+  absl::StatusOr<Conditional> add_if(Dependencies dependencies, CUgraphConditionalHandle handle);
+  absl::StatusOr<Conditional> add_if_else(Dependencies dependencies, CUgraphConditionalHandle handle);
+  absl::StatusOr<Conditional> add_while(Dependencies dependencies, CUgraphConditionalHandle handle);
+  absl::StatusOr<Conditional> add_switch(Dependencies dependencies, CUgraphConditionalHandle handle, unsigned bodies);
 
   // An independent copy, with what this one keeps and the same order of nodes. kUnimplemented, from
   // the driver, for graphs with conditional, allocation, free or device-updatable nodes.
@@ -123,6 +142,14 @@ class Graph {
 
  private:
   std::shared_ptr<internal::GraphState> state_;
+};
+
+// A conditional node and its bodies: of `if` the one that runs when the value is not 0; of `if else` also the one that
+// runs when it is; of `while` the one that runs as long as it is not 0, asked before each time; of `switch` those of
+// the values 0, 1, ..., of which none runs for another value. Bodies live as long as the node, or these objects.
+struct Conditional {
+  ConditionalNode node;
+  std::vector<Graph> bodies;
 };
 
 }  // namespace cgrt

@@ -17,6 +17,12 @@ GraphState::~GraphState() {
   if (is_owned && owner == nullptr && handle != nullptr) driver::destroy_graph(handle);
 }
 
+absl::Status GraphState::complete_and_note_scope() {
+  CGRT_RETURN_IF_ERROR(knowledge.complete(handle));
+  if (is_scope_noted()) return absl::OkStatus();
+  return driver::to_status(internal::note_scope(handle, scope_runs, scope_id), "cuGraphGetNodes");
+}
+
 void GraphState::move_into(GraphState& parent) {
   if (parent.owner == nullptr) parent.owner = std::make_shared<GraphOwner>(parent.is_owned ? parent.handle : nullptr);
   if (owner == nullptr) {
@@ -28,14 +34,25 @@ void GraphState::move_into(GraphState& parent) {
 }
 
 CUgraph GraphState::release() {
+  if (is_body) return nullptr;
   is_owned = false;
   if (owner != nullptr) owner->graph = nullptr;
   return handle;
 }
 
 bool GraphState::contains(const GraphState& other) const {
-  return handle == other.handle || std::any_of(children.begin(), children.end(),
-                                               [&](const Child& child) { return child.state->contains(other); });
+  const auto has_other = [&](const std::shared_ptr<GraphState>& inside) { return inside->contains(other); };
+  return handle == other.handle ||
+         std::any_of(children.begin(), children.end(), [&](const Child& child) { return has_other(child.state); }) ||
+         std::any_of(conditionals.begin(), conditionals.end(), [&](const ConditionalNode& node) {
+           return std::any_of(node.bodies.begin(), node.bodies.end(), has_other);
+         });
+}
+
+bool has_conditionals(const GraphState& state) {
+  return !state.conditionals.empty() ||
+         std::any_of(state.children.begin(), state.children.end(),
+                     [](const GraphState::Child& child) { return has_conditionals(*child.state); });
 }
 
 absl::StatusOr<Edges> edges_of(CUgraph graph) {

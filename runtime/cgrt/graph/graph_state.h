@@ -11,12 +11,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cgrt/graph/graph.h"
 #include "cgrt/graph/node.h"
 #include "cgrt/graph/node_table.h"
 #include "cgrt/graph/scope.h"
@@ -44,8 +47,10 @@ struct GraphState {
   GraphState(const GraphState&) = delete;
   GraphState& operator=(const GraphState&) = delete;
 
-  // To be called before a node is made, unless is_scope_noted().
-  CUresult note_scope() { return internal::note_scope(handle, scope_runs, scope_id); }
+  // To be called before a node is made.
+  absl::Status prepare() {
+    return knowledge.is_complete() && is_scope_noted() ? absl::OkStatus() : complete_and_note_scope();
+  }
   bool is_scope_noted() const { return current_scope_id() == scope_id; }
 
   // Leaves the driver graph to `parent`'s, into which it was moved.
@@ -72,13 +77,33 @@ struct GraphState {
     std::shared_ptr<GraphState> state;
   };
   std::vector<Child> children;  // that this library put in, ascending
+
+  // The driver does not tell these (CUDA 13.0).
+  struct ConditionalHandle {
+    CUgraphConditionalHandle handle;
+    std::optional<unsigned> at_launch;
+  };
+  std::vector<ConditionalHandle> conditional_handles;
+  struct ConditionalNode {
+    std::size_t position;
+    CUgraphConditionalHandle handle;
+    CUgraphConditionalNodeType type;
+    std::vector<std::shared_ptr<GraphState>> bodies;
+  };
+  std::vector<ConditionalNode> conditionals;  // ascending
+  bool is_body = false;                       // of a conditional node
+  bool is_in_conditional = false;             // a body, or inside of one
+
+ private:
+  [[gnu::cold]] absl::Status complete_and_note_scope();
 };
 
-bool has_plain_children(const GraphState& state);
+bool has_plain_insides(const GraphState& state);
+bool has_conditionals(const GraphState& state);  // also inside of it
 // Whether it is certain that no node has attributes; asks no driver.
 inline bool is_known_plain(const GraphState& state) {
   return state.knowledge.is_complete() && state.knowledge.is_empty() &&
-         (state.children.empty() || has_plain_children(state));
+         ((state.children.empty() && state.conditionals.empty()) || has_plain_insides(state));
 }
 
 absl::StatusOr<std::vector<CUgraphNode>> nodes_of(CUgraph graph);
@@ -106,6 +131,31 @@ void set_host_params(CUgraphNodeParams& params, const HostParams& host);
 void set_record_params(CUgraphNodeParams& params, EventRef event);
 void set_wait_params(CUgraphNodeParams& params, EventRef event);
 
+// Dependencies as the driver takes them. `edges` stays empty while all are full.
+struct DriverDependencies {
+  explicit DriverDependencies(Dependencies dependencies) {
+    for (const Dependency& dependency : dependencies) nodes.push_back(dependency.node.get());
+    for (std::size_t i = 0; i < dependencies.size(); ++i) {
+      if (dependencies[i].kind == EdgeKind::kFull) continue;
+      edges.resize(dependencies.size(), CUgraphEdgeData{});
+      if (dependencies[i].kind == EdgeKind::kProgrammatic) {
+        edges[i].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+        edges[i].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+      } else {
+        edges[i].from_port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+      }
+    }
+  }
+  const CUgraphEdgeData* edge_data() const { return edges.empty() ? nullptr : edges.data(); }
+
+  absl::InlinedVector<CUgraphNode, 8> nodes;
+  absl::InlinedVector<CUgraphEdgeData, 8> edges;
+};
+
+// What is wrong with the graph or the dependencies of a node that the driver refused, as a sentence; empty when nothing
+// is.
+[[gnu::cold]] std::string broken_dependency(const GraphState& state, Dependencies dependencies);
+
 absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependencies, const KernelLaunch& launch);
 absl::StatusOr<MemcpyNode> add_copy(GraphState& state, Dependencies dependencies, const CopyParams& copy);
 absl::StatusOr<MemsetNode> add_fill(GraphState& state, Dependencies dependencies, const FillParams& fill);
@@ -115,8 +165,23 @@ absl::StatusOr<EventRecordNode> add_event_record(GraphState& state, Dependencies
 absl::StatusOr<EventWaitNode> add_event_wait(GraphState& state, Dependencies dependencies, EventRef event);
 
 enum class ChildOwnership { kCopy, kMove };
+// Of a graph that can have no clone and one executable at a time, the first node that makes it so; empty: there is
+// none.
+[[gnu::cold]] std::string what_forbids_copies(CUgraph graph);
+
+// Whether a graph and what is inside of it may be in the body of a conditional node.
+absl::Status check_in_conditional(CUgraph graph);
+
+// Copies the nodes of `from`, with their attributes and edges, into another graph; the roots wait for `before`. The
+// copies, in the order of the nodes. What `from` keeps is not kept.
+absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(CUgraph from, GraphState& into, Dependencies before);
+
 // On a move that succeeds, the child's driver graph is inside `state`'s.
 absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies,
                                          const std::shared_ptr<GraphState>& child, ChildOwnership ownership);
+
+absl::StatusOr<Conditional> add_conditional(GraphState& state, Dependencies dependencies,
+                                            CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
+                                            unsigned bodies);
 
 }  // namespace cgrt::internal

@@ -51,6 +51,9 @@ class EventRecordNode : public NodeRef {
 class EventWaitNode : public NodeRef {
   using NodeRef::NodeRef;
 };
+class ConditionalNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
 
 struct Dependency {
   Dependency(NodeRef node_) : node(node_) {}

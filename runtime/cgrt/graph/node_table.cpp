@@ -1,6 +1,7 @@
 #include "cgrt/graph/node_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -66,11 +67,11 @@ absl::StatusOr<Dim3> compiled_cluster(CUgraphNode node, CompiledClusters& cluste
   return cluster;
 }
 
-// Adds what is in `graph`, which is at `path`.
-absl::Status read_all(CUgraph graph, const std::vector<std::size_t>& path, CompiledClusters& clusters,
-                      NodeTable& table) {
+// Adds what is in `graph`, which is at `path`, from the node at `first` on.
+absl::Status read_all(CUgraph graph, std::size_t first, const std::vector<std::size_t>& path,
+                      CompiledClusters& clusters, NodeTable& table) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
+  for (std::size_t i = first; i < nodes.size(); ++i) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(nodes[i], &type), "cuGraphNodeGetType"));
     if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
@@ -84,7 +85,7 @@ absl::Status read_all(CUgraph graph, const std::vector<std::size_t>& path, Compi
     CGRT_ASSIGN_OR_RETURN(const CUgraph child, graph_inside(nodes[i]));
     CGRT_ASSIGN_OR_RETURN(std::vector<CUgraphNode> inside, nodes_of(child));
     table.children.push_back({at, nodes[i], std::move(inside)});
-    CGRT_RETURN_IF_ERROR(read_all(child, at, clusters, table));
+    CGRT_RETURN_IF_ERROR(read_all(child, 0, at, clusters, table));
   }
   return absl::OkStatus();
 }
@@ -116,14 +117,16 @@ absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode node, CompiledCluster
   return out;
 }
 
-// True when every node of the graph came from launches that were noted, and none has more than they say.
-absl::StatusOr<bool> NodeKnowledge::are_captured_all(CUgraph graph) const {
-  if (captured_.is_ambiguous) return false;
+namespace {
+
+// True when every node that was captured came from launches that were noted, and none has more than they say.
+absl::StatusOr<bool> are_all_noted(CUgraph graph, const CapturedNodes& captured) {
+  if (captured.is_ambiguous) return false;
   CGRT_ASSIGN_OR_RETURN(const std::size_t count, count_nodes(graph));
-  if (count != captured_.count) return false;
+  if (count != captured.count) return false;
   std::vector<CapturedNodes::Kernel> first_kernels;  // that a node inherits from its stream is seen at these
-  if (captured_.first_kernel != CapturedNodes::kNone) first_kernels.push_back({captured_.first_kernel, true, {}});
-  for (const CapturedNodes::Kernel& kernel : captured_.kernels) {
+  if (captured.first_kernel != CapturedNodes::kNone) first_kernels.push_back({captured.first_kernel, true, {}});
+  for (const CapturedNodes::Kernel& kernel : captured.kernels) {
     if (kernel.is_first) first_kernels.push_back(kernel);
   }
   if (first_kernels.empty()) return true;
@@ -139,31 +142,55 @@ absl::StatusOr<bool> NodeKnowledge::are_captured_all(CUgraph graph) const {
   return true;
 }
 
+// The nodes that were captured, from `first` on.
+absl::StatusOr<NodeTable> read_captured(CUgraph graph, const CapturedNodes& captured, std::size_t first) {
+  NodeTable table;
+  CGRT_ASSIGN_OR_RETURN(const bool is_all, are_all_noted(graph, captured));
+  if (!is_all) {
+    CompiledClusters clusters;
+    CGRT_RETURN_IF_ERROR(read_all(graph, first, {}, clusters, table));
+    return table;
+  }
+  std::vector<CUgraphNode> nodes;
+  for (const CapturedNodes::Kernel& kernel : captured.kernels) {
+    if (kernel.attributes.is_default()) continue;
+    if (nodes.empty()) {
+      CGRT_ASSIGN_OR_RETURN(nodes, nodes_of(graph));
+    }
+    table.attributes.push_back({{kernel.position}, nodes[kernel.position], kernel.attributes});
+  }
+  return table;
+}
+
+}  // namespace
+
 absl::Status NodeKnowledge::complete(CUgraph graph) {
   if (is_complete()) return absl::OkStatus();
   const std::lock_guard completing(completion_mutex);
   if (is_complete()) return absl::OkStatus();
   NodeTable table;
-  bool is_all = false;
   if (is_captured_) {
-    CGRT_ASSIGN_OR_RETURN(is_all, are_captured_all(graph));
-  }
-  if (is_all) {
-    std::vector<CUgraphNode> nodes;
-    for (const CapturedNodes::Kernel& kernel : captured_.kernels) {
-      if (kernel.attributes.is_default()) continue;
-      if (nodes.empty()) {
-        CGRT_ASSIGN_OR_RETURN(nodes, nodes_of(graph));
-      }
-      table.attributes.push_back({{kernel.position}, nodes[kernel.position], kernel.attributes});
-    }
+    CGRT_ASSIGN_OR_RETURN(table, read_captured(graph, captured_, 0));
   } else {
     CompiledClusters clusters;
-    CGRT_RETURN_IF_ERROR(read_all(graph, {}, clusters, table));
+    CGRT_RETURN_IF_ERROR(read_all(graph, 0, {}, clusters, table));
   }
   const std::lock_guard lock(table_mutex);
   set_table(std::move(table));
   is_complete_.store(true, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+absl::Status NodeKnowledge::add_captured(CUgraph graph, CapturedNodes captured, std::size_t first) {
+  captured.count += first;
+  if (captured.first_kernel != CapturedNodes::kNone) captured.first_kernel += first;
+  for (CapturedNodes::Kernel& kernel : captured.kernels) kernel.position += first;
+  CGRT_ASSIGN_OR_RETURN(NodeTable more, read_captured(graph, captured, first));
+  const std::lock_guard lock(table_mutex);
+  NodeTable table = table_ != nullptr ? std::move(*table_) : NodeTable{};
+  std::move(more.attributes.begin(), more.attributes.end(), std::back_inserter(table.attributes));
+  std::move(more.children.begin(), more.children.end(), std::back_inserter(table.children));
+  set_table(std::move(table));
   return absl::OkStatus();
 }
 
@@ -212,13 +239,37 @@ NodeTable NodeKnowledge::table() const {
   return table_ != nullptr ? *table_ : NodeTable{};
 }
 
+namespace {
+
+// A child or a body that this library put into a graph; `path` leads there from it.
+struct Inside {
+  std::vector<std::size_t> path;
+  CUgraphNode child;  // its node; null: a body
+  GraphState* state;
+};
+
+std::vector<Inside> insides_of(const GraphState& state) {
+  std::vector<Inside> all;
+  for (const GraphState::Child& child : state.children) {
+    all.push_back({{child.position}, child.node, child.state.get()});
+  }
+  for (const GraphState::ConditionalNode& node : state.conditionals) {
+    for (std::size_t i = 0; i < node.bodies.size(); ++i) {
+      all.push_back({{node.position, i}, nullptr, node.bodies[i].get()});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<NodeAttributes>> attributes_in(GraphState& state) {
   CGRT_RETURN_IF_ERROR(state.knowledge.complete(state.handle));
   std::vector<NodeAttributes> all = state.knowledge.table().attributes;
-  for (const GraphState::Child& child : state.children) {
-    CGRT_ASSIGN_OR_RETURN(std::vector<NodeAttributes> inner, attributes_in(*child.state));
+  for (const Inside& inside : insides_of(state)) {
+    CGRT_ASSIGN_OR_RETURN(std::vector<NodeAttributes> inner, attributes_in(*inside.state));
     for (NodeAttributes& one : inner) {
-      one.path.insert(one.path.begin(), child.position);
+      one.path.insert(one.path.begin(), inside.path.begin(), inside.path.end());
       all.push_back(std::move(one));
     }
   }
@@ -230,16 +281,18 @@ namespace {
 
 absl::Status list_children(const GraphState& state, const std::vector<std::size_t>& path,
                            std::vector<ChildNode>& children) {
-  for (const GraphState::Child& child : state.children) {
+  for (const Inside& inside : insides_of(state)) {
     std::vector<std::size_t> at = path;
-    at.push_back(child.position);
-    CGRT_ASSIGN_OR_RETURN(std::vector<CUgraphNode> inside, nodes_of(child.state->handle));
-    children.push_back({at, child.node, std::move(inside)});
-    for (ChildNode& inner : child.state->knowledge.table().children) {
+    at.insert(at.end(), inside.path.begin(), inside.path.end());
+    if (inside.child != nullptr) {
+      CGRT_ASSIGN_OR_RETURN(std::vector<CUgraphNode> nodes, nodes_of(inside.state->handle));
+      children.push_back({at, inside.child, std::move(nodes)});
+    }
+    for (ChildNode& inner : inside.state->knowledge.table().children) {
       inner.path.insert(inner.path.begin(), at.begin(), at.end());
       children.push_back(std::move(inner));
     }
-    CGRT_RETURN_IF_ERROR(list_children(*child.state, at, children));
+    CGRT_RETURN_IF_ERROR(list_children(*inside.state, at, children));
   }
   return absl::OkStatus();
 }
@@ -249,15 +302,16 @@ absl::Status list_children(const GraphState& state, const std::vector<std::size_
 absl::StatusOr<NodeTable> node_table(GraphState& state) {
   CGRT_RETURN_IF_ERROR(state.knowledge.complete(state.handle));
   NodeTable table = state.knowledge.table();
-  if (state.children.empty()) return table;
+  if (state.children.empty() && state.conditionals.empty()) return table;
   CGRT_ASSIGN_OR_RETURN(table.attributes, attributes_in(state));
   CGRT_RETURN_IF_ERROR(list_children(state, {}, table.children));
   return table;
 }
 
-bool has_plain_children(const GraphState& state) {
-  return std::all_of(state.children.begin(), state.children.end(),
-                     [](const GraphState::Child& child) { return is_known_plain(*child.state); });
+bool has_plain_insides(const GraphState& state) {
+  const std::vector<Inside> insides = insides_of(state);
+  return std::all_of(insides.begin(), insides.end(),
+                     [](const Inside& inside) { return is_known_plain(*inside.state); });
 }
 
 void drop_from(NodeTable& table, std::size_t count) {

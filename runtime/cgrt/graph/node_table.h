@@ -24,7 +24,8 @@ namespace cgrt::internal {
 struct GraphState;
 
 // A kernel node whose attributes are not the defaults. `path` is its position (cuGraphGetNodes lists nodes in the
-// order of their creation), after those of the child graph nodes that it is inside of.
+// order of their creation), after those of the nodes that it is inside of: child graph nodes, and conditional ones,
+// each followed by the number of the body.
 struct NodeAttributes {
   std::vector<std::size_t> path;
   CUgraphNode node;
@@ -42,7 +43,7 @@ struct NodeTable {
   std::vector<ChildNode> children;         // each after those that it is inside of
 };
 
-// What is known of the nodes of one driver graph, without those of the children that this library put in.
+// What is known of the nodes of one driver graph, without those of the children and bodies that this library put in.
 class NodeKnowledge {
  public:
   // Everything, of a graph that is built node by node: what add() is told. Else:
@@ -58,6 +59,8 @@ class NodeKnowledge {
   bool is_complete() const { return is_complete_.load(std::memory_order_acquire); }
   // Asks the driver if need be. Thread-safe; `graph` must not be changed before it has returned once.
   absl::Status complete(CUgraph graph);
+  // For a graph that is_complete() and has copies of captured nodes from position `first` on.
+  absl::Status add_captured(CUgraph graph, CapturedNodes captured, std::size_t first);
 
   // For a node that was just made, of a graph that is_complete().
   void add(std::size_t position, CUgraphNode node, const LaunchAttributes& attributes);
@@ -67,7 +70,6 @@ class NodeKnowledge {
   bool is_empty() const { return is_empty_.load(std::memory_order_acquire); }  // the table
 
  private:
-  absl::StatusOr<bool> are_captured_all(CUgraph graph) const;
   void set_table(NodeTable table);
 
   std::atomic<bool> is_complete_{true}, is_empty_{true};

@@ -3,12 +3,12 @@
 #include <string>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/graph_state.h"
+#include "cgrt/ir/graph_ir.h"
 
 namespace cgrt::internal {
 
@@ -84,30 +84,7 @@ void set_wait_params(CUgraphNodeParams& params, EventRef event) {
   params.eventWait.event = event.get();
 }
 
-namespace {
-
-// Dependencies as the driver takes them. `edges` stays empty while all are full.
-struct DriverDependencies {
-  explicit DriverDependencies(Dependencies dependencies) {
-    for (const Dependency& dependency : dependencies) nodes.push_back(dependency.node.get());
-    for (std::size_t i = 0; i < dependencies.size(); ++i) {
-      if (dependencies[i].kind == EdgeKind::kFull) continue;
-      edges.resize(dependencies.size(), CUgraphEdgeData{});
-      if (dependencies[i].kind == EdgeKind::kProgrammatic) {
-        edges[i].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
-        edges[i].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-      } else {
-        edges[i].from_port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
-      }
-    }
-  }
-  absl::InlinedVector<CUgraphNode, 8> nodes;
-  absl::InlinedVector<CUgraphEdgeData, 8> edges;
-};
-
-// What is wrong with the graph or the dependencies of a node that the driver refused, as a sentence; empty when nothing
-// is.
-[[gnu::cold]] std::string broken_dependency(const GraphState& state, Dependencies dependencies) {
+std::string broken_dependency(const GraphState& state, Dependencies dependencies) {
   const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(state.handle);
   if (!nodes.ok()) {
     if (driver::cuda_result(nodes.status()) != CUDA_ERROR_INVALID_VALUE) return "";
@@ -130,21 +107,16 @@ struct DriverDependencies {
   return "";
 }
 
-// Before a node is added.
-absl::Status prepare(GraphState& state) {
-  if (ABSL_PREDICT_FALSE(!state.knowledge.is_complete())) CGRT_RETURN_IF_ERROR(state.knowledge.complete(state.handle));
-  if (ABSL_PREDICT_TRUE(state.is_scope_noted())) return absl::OkStatus();
-  return driver::to_status(state.note_scope(), "cuGraphGetNodes");
-}
+namespace {
 
 CUresult add_generic(const GraphState& state, Dependencies dependencies, CUgraphNodeParams& params, CUgraphNode* node) {
   const DriverDependencies before(dependencies);
-  return driver::api().GraphAddNode(node, state.handle, before.nodes.data(),
-                                    before.edges.empty() ? nullptr : before.edges.data(), before.nodes.size(), &params);
+  return driver::api().GraphAddNode(node, state.handle, before.nodes.data(), before.edge_data(), before.nodes.size(),
+                                    &params);
 }
 
 absl::StatusOr<CUgraphNode> add_node(GraphState& state, Dependencies dependencies, CUgraphNodeParams& params) {
-  CGRT_RETURN_IF_ERROR(prepare(state));
+  CGRT_RETURN_IF_ERROR(state.prepare());
   CUgraphNode node = nullptr;
   const CUresult result = add_generic(state, dependencies, params, &node);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return driver::to_status(result, "cuGraphAddNode");
@@ -193,7 +165,7 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
   CUDA_KERNEL_NODE_PARAMS kernel{};
   const driver::ResolvedFunction* function = nullptr;
   CGRT_RETURN_IF_ERROR(set_kernel_params(kernel, state.context, launch, &function));
-  CGRT_RETURN_IF_ERROR(prepare(state));
+  CGRT_RETURN_IF_ERROR(state.prepare());
   CUgraphNode node = nullptr;
   CUresult result = CUDA_SUCCESS;
   // Most nodes wait for one other or none, and the kernel's own call is cheaper than cuGraphAddNode.
@@ -244,8 +216,51 @@ absl::StatusOr<MemsetNode> add_fill(GraphState& state, Dependencies dependencies
 
 namespace {
 
+absl::Status not_in_conditional(CUgraphNodeType type) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "The body of a conditional node cannot hold a node of the kind \"", to_string(static_cast<ir::NodeKind>(type)),
+      "\": CUDA runs kernels, copies, memsets, empty and conditional nodes there, and child graphs of those."));
+}
+
+bool may_be_in_conditional(CUgraphNodeType type) {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+absl::Status check_in_conditional(CUgraph graph) {
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
+  for (CUgraphNode node : nodes) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
+    if (!may_be_in_conditional(type)) return not_in_conditional(type);
+    if (type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
+    CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));
+    CGRT_RETURN_IF_ERROR(check_in_conditional(inside));
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+void set_in_conditional(GraphState& state) {
+  state.is_in_conditional = true;
+  for (const GraphState::Child& child : state.children) set_in_conditional(*child.state);
+}
+
 template <class Node>
 absl::StatusOr<Node> typed(GraphState& state, Dependencies dependencies, CUgraphNodeParams& params) {
+  if (ABSL_PREDICT_FALSE(state.is_in_conditional && !may_be_in_conditional(params.type))) {
+    return not_in_conditional(params.type);
+  }
   const absl::StatusOr<CUgraphNode> node = add_node(state, dependencies, params);
   if (ABSL_PREDICT_FALSE(!node.ok())) return refused(node.status(), state, dependencies);
   return Node(*node);
@@ -287,6 +302,12 @@ absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies depende
     return absl::InvalidArgumentError(
         "A graph cannot be a child of itself, nor of one that is inside of it. Clone it first: Graph::clone.");
   }
+  if (has_conditionals(*child)) {
+    return absl::FailedPreconditionError(
+        "A graph with conditional nodes cannot be a child graph: CUDA has them in the graph itself and in the bodies "
+        "of others. Build its nodes here, through a cursor.");
+  }
+  if (state.is_in_conditional) CGRT_RETURN_IF_ERROR(check_in_conditional(child->handle));
   CGRT_ASSIGN_OR_RETURN(const std::size_t position, count_nodes(state.handle));
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_GRAPH;
@@ -296,6 +317,7 @@ absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies depende
   CGRT_ASSIGN_OR_RETURN(const ChildGraphNode node, typed<ChildGraphNode>(state, dependencies, params));
   if (ownership == ChildOwnership::kMove) {
     child->move_into(state);
+    if (state.is_in_conditional) set_in_conditional(*child);
     state.children.push_back({position, node.get(), child});
     return node;
   }
@@ -305,6 +327,38 @@ absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies depende
   state.children.push_back({position, node.get(), std::move(copy)});
   std::move(remove).Cancel();
   return node;
+}
+
+absl::StatusOr<Conditional> add_conditional(GraphState& state, Dependencies dependencies,
+                                            CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
+                                            unsigned bodies) {
+  if (bodies == 0) return absl::InvalidArgumentError("A switch node needs a body.");
+  CGRT_ASSIGN_OR_RETURN(const std::size_t position, count_nodes(state.handle));
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.conditional.handle = handle;
+  params.conditional.type = type;
+  params.conditional.size = bodies;
+  params.conditional.ctx = state.context;
+  const absl::StatusOr<CUgraphNode> node = add_node(state, dependencies, params);
+  if (ABSL_PREDICT_FALSE(!node.ok())) {
+    return refused(node.status(), state, dependencies, "Conditional node: ", [](const absl::Status& status) {
+      return driver::annotate(status,
+                              "The conditional handle is not of this graph or one around it, or it has a node already: "
+                              "make one for each node with Graph::add_conditional_handle");
+    });
+  }
+  Conditional conditional{ConditionalNode(*node), {}};
+  std::vector<std::shared_ptr<GraphState>> states;
+  for (unsigned i = 0; i < bodies; ++i) {
+    auto body = std::make_shared<GraphState>(params.conditional.phGraph_out[i], state.context);
+    body->is_body = body->is_in_conditional = true;
+    body->move_into(state);
+    states.push_back(body);
+    conditional.bodies.push_back(Graph(std::move(body)));
+  }
+  state.conditionals.push_back({position, handle, type, std::move(states)});
+  return conditional;
 }
 
 }  // namespace cgrt::internal

@@ -47,6 +47,18 @@ class Reader {
     return node;
   }
 
+  // Those of a graph, before its nodes are read.
+  void add_handles(const std::vector<internal::GraphState::ConditionalHandle>& handles) {
+    for (const auto& [handle, at_launch] : handles) at_launch_.emplace(handle, at_launch);
+  }
+
+  ir::ConditionalParams read_conditional(const internal::GraphState::ConditionalNode& node) {
+    const auto number = static_cast<std::uint32_t>(handles_.size());
+    return {.kind = static_cast<ir::ConditionalKind>(node.type),
+            .handle = handles_.try_emplace(node.handle, number).first->second,
+            .at_launch = at_launch_[node.handle]};
+  }
+
  private:
   absl::StatusOr<const FunctionInfo*> function(CUfunction function, CUcontext context) {
     const auto found = functions_.find(function);
@@ -181,6 +193,8 @@ class Reader {
   internal::Addresses addresses_;
   absl::flat_hash_map<CUfunction, std::unique_ptr<FunctionInfo>> functions_;
   absl::flat_hash_map<CUevent, std::uint32_t> events_;
+  absl::flat_hash_map<CUgraphConditionalHandle, std::uint32_t> handles_;
+  absl::flat_hash_map<CUgraphConditionalHandle, std::optional<std::uint32_t>> at_launch_;
   internal::CompiledClusters clusters_;
 };
 
@@ -188,7 +202,7 @@ class Reader {
 
 namespace {
 
-// A graph still to be read: the graph itself, or the child of a node that was.
+// A graph still to be read: the graph itself, or one inside of a node that was.
 struct Pending {
   CUgraph graph;
   const internal::GraphState* state;  // null: not known
@@ -201,12 +215,12 @@ std::string scope_of(const std::vector<internal::ScopeRun>& runs, std::size_t po
   return after == runs.begin() ? "" : std::prev(after)->scope;
 }
 
-const internal::GraphState* state_of_child(const internal::GraphState* state, std::size_t position) {
-  if (state == nullptr) return nullptr;
-  using Child = internal::GraphState::Child;
-  const auto found = std::lower_bound(state->children.begin(), state->children.end(), position,
-                                      [](const Child& child, std::size_t at) { return child.position < at; });
-  return found != state->children.end() && found->position == position ? found->state.get() : nullptr;
+// The one at `position` of a graph's children or conditional nodes; null: none is known there.
+template <class Node>
+const Node* find_at(const std::vector<Node>& nodes, std::size_t position) {
+  const auto found = std::lower_bound(nodes.begin(), nodes.end(), position,
+                                      [](const Node& node, std::size_t at) { return node.position < at; });
+  return found != nodes.end() && found->position == position ? &*found : nullptr;
 }
 
 absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* state) {
@@ -218,6 +232,7 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* st
     CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, internal::nodes_of(current.graph));
     CGRT_ASSIGN_OR_RETURN(const internal::Edges edges, internal::edges_of(current.graph));
     absl::flat_hash_map<CUgraphNode, std::uint32_t> ids;
+    if (current.state != nullptr) reader.add_handles(current.state->conditional_handles);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const auto id = static_cast<std::uint32_t>(out.nodes.size());
       ids.emplace(nodes[i], id);
@@ -227,8 +242,19 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* st
       if (current.state != nullptr) node->scope = scope_of(current.state->scope_runs, i);
       if (node->kind == ir::NodeKind::kChildGraph) {
         CGRT_ASSIGN_OR_RETURN(const CUgraph child, internal::graph_inside(nodes[i]));
-        pending.push_back({child, state_of_child(current.state, i)});
+        const auto* known = current.state != nullptr ? find_at(current.state->children, i) : nullptr;
+        pending.push_back({child, known != nullptr ? known->state.get() : nullptr});
         out.bodies.push_back({id});
+      } else if (node->kind == ir::NodeKind::kConditional && current.state != nullptr) {
+        if (const auto* known = find_at(current.state->conditionals, i); known != nullptr) {
+          CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(current.state->context).device());
+          node->device = device.ordinal();
+          node->params = reader.read_conditional(*known);
+          for (const std::shared_ptr<internal::GraphState>& inside : known->bodies) {
+            pending.push_back({inside->handle, inside.get()});
+            out.bodies.push_back({id});
+          }
+        }
       }
       out.nodes.push_back(*std::move(node));
     }

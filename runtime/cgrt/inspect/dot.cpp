@@ -57,7 +57,7 @@ struct Cluster {
   std::vector<std::size_t> children;
 };
 
-// The first cluster is the graph itself. Both kinds of lists are in the order of ids. A child graph is
+// The first cluster is the graph itself. Both kinds of lists are in the order of ids. A graph inside of a node is
 // a cluster as well, named by its owner.
 std::vector<Cluster> clusters_of(const ir::GraphIr& graph) {
   // Graphviz reads nested clusters with a stack: what lies deeper is one cluster with a long name.
@@ -68,7 +68,7 @@ std::vector<Cluster> clusters_of(const ir::GraphIr& graph) {
     const std::string& scope = graph.nodes[id].scope;
     std::size_t cluster = 0;
     if (const std::uint32_t body = graph.nodes[id].body; body != 0) {
-      const std::string name = absl::StrCat("child of ", ir::node_label(graph, graph.bodies[body - 1].owner));
+      const std::string name = ir::body_label(graph, body);
       const auto [entry, is_new] = found.try_emplace({0, name}, clusters.size());
       if (is_new) {
         clusters[0].children.push_back(entry->second);
@@ -97,6 +97,8 @@ std::string node_statement(const ir::GraphIr& graph, std::uint32_t id) {
   if (const auto* kernel = std::get_if<ir::KernelParams>(&node.params)) {
     append_escaped(kernel->function, out);
     absl::StrAppend(&out, "\\ngrid ", describe(kernel->grid), " block ", describe(kernel->block));
+  } else if (const auto* conditional = std::get_if<ir::ConditionalParams>(&node.params)) {
+    absl::StrAppend(&out, to_string(conditional->kind));
   } else {
     absl::StrAppend(&out, to_string(node.kind));
   }

@@ -103,6 +103,12 @@ void write(JsonWriter& json, const ir::LaunchAttributes& attributes) {
 
 void write_params(JsonWriter& json, const ir::EventParams& params) { json.member("event", params.event); }
 
+void write_params(JsonWriter& json, const ir::ConditionalParams& params) {
+  json.member("conditional", ir::to_string(params.kind));
+  json.member("handle", params.handle);
+  if (params.at_launch.has_value()) json.member("at_launch", *params.at_launch);
+}
+
 void write_params(JsonWriter& json, const ir::KernelParams& params) {
   json.member("function", params.function);
   json.key("grid");
@@ -203,7 +209,10 @@ bool has_inner_pointers(const ir::Node& node) {
                                           [](const ir::Argument& one) { return !one.inner_pointers.empty(); });
 }
 
+bool is_decoded_conditional(const ir::Node& node) { return std::holds_alternative<ir::ConditionalParams>(node.params); }
+
 int lowest_version(const ir::GraphIr& graph) {
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), is_decoded_conditional)) return 4;
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), has_inner_pointers)) return 3;
   return graph.bodies.empty() ? 1 : 2;
 }

@@ -20,7 +20,7 @@
 namespace cgrt::inspect {
 
 inline constexpr char kGraphSchema[] = "cgrt-graph";
-inline constexpr int kGraphVersion = 3;
+inline constexpr int kGraphVersion = 4;
 
 // In the lowest version that can say it. Takes any graph; from_json reads those that are valid.
 std::string to_json(const ir::GraphIr& graph);

@@ -24,8 +24,12 @@ std::string header(const ir::GraphIr& graph) {
   std::string inside;  // "2 child graphs with 7 of them, "
   if (!graph.bodies.empty()) {
     const auto in_body = [](const ir::Node& node) { return node.body != 0; };
-    inside = absl::StrCat(count_of(graph.bodies.size(), "child graph", "child graphs"), " with ",
-                          std::count_if(graph.nodes.begin(), graph.nodes.end(), in_body), " of them, ");
+    const bool has_conditional = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) {
+      return node.kind == ir::NodeKind::kConditional;
+    });
+    inside = absl::StrCat(has_conditional ? count_of(graph.bodies.size(), "graph inside", "graphs inside")
+                                          : count_of(graph.bodies.size(), "child graph", "child graphs"),
+                          " with ", std::count_if(graph.nodes.begin(), graph.nodes.end(), in_body), " of them, ");
   }
   return absl::StrCat("graph: ", count_of(graph.nodes.size(), "node", "nodes"), ", ", inside,
                       count_of(graph.edges.size(), "edge", "edges"), ", depth ", shape.depth, ", width ", shape.width,
@@ -76,6 +80,12 @@ Cells cells_of(const ir::GraphIr& graph, const ir::MemsetParams& params) {
 
 Cells cells_of(const ir::GraphIr&, const ir::EventParams& params) {
   return {.subject = absl::StrCat("event#", params.event), .size = {}, .arguments = {}};
+}
+
+Cells cells_of(const ir::GraphIr&, const ir::ConditionalParams& params) {
+  return {.subject = absl::StrCat(ir::to_string(params.kind), " handle#", params.handle),
+          .size = params.at_launch.has_value() ? absl::StrCat(*params.at_launch, " at launch") : "",
+          .arguments = {}};
 }
 
 // "2", "2 (programmatic)", and with ports that are not the usual ones of the type.
@@ -170,7 +180,7 @@ std::string to_text(const ir::GraphIr& graph) {
   if (!graph.nodes.empty()) out += '\n';
   nodes.append(0);
   for (std::uint32_t body = 1; body <= graph.bodies.size(); ++body) {
-    absl::StrAppend(&out, "\nchild of ", ir::node_label(graph, graph.bodies[body - 1].owner), "\n");
+    absl::StrAppend(&out, "\n", ir::body_label(graph, body), "\n");
     nodes.append(body);
   }
   if (!graph.allocations.empty()) {

@@ -125,7 +125,22 @@ std::string node_label(const GraphIr& graph, std::uint32_t id) {
   const Node& node = graph.nodes[id];
   const auto* kernel = std::get_if<KernelParams>(&node.params);
   if (kernel != nullptr) return absl::StrCat("node ", id, " \"", printable(kernel->function), "\"");
-  return absl::StrCat("node ", id, " (", to_string(node.kind), ")");
+  const auto* conditional = std::get_if<ConditionalParams>(&node.params);
+  return absl::StrCat("node ", id, " (", conditional != nullptr ? to_string(conditional->kind) : to_string(node.kind),
+                      ")");
+}
+
+std::string body_label(const GraphIr& graph, std::uint32_t body) {
+  if (body == 0 || body > graph.bodies.size()) return absl::StrCat("body ", body);
+  const std::uint32_t owner = graph.bodies[body - 1].owner;
+  const std::string of = absl::StrCat(" of ", node_label(graph, owner));
+  if (owner >= graph.nodes.size() || graph.nodes[owner].kind != NodeKind::kConditional) return "child" + of;
+  const auto before = std::count_if(graph.bodies.begin(), graph.bodies.begin() + (body - 1),
+                                    [&](const Body& other) { return other.owner == owner; });
+  const auto* conditional = std::get_if<ConditionalParams>(&graph.nodes[owner].params);
+  if (conditional != nullptr && conditional->kind == ConditionalKind::kSwitch) return absl::StrCat("case ", before, of);
+  if (conditional != nullptr && conditional->kind == ConditionalKind::kIf) return (before == 0 ? "then" : "else") + of;
+  return "body" + of;
 }
 
 std::string describe(const Dim3& dim) { return absl::StrCat("(", dim.x, ",", dim.y, ",", dim.z, ")"); }

@@ -21,6 +21,10 @@ std::string printable(std::string_view text);
 
 std::string node_label(const GraphIr& graph, std::uint32_t id);
 
+// What the graph `body` (1 is bodies[0]) is to its owner: "child of node 3 (child graph)", "body of node 5 (while)",
+// "then of", "else of", "case 2 of".
+std::string body_label(const GraphIr& graph, std::uint32_t body);
+
 std::string describe(const Dim3& dim);                             // (4,1,1)
 std::string describe(const GraphIr& graph, const Pointer& value);  // memory kind, allocation, offset
 // device#0+0x100 4096 bytes, 0.5 persisting, else streaming

@@ -54,7 +54,8 @@ class Comparison {
   }
 
   // Two nodes of one kind have different ones only in graphs that are not valid.
-  static constexpr const char* kParams[] = {"none", "of a kernel", "of a memcpy", "of a memset", "of an event"};
+  static constexpr const char* kParams[] = {"none",        "of a kernel", "of a memcpy",
+                                            "of a memset", "of an event", "of a conditional node"};
 
   void compare(const NoParams&, const NoParams&) {}
 
@@ -84,6 +85,15 @@ class Comparison {
   }
 
   void compare(const EventParams& a, const EventParams& b) { check("event", a.event, b.event); }
+
+  void compare(const ConditionalParams& a, const ConditionalParams& b) {
+    if (a.kind != b.kind) return report("conditional kind", to_string(a.kind), to_string(b.kind));
+    if (check("conditional handle", a.handle, b.handle)) return;
+    const auto value = [](const std::optional<std::uint32_t>& at_launch) {
+      return at_launch.has_value() ? absl::StrCat(*at_launch) : std::string("as it was");
+    };
+    if (a.at_launch != b.at_launch) report("value at launch", value(a.at_launch), value(b.at_launch));
+  }
 
   void compare_argument(const std::string& name, const Argument& a, const Argument& b) {
     if (a == b) return;
@@ -160,7 +170,7 @@ class Comparison {
     check("number of allocations", a_.allocations.size(), b_.allocations.size());
   }
 
-  // Last: two graphs whose nodes and edges agree differ here only when a child graph is empty.
+  // Last: two graphs whose nodes and edges agree differ here only when one inside of them is empty.
   void compare_bodies() {
     const auto owners = [](const GraphIr& graph) {
       std::string text;

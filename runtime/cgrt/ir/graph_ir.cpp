@@ -12,6 +12,7 @@ constexpr std::array kNodeKinds = {
     "event record", "semaphore signal", "semaphore wait", "mem alloc", "mem free",    "batch mem op", "conditional"};
 constexpr std::array kEdgeTypes = {"full", "programmatic"};
 constexpr std::array kAccessProperties = {"normal", "streaming", "persisting"};
+constexpr std::array kConditionalKinds = {"if", "while", "switch"};
 constexpr std::array kMemoryKinds = {"unknown", "device", "pinned host", "managed", "pageable host", "array"};
 
 template <class Names, class Enum>
@@ -34,12 +35,16 @@ const char* to_string(NodeKind kind) { return name_of(kNodeKinds, kind); }
 const char* to_string(EdgeType type) { return name_of(kEdgeTypes, type); }
 const char* to_string(MemoryKind kind) { return name_of(kMemoryKinds, kind); }
 const char* to_string(AccessProperty property) { return name_of(kAccessProperties, property); }
+const char* to_string(ConditionalKind kind) { return name_of(kConditionalKinds, kind); }
 
 std::optional<NodeKind> parse_node_kind(std::string_view text) { return value_of<NodeKind>(kNodeKinds, text); }
 std::optional<EdgeType> parse_edge_type(std::string_view text) { return value_of<EdgeType>(kEdgeTypes, text); }
 std::optional<MemoryKind> parse_memory_kind(std::string_view text) { return value_of<MemoryKind>(kMemoryKinds, text); }
 std::optional<AccessProperty> parse_access_property(std::string_view text) {
   return value_of<AccessProperty>(kAccessProperties, text);
+}
+std::optional<ConditionalKind> parse_conditional_kind(std::string_view text) {
+  return value_of<ConditionalKind>(kConditionalKinds, text);
 }
 
 }  // namespace cgrt::ir

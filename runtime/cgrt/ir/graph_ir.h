@@ -45,6 +45,9 @@ enum class EdgeType : std::uint8_t { kFull = 0, kProgrammatic = 1 };
 
 enum class MemoryKind : std::uint8_t { kUnknown, kDevice, kPinnedHost, kManaged, kPageableHost, kArray };
 
+// Same values as CUgraphConditionalNodeType.
+enum class ConditionalKind : std::uint8_t { kIf = 0, kWhile = 1, kSwitch = 2 };
+
 struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
   bool operator==(const Dim3&) const = default;
@@ -133,6 +136,15 @@ struct EventParams {
   bool operator==(const EventParams&) const = default;
 };
 
+// Conditional handles are numbered in the order in which the nodes mention them. `if` has one or two bodies, `while`
+// one, `switch` one or more.
+struct ConditionalParams {
+  ConditionalKind kind = ConditionalKind::kIf;
+  std::uint32_t handle = 0;
+  std::optional<std::uint32_t> at_launch = {};  // the handle's value when a launch begins; nullopt: as it was
+  bool operator==(const ConditionalParams&) const = default;
+};
+
 // Kinds without parameters, and kinds that are listed but not decoded.
 struct NoParams {
   bool operator==(const NoParams&) const = default;
@@ -142,12 +154,13 @@ struct Node {
   NodeKind kind = NodeKind::kEmpty;
   std::int32_t device = -1;  // ordinal of the node's context; -1 when the kind has none
   std::string scope = {};    // names given while recording, outermost first: "layer0/attention"
-  std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams, EventParams> params = {};
+  std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams, EventParams, ConditionalParams> params = {};
   std::uint32_t body = 0;  // 0: the graph itself; n: bodies[n - 1]
   bool operator==(const Node&) const = default;
 };
 
-// A graph inside a node of another: the child of a child graph node.
+// A graph inside a node of another: the child of a child graph node, or a body of a conditional one. Those of one node
+// are in their order.
 struct Body {
   std::uint32_t owner = 0;  // id of that node
   bool operator==(const Body&) const = default;
@@ -174,11 +187,13 @@ const char* to_string(NodeKind kind);            // "kernel", "memcpy", "child g
 const char* to_string(EdgeType type);            // "full", "programmatic"
 const char* to_string(MemoryKind kind);          // "device", "pinned host", ...
 const char* to_string(AccessProperty property);  // "normal", "streaming", "persisting"
+const char* to_string(ConditionalKind kind);     // "if", "while", "switch"
 
 // The inverse of to_string; nullopt for any other text.
 std::optional<NodeKind> parse_node_kind(std::string_view text);
 std::optional<EdgeType> parse_edge_type(std::string_view text);
 std::optional<MemoryKind> parse_memory_kind(std::string_view text);
 std::optional<AccessProperty> parse_access_property(std::string_view text);
+std::optional<ConditionalKind> parse_conditional_kind(std::string_view text);
 
 }  // namespace cgrt::ir

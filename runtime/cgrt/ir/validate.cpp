@@ -111,6 +111,12 @@ class NodeChecker {
     return has_event ? absl::OkStatus() : wrong_params(kind, "an event");
   }
 
+  absl::Status check(const ConditionalParams& params, NodeKind kind) const {
+    if (kind != NodeKind::kConditional) return wrong_params(kind, "a conditional node");
+    if (params.kind <= ConditionalKind::kSwitch) return absl::OkStatus();
+    return offence(absl::StrCat("is of the unknown conditional kind ", static_cast<unsigned>(params.kind)));
+  }
+
   absl::Status check_pointer(const std::string& name, const Pointer& pointer) const {
     if (pointer.allocation >= graph_.allocations.size()) {
       return offence(absl::StrCat(name, " points into allocation ", pointer.allocation, "; the graph has ",
@@ -136,6 +142,14 @@ class NodeChecker {
   std::uint32_t id_;
 };
 
+// How many graphs can be inside of the node; a conditional one that is not decoded may have any number.
+std::size_t max_bodies(const Node& node) {
+  if (node.kind == NodeKind::kChildGraph) return 1;
+  const auto* conditional = std::get_if<ConditionalParams>(&node.params);
+  if (conditional == nullptr || conditional->kind == ConditionalKind::kSwitch) return SIZE_MAX;
+  return conditional->kind == ConditionalKind::kIf ? 2 : 1;
+}
+
 absl::Status check_bodies(const GraphIr& graph) {
   const auto refuse = [](const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts..., ".")); };
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
@@ -148,7 +162,7 @@ absl::Status check_bodies(const GraphIr& graph) {
                     graph.nodes[n - 1].body, "; nodes are ascending by body");
     }
   }
-  std::vector<bool> has_body(graph.nodes.size());
+  std::vector<std::size_t> bodies(graph.nodes.size());
   for (std::size_t i = 0; i < graph.bodies.size(); ++i) {
     const std::uint32_t owner = graph.bodies[i].owner;
     if (owner >= graph.nodes.size()) {
@@ -163,10 +177,9 @@ absl::Status check_bodies(const GraphIr& graph) {
       return refuse("body ", i + 1, ": is owned by ", node_label(graph, owner), " of body ", graph.nodes[owner].body,
                     "; a body comes after the one that its owner is in");
     }
-    if (kind == NodeKind::kChildGraph && has_body[owner]) {
-      return refuse("body ", i + 1, ": ", node_label(graph, owner), " has two bodies");
+    if (++bodies[owner] > max_bodies(graph.nodes[owner])) {
+      return refuse("body ", i + 1, ": ", node_label(graph, owner), " has ", bodies[owner], " bodies");
     }
-    has_body[owner] = true;
   }
   return absl::OkStatus();
 }

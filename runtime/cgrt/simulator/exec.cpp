@@ -44,6 +44,7 @@ bool on_device(CUdeviceptr address) {
 // What the driver lets a node of an executable become.
 bool can_become(const NodeData& from, const NodeData& to) {
   if (from.context != to.context) return false;
+  if (from.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return from.conditional_type == to.conditional_type;
   if (from.type != CU_GRAPH_NODE_TYPE_MEMCPY) return true;
   return on_device(from.copy.srcDevice) == on_device(to.copy.srcDevice) &&
          on_device(from.copy.dstDevice) == on_device(to.copy.dstDevice);
@@ -91,10 +92,10 @@ Refusal check_update(const Body& exec, const CUgraph_st& graph, bool uses_priori
     if (is_cooperative(from) != is_cooperative(to) || (uses_priorities && priority_of(from) != priority_of(to))) {
       return {CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, node};
     }
-    if (node->child == nullptr) continue;
-    if (const Refusal inner = check_update(*from.body, *node->child, uses_priorities);
-        inner.reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
-      return inner;
+    if (node->inside.size() != from.bodies.size()) return {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node};
+    for (std::size_t j = 0; j < node->inside.size(); ++j) {
+      const Refusal inner = check_update(*from.bodies[j], *node->inside[j], uses_priorities);
+      if (inner.reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) return inner;
     }
   }
   return {CU_GRAPH_EXEC_UPDATE_SUCCESS, nullptr};
@@ -104,14 +105,16 @@ Refusal check_update(const Body& exec, const CUgraph_st& graph, bool uses_priori
 void apply_update(Body& exec, const CUgraph_st& graph) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const CUgraphNode_st& node = *graph.nodes[i];
-    if (node.child == nullptr) {
+    if (node.inside.empty()) {
       exec.nodes[i] = with_attributes_of(*exec.nodes[i], node.data);
       continue;
     }
-    auto body = std::make_shared<Body>(*exec.nodes[i]->body);
-    apply_update(*body, *node.child);
     auto changed = std::make_shared<NodeData>(*node.data);
-    changed->body = std::move(body);
+    for (std::size_t j = 0; j < node.inside.size(); ++j) {
+      auto body = std::make_shared<Body>(*exec.nodes[i]->bodies[j]);
+      apply_update(*body, *node.inside[j]);
+      changed->bodies.push_back(std::move(body));
+    }
     exec.nodes[i] = std::move(changed);
   }
 }
@@ -121,7 +124,11 @@ void add_paths(const CUgraph_st& graph, const std::vector<std::size_t>& outer,
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     std::vector<std::size_t> path = outer;
     path.push_back(i);
-    if (graph.nodes[i]->child != nullptr) add_paths(*graph.nodes[i]->child, path, paths);
+    for (std::size_t j = 0; j < graph.nodes[i]->inside.size(); ++j) {
+      path.push_back(j);
+      add_paths(*graph.nodes[i]->inside[j], path, paths);
+      path.pop_back();
+    }
     paths.emplace(graph.nodes[i].get(), std::move(path));
   }
 }
@@ -130,10 +137,10 @@ using Path = std::span<const std::size_t>;
 
 NodeDataRef node_at(const Body& body, Path path) {
   const NodeDataRef& node = body.nodes[path.front()];
-  return path.size() == 1 ? node : node_at(*node->body, path.subspan(1));
+  return path.size() == 1 ? node : node_at(*node->bodies[path[1]], path.subspan(2));
 }
 
-// Launches in flight keep the old one, also that of the child graphs around it.
+// Launches in flight keep the old one, also that of the graphs around it.
 void replace(Body& body, Path path, NodeDataRef data) {
   NodeDataRef& node = body.nodes[path.front()];
   if (path.size() == 1) {
@@ -141,16 +148,16 @@ void replace(Body& body, Path path, NodeDataRef data) {
     return;
   }
   auto outer = std::make_shared<NodeData>(*node);
-  auto inside = std::make_shared<Body>(*outer->body);
-  replace(*inside, path.subspan(1), std::move(data));
-  outer->body = std::move(inside);
+  auto inside = std::make_shared<Body>(*outer->bodies[path[1]]);
+  replace(*inside, path.subspan(2), std::move(data));
+  outer->bodies[path[1]] = std::move(inside);
   node = std::move(outer);
 }
 
 void collect_kept(const CUgraph_st& graph, std::vector<std::shared_ptr<void>>& kept) {
   kept.insert(kept.end(), graph.kept.begin(), graph.kept.end());
   for (const auto& node : graph.nodes) {
-    if (node->child != nullptr) collect_kept(*node->child, kept);
+    for (const auto& inside : node->inside) collect_kept(*inside, kept);
   }
 }
 
@@ -158,7 +165,7 @@ template <class Visit>
 void for_each_node(const Body& body, const Visit& visit) {
   for (const NodeDataRef& node : body.nodes) {
     visit(node);
-    if (node->body != nullptr) for_each_node(*node->body, visit);
+    for (const auto& inside : node->bodies) for_each_node(*inside, visit);
   }
 }
 
@@ -171,8 +178,8 @@ bool is_updatable(const Body& body) {
 // 801 where one of the graph's updatable nodes has an executable already, or a programmatic edge to another one.
 CUresult check_updatable(const CUgraph_st& graph) {
   for (const auto& node : graph.nodes) {
-    if (node->child != nullptr) {
-      if (const CUresult inside = check_updatable(*node->child); inside != CUDA_SUCCESS) return inside;
+    for (const auto& inside : node->inside) {
+      if (const CUresult refused = check_updatable(*inside); refused != CUDA_SUCCESS) return refused;
     }
     if (node->data->updatable == nullptr) continue;
     if (node->data->updatable->exec != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
@@ -184,8 +191,75 @@ CUresult check_updatable(const CUgraph_st& graph) {
   return CUDA_SUCCESS;
 }
 
+// 801 where a conditional node's graph has an executable already.
+CUresult check_conditional(const CUgraph_st& graph) {
+  for (const auto& node : graph.nodes) {
+    if (node->data->conditional != nullptr && node->data->conditional->exec != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    for (const auto& inside : node->inside) {
+      if (const CUresult refused = check_conditional(*inside); refused != CUDA_SUCCESS) return refused;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+bool may_be_in_conditional(CUgraphNodeType type) {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return true;
+    default: return false;
+  }
+}
+
+// Of what is in the bodies of conditional nodes, the first that cannot be there; null: none.
+CUgraphNode wrong_in_conditional(const CUgraph_st& graph, bool is_inside) {
+  for (const auto& node : graph.nodes) {
+    if (is_inside && !may_be_in_conditional(node->data->type)) return node.get();
+    const bool is_body = is_inside || node->data->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    for (const auto& inside : node->inside) {
+      if (const CUgraphNode wrong = wrong_in_conditional(*inside, is_body); wrong != nullptr) return wrong;
+    }
+  }
+  return nullptr;
+}
+
+// Whether a handle of the graph or of one inside of it has no node.
+bool has_unused_handle(const CUgraph_st& graph) {
+  for (const auto& [handle, conditional] : state->conditionals) {
+    if (conditional->graph == &graph && conditional->node == nullptr) return true;
+  }
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) {
+    return std::any_of(node->inside.begin(), node->inside.end(),
+                       [](const auto& inside) { return has_unused_handle(*inside); });
+  });
+}
+
 // The events that one launch records: known to their waiters from the launch on, done when the node is.
 using LaunchedEvents = std::unordered_map<CUevent, MarkerRef>;
+
+void run_body(const Body& body, const LaunchedEvents& events);
+
+void run_conditional(const NodeData& node, const LaunchedEvents& events) {
+  const unsigned& value = node.conditional->value;  // which the bodies set
+  switch (node.conditional_type) {
+    case CU_GRAPH_COND_TYPE_IF:
+      if (value != 0) {
+        run_body(*node.bodies[0], events);
+      } else if (node.bodies.size() == 2) {
+        run_body(*node.bodies[1], events);
+      }
+      break;
+    case CU_GRAPH_COND_TYPE_WHILE:
+      while (value != 0) run_body(*node.bodies[0], events);
+      break;
+    case CU_GRAPH_COND_TYPE_SWITCH:
+      if (value < node.bodies.size()) run_body(*node.bodies[value], events);
+      break;
+  }
+}
 
 void run_body(const Body& body, const LaunchedEvents& events) {
   std::vector<std::size_t> waits(body.nodes.size()), ready;
@@ -200,8 +274,10 @@ void run_body(const Body& body, const LaunchedEvents& events) {
     const std::size_t position = ready.back();
     ready.pop_back();
     const NodeData& node = *body.nodes[position];
-    if (node.body != nullptr) {
-      run_body(*node.body, events);
+    if (node.conditional != nullptr) {
+      run_conditional(node, events);
+    } else if (!node.bodies.empty()) {
+      run_body(*node.bodies.front(), events);
     } else if (node.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
       events.at(node.event)->done = true;
     } else if (node.updatable != nullptr) {
@@ -241,10 +317,10 @@ Body make_body(const CUgraph_st& graph) {
   const auto positions = positions_of(graph);
   for (const auto& node : graph.nodes) {
     NodeDataRef data = node->data;
-    if (node->child != nullptr) {
-      auto child = std::make_shared<NodeData>(*data);
-      child->body = std::make_shared<const Body>(make_body(*node->child));
-      data = std::move(child);
+    if (!node->inside.empty()) {
+      auto outer = std::make_shared<NodeData>(*data);
+      for (const auto& inside : node->inside) outer->bodies.push_back(std::make_shared<const Body>(make_body(*inside)));
+      data = std::move(outer);
     }
     body.nodes.push_back(std::move(data));
     body.dependencies.push_back(dependencies_of(*node, positions));
@@ -262,7 +338,19 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   constexpr cuuint64_t kKnown =
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   if ((params->flags & ~kKnown) != 0) return unsupported("the simulator does not have that instantiate flag");
+  if (graph->owner != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   if (const CUresult refused = check_updatable(*graph); refused != CUDA_SUCCESS) return refused;
+  if (const CUresult refused = check_conditional(*graph); refused != CUDA_SUCCESS) return refused;
+  if (has_unused_handle(*graph)) {
+    params->result_out = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
+    params->hErrNode_out = nullptr;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (const CUgraphNode wrong = wrong_in_conditional(*graph, false); wrong != nullptr) {
+    params->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+    params->hErrNode_out = wrong;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   auto exec = std::make_unique<CUgraphExec_st>();
   exec->flags = params->flags;
   add_paths(*graph, {}, exec->paths);
@@ -273,6 +361,7 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   *out = exec.get();
   for_each_node(exec->body, [&](const NodeDataRef& node) {
     if (node->updatable != nullptr) *node->updatable = {exec.get(), node, true};
+    if (node->conditional != nullptr) node->conditional->exec = exec.get();
   });
   state->execs.emplace(*out, std::move(exec));
   return CUDA_SUCCESS;
@@ -313,6 +402,9 @@ CUresult GraphExecDestroy(CUgraphExec exec) {
   if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
   for (CUgraphDeviceUpdatableNode_st& node : state->updatable_nodes) {
     if (node.exec == exec) node.exec = nullptr;
+  }
+  for (const auto& [handle, conditional] : state->conditionals) {
+    if (conditional->exec == exec) conditional->exec = nullptr;
   }
   return state->execs.erase(exec) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -360,9 +452,15 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     node->event->record = events[node->event] = std::make_shared<Marker>();
   });
   exec->last_launch = std::make_shared<Marker>();
-  enqueue(
-      stream, [body = exec->body, events, kept = exec->kept] { run_body(body, events); }, std::move(gates),
-      exec->last_launch);
+  const auto run = [body = exec->body, events, kept = exec->kept] {
+    for_each_node(body, [](const NodeDataRef& node) {
+      if (node->conditional != nullptr && node->conditional->is_assigned) {
+        node->conditional->value = node->conditional->at_launch;
+      }
+    });
+    run_body(body, events);
+  };
+  enqueue(stream, run, std::move(gates), exec->last_launch);
   return CUDA_SUCCESS;
 }
 
@@ -374,17 +472,17 @@ CUresult GraphExecNodeSetParams(CUgraphExec handle, CUgraphNode node, CUgraphNod
   if (path == exec->paths.end()) return CUDA_ERROR_INVALID_VALUE;
   const NodeDataRef current = node_at(exec->body, path->second);
   if (current->updatable != nullptr) return unsupported("the simulator cannot set a device-updatable node by the host");
-  if (params->type != current->type) return CUDA_ERROR_INVALID_VALUE;
+  if (params->type != current->type || params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_ERROR_INVALID_VALUE;
   NodeDataRef data;
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
   if (!can_become(*current, *data)) return CUDA_ERROR_INVALID_VALUE;
   if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
     const CUgraph_st& child = *find_graph(params->graph.graph);
-    if (check_update(*current->body, child, false).reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
+    if (check_update(*current->bodies.front(), child, false).reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
       return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
     auto changed = std::make_shared<NodeData>(*data);  // unlike an update of the whole graph, this takes attributes too
-    changed->body = std::make_shared<const Body>(make_body(child));
+    changed->bodies = {std::make_shared<const Body>(make_body(child))};
     replace(exec->body, path->second, std::move(changed));
     return CUDA_SUCCESS;
   }

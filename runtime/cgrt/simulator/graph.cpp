@@ -101,6 +101,18 @@ CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* out) {
     case CU_GRAPH_NODE_TYPE_GRAPH:
       if (find_graph(params.graph.graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
       break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: {
+      const auto& p = params.conditional;
+      const auto found = state->conditionals.find(p.handle);
+      if (found == state->conditionals.end() || found->second->node != nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (found->second->graph == nullptr || found->second->context != p.ctx) return CUDA_ERROR_INVALID_VALUE;
+      const unsigned most = p.type == CU_GRAPH_COND_TYPE_WHILE ? 1 : p.type == CU_GRAPH_COND_TYPE_IF ? 2 : UINT_MAX;
+      if (p.type > CU_GRAPH_COND_TYPE_SWITCH || p.size == 0 || p.size > most) return CUDA_ERROR_INVALID_VALUE;
+      data->context = p.ctx;
+      data->conditional = found->second;
+      data->conditional_type = p.type;
+      break;
+    }
     default: return unsupported("the simulator does not have that kind of node");
   }
   *out = std::move(data);
@@ -119,16 +131,38 @@ CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Depende
 
 bool has_updatable_nodes(const CUgraph_st& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) {
-    return node->data->updatable != nullptr || (node->child != nullptr && has_updatable_nodes(*node->child));
+    return node->data->updatable != nullptr ||
+           std::any_of(node->inside.begin(), node->inside.end(),
+                       [](const auto& inside) { return has_updatable_nodes(*inside); });
   });
 }
+
+bool has_conditional_nodes(const CUgraph_st& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) {
+    return node->data->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
+           std::any_of(node->inside.begin(), node->inside.end(),
+                       [](const auto& inside) { return has_conditional_nodes(*inside); });
+  });
+}
+
+namespace {
+
+void forget_inside(const CUgraphNode_st& node) {
+  for (const auto& inside : node.inside) {
+    forget_nodes(*inside);
+    state->embedded.erase(inside.get());
+  }
+}
+
+}  // namespace
 
 void forget_nodes(const CUgraph_st& graph) {
   for (const auto& node : graph.nodes) {
     state->nodes.erase(node.get());
-    if (node->child == nullptr) continue;
-    forget_nodes(*node->child);
-    state->embedded.erase(node->child.get());
+    forget_inside(*node);
+  }
+  for (const auto& [handle, conditional] : state->conditionals) {
+    if (conditional->graph == &graph) conditional->graph = nullptr;
   }
 }
 
@@ -161,7 +195,7 @@ std::unique_ptr<CUgraph_st> clone(const CUgraph_st& graph, std::unordered_map<CU
     for (Dependency& dependency : dependencies) dependency.node = clones.at(dependency.node);
     CUgraphNode added = append_node(*copy, node->data, std::move(dependencies));
     clones.emplace(node.get(), added);
-    if (node->child != nullptr) embed(*added, clone(*node->child, clones));
+    for (const auto& inside : node->inside) embed(*added, clone(*inside, clones));
   }
   return copy;
 }
@@ -170,15 +204,15 @@ std::unique_ptr<CUgraph_st> clone(const CUgraph_st& graph, std::unordered_map<CU
 
 void embed(CUgraphNode_st& node, std::unique_ptr<CUgraph_st> child) {
   state->embedded.insert(child.get());
-  child->is_embedded = true;
-  node.child = std::move(child);
+  child->owner = &node;
+  node.inside.push_back(std::move(child));
 }
 
 CUresult GraphClone(CUgraph* out, CUgraph original) {
   const Lock lock(state->mutex);
   const CUgraph_st* graph = find_graph(original);
   if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (has_updatable_nodes(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (has_updatable_nodes(*graph) || has_conditional_nodes(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
   std::unordered_map<CUgraphNode, CUgraphNode> clones;
   auto copy = clone(*graph, clones);
   copy->clones = std::move(clones);
@@ -205,13 +239,63 @@ CUresult GraphDestroyNode(CUgraphNode node) {
     std::erase_if(other->dependencies, [&](const Dependency& dependency) { return dependency.node == node; });
   }
   state->nodes.erase(node);
-  if (node->child != nullptr) {
-    forget_nodes(*node->child);
-    state->embedded.erase(node->child.get());
-  }
+  if (node->data->conditional != nullptr) node->data->conditional->node = nullptr;
+  forget_inside(*node);
   std::erase_if(graph.nodes, [&](const auto& other) { return other.get() == node; });
   return CUDA_SUCCESS;
 }
+
+CUresult GraphAddDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
+                              const CUgraphEdgeData* edges, std::size_t count) {
+  const Lock lock(state->mutex);
+  CUgraph_st* graph = find_graph(handle);
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::unordered_map<CUgraphNode, std::vector<Dependency>> added;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!state->nodes.contains(to[i]) || to[i]->graph != graph) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<Dependency>& dependencies = added.try_emplace(to[i], to[i]->dependencies).first->second;
+    const CUgraphEdgeData* edge = edges != nullptr ? edges + i : nullptr;
+    if (const CUresult bad = check_dependencies(graph, from + i, edge, 1, &dependencies); bad != CUDA_SUCCESS)
+      return bad;
+  }
+  for (auto& [node, dependencies] : added) node->dependencies = std::move(dependencies);
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context,
+                                      unsigned at_launch, unsigned flags) {
+  const Lock lock(state->mutex);
+  if (handle == nullptr || find_graph(graph) == nullptr || (flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+  auto conditional = std::make_shared<Conditional>();
+  conditional->graph = graph;
+  conditional->context = context;
+  conditional->is_assigned = flags != 0;
+  conditional->at_launch = at_launch;
+  *handle = state->conditionals.size() + 1;
+  state->conditionals.emplace(*handle, std::move(conditional));
+  return CUDA_SUCCESS;
+}
+
+CUresult SetConditional(CUgraphConditionalHandle handle, unsigned value) {
+  const Lock lock(state->mutex);
+  const auto found = state->conditionals.find(handle);
+  if (found == state->conditionals.end()) return CUDA_ERROR_INVALID_VALUE;
+  found->second->value = value;
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+// Whether `graph` is `outer` or inside of it.
+bool is_inside(const CUgraph_st* graph, const CUgraph_st* outer) {
+  while (graph != outer && graph->owner != nullptr) graph = graph->owner->graph;
+  return graph == outer;
+}
+
+}  // namespace
 
 CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes, const CUgraphEdgeData* edges,
                       std::size_t count, CUgraphNodeParams* params) {
@@ -227,8 +311,11 @@ CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes
     const bool is_programmatic = dependency.edge.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
     if (is_programmatic && data->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
   }
+  const std::shared_ptr<Conditional> conditional = data->conditional;
+  if (conditional != nullptr && !is_inside(graph, conditional->graph)) return CUDA_ERROR_INVALID_VALUE;
   std::unique_ptr<CUgraph_st> child;
   if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+    if (has_conditional_nodes(*find_graph(params->graph.graph))) return CUDA_ERROR_NOT_SUPPORTED;
     const auto owned = state->graphs.find(params->graph.graph);
     if (params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
       std::unordered_map<CUgraphNode, CUgraphNode> clones;
@@ -242,6 +329,14 @@ CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes
   }
   *out = append_node(*graph, std::move(data), std::move(dependencies));
   if (child != nullptr) embed(**out, std::move(child));
+  if (conditional == nullptr) return CUDA_SUCCESS;
+  conditional->node = *out;
+  for (unsigned i = 0; i < params->conditional.size; ++i) {
+    auto body = std::make_unique<CUgraph_st>();
+    (*out)->body_handles.push_back(body.get());
+    embed(**out, std::move(body));
+  }
+  params->conditional.phGraph_out = (*out)->body_handles.data();
   return CUDA_SUCCESS;
 }
 
@@ -249,7 +344,7 @@ CUresult GraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* graph) {
   const Lock lock(state->mutex);
   const CUgraphNode node = find_node(handle, CU_GRAPH_NODE_TYPE_GRAPH);
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *graph = node->child.get();
+  *graph = node->inside.front().get();
   return CUDA_SUCCESS;
 }
 
@@ -294,6 +389,17 @@ CUresult GraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, 
   if (node == nullptr || id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) return CUDA_ERROR_INVALID_VALUE;
   const auto found = node->data->attributes.find(id);
   *value = found != node->data->attributes.end() ? found->second : CUkernelNodeAttrValue{};
+  return CUDA_SUCCESS;
+}
+
+CUresult GraphKernelNodeCopyAttributes(CUgraphNode to_handle, CUgraphNode from_handle) {
+  const Lock lock(state->mutex);
+  const CUgraphNode to = find_node(to_handle, CU_GRAPH_NODE_TYPE_KERNEL);
+  const CUgraphNode from = find_node(from_handle, CU_GRAPH_NODE_TYPE_KERNEL);
+  if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto changed = std::make_shared<NodeData>(*to->data);
+  changed->attributes = from->data->attributes;
+  to->data = std::move(changed);
   return CUDA_SUCCESS;
 }
 

@@ -162,8 +162,8 @@ CUresult check_attributes(const NodeData& node) {
 }
 
 CUresult check_body(const NodeData& node) {
-  if (node.body != nullptr) {
-    for (const NodeDataRef& inner : node.body->nodes) {
+  for (const std::shared_ptr<const Body>& body : node.bodies) {
+    for (const NodeDataRef& inner : body->nodes) {
       if (const CUresult bad = check_body(*inner); bad != CUDA_SUCCESS) return bad;
     }
   }

@@ -52,6 +52,7 @@ Simulator::Simulator(SimulatorOptions options) : impl_(std::make_unique<Impl>(op
 #undef CGRT_ENTRY
   impl_->table.ResolveKernel = &simulator::ResolveKernel;
   impl_->table.PatchNode = &simulator::PatchNode;
+  impl_->table.SetConditional = &simulator::SetConditional;
   impl_->table.simulated = true;
   impl_->previous = &driver::install(impl_->table);
 }

@@ -32,6 +32,7 @@ namespace cgrt::simulator {
 struct Capture;
 struct PerThread;
 struct Body;
+struct Conditional;
 
 // Set when a piece of work has been done; shared by all that wait for it.
 struct Marker {
@@ -64,7 +65,9 @@ struct NodeData {
   CUhostFn function = nullptr;
   void* user_data = nullptr;
   CUevent event = nullptr;
-  std::shared_ptr<const Body> body;  // of a child graph, in an executable
+  std::shared_ptr<Conditional> conditional;  // of a conditional node
+  CUgraphConditionalNodeType conditional_type = CU_GRAPH_COND_TYPE_IF;
+  std::vector<std::shared_ptr<const Body>> bodies;  // in an executable: a child graph, or those of a conditional node
 };
 using NodeDataRef = std::shared_ptr<const NodeData>;
 
@@ -74,6 +77,16 @@ struct Body {
   std::vector<NodeDataRef> nodes;
   std::vector<DependencyList> dependencies;
   std::vector<bool> enabled;
+};
+
+// What a conditional handle names. Executables use it too, when their graph is gone.
+struct Conditional {
+  CUgraph graph = nullptr;  // null: destroyed
+  CUcontext context = nullptr;
+  bool is_assigned = false;  // `at_launch` is, when a graph is launched
+  unsigned at_launch = 0, value = 0;
+  CUgraphNode node = nullptr;  // null: none uses it yet
+  CUgraphExec exec = nullptr;  // the only one of its graph; null: none
 };
 
 struct Dependency {
@@ -119,7 +132,8 @@ struct CUgraphNode_st {
   CUgraph graph = nullptr;
   cgrt::simulator::NodeDataRef data;
   std::vector<cgrt::simulator::Dependency> dependencies;
-  std::unique_ptr<CUgraph_st> child;
+  std::vector<std::unique_ptr<CUgraph_st>> inside;  // a child graph, or the bodies of a conditional node
+  std::vector<CUgraph> body_handles;                // of a conditional node, for the caller
   ~CUgraphNode_st();
 };
 // What a device-updatable node runs with now. Kept as long as the simulator, since kernels hold its handle.
@@ -136,14 +150,15 @@ struct CUuserObject_st {
 struct CUgraph_st {
   std::vector<std::unique_ptr<CUgraphNode_st>> nodes;   // in the order of creation
   std::vector<std::shared_ptr<void>> kept;              // user objects
-  bool is_embedded = false;                             // in a child graph node, which destroys it
+  CUgraphNode owner = nullptr;                          // the child graph or conditional node that it is in; null: none
   std::unordered_map<CUgraphNode, CUgraphNode> clones;  // of a clone: by the original's node
 };
 inline CUgraphNode_st::~CUgraphNode_st() = default;
 struct CUgraphExec_st {
   cuuint64_t flags = 0;
   cgrt::simulator::Body body;
-  // Of the template's nodes: their positions, after those of the child graph nodes that they are inside of.
+  // Of the template's nodes: their positions, after those of the nodes that they are inside of, each with the number
+  // of the graph inside that node.
   std::unordered_map<CUgraphNode, std::vector<std::size_t>> paths;
   std::vector<std::shared_ptr<void>> kept;
   cgrt::simulator::MarkerRef last_launch;
@@ -205,8 +220,9 @@ struct State {
 
   std::list<CUgraphDeviceUpdatableNode_st> updatable_nodes;
   std::unordered_map<CUgraph, std::unique_ptr<CUgraph_st>> graphs;
-  std::unordered_set<CUgraphNode> nodes;  // of live graphs and of captures
-  std::unordered_set<CUgraph> embedded;   // child graphs of live nodes
+  std::unordered_set<CUgraphNode> nodes;                                          // of live graphs and of captures
+  std::unordered_set<CUgraph> embedded;                                           // inside of live nodes
+  std::map<CUgraphConditionalHandle, std::shared_ptr<Conditional>> conditionals;  // of all graphs that there were
   std::unordered_map<CUgraphExec, std::unique_ptr<CUgraphExec_st>> execs;
   std::unordered_map<CUuserObject, std::unique_ptr<CUuserObject_st>> user_objects;
 };
@@ -276,6 +292,7 @@ CUgraphNodeParams generic_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel);
 CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* data);
 CUgraphNode append_node(CUgraph_st& graph, NodeDataRef data, std::vector<Dependency> dependencies);
 bool has_updatable_nodes(const CUgraph_st& graph);  // also inside of it
+bool has_conditional_nodes(const CUgraph_st& graph);
 void forget_nodes(const CUgraph_st& graph);
 void embed(CUgraphNode_st& node, std::unique_ptr<CUgraph_st> child);
 CUgraph_st* find_graph(CUgraph handle);  // live, captured into, or embedded; null: none

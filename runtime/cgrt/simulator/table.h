@@ -15,5 +15,6 @@ namespace cgrt::simulator {
 #undef CGRT_ENTRY
 std::remove_pointer_t<driver::PFN_ResolveKernel> ResolveKernel;
 std::remove_pointer_t<driver::PFN_PatchNode> PatchNode;
+std::remove_pointer_t<driver::PFN_SetConditional> SetConditional;
 
 }  // namespace cgrt::simulator

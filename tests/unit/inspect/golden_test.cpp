@@ -27,7 +27,7 @@ void check_file(const std::string& path, const std::string& expected) {
 }
 
 TEST_CASE("golden graphs are written as the bytes that were read, and as the expected texts", "[inspect][golden]") {
-  const std::string name = GENERATE("empty", "chain", "fork_join", "nested", "structures");
+  const std::string name = GENERATE("empty", "chain", "fork_join", "nested", "structures", "conditional");
 
   const absl::StatusOr<ir::GraphIr> graph = read_file(golden(name + ".cgrt.json"));
 

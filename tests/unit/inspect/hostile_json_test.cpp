@@ -40,7 +40,7 @@ bool survives(const std::string& text, const ir::GraphIr& original) {
 }
 
 TEST_CASE("a golden file with any one byte changed gives a graph or an error", "[inspect][json][hostile]") {
-  const std::string text = golden(GENERATE("fork_join.cgrt.json", "structures.cgrt.json"));
+  const std::string text = golden(GENERATE("fork_join.cgrt.json", "structures.cgrt.json", "conditional.cgrt.json"));
   const ir::GraphIr original = from_json(text).value();
   int graphs = 0, errors = 0;
 
@@ -57,7 +57,8 @@ TEST_CASE("a golden file with any one byte changed gives a graph or an error", "
 }
 
 TEST_CASE("a golden file with tokens replaced gives a graph or an error", "[inspect][json][hostile]") {
-  const std::string text = golden(GENERATE("chain.cgrt.json", "nested.cgrt.json", "structures.cgrt.json"));
+  const std::string text =
+      golden(GENERATE("chain.cgrt.json", "nested.cgrt.json", "structures.cgrt.json", "conditional.cgrt.json"));
   const ir::GraphIr original = from_json(text).value();
   const std::array<std::string, 13> tokens = {
       "null", "1e300", "-1",   "1e400", "4294967296", "18446744073709551616", "-0",

@@ -8,6 +8,7 @@
 namespace cgrt::ir {
 namespace {
 
+using testing::conditional_node;
 using testing::edge;
 using testing::empty_nodes;
 using testing::kernel_node;
@@ -175,6 +176,26 @@ TEST_CASE("edges and allocations are compared after the nodes", "[ir][diff]") {
   check_difference([](GraphIr& g) { g.allocations[0].device = 1; }, {"allocation 0: device", "0", "1"});
   check_difference([](GraphIr& g) { g.allocations[0].bytes = 1; }, {"allocation 0: bytes", "4096", "1"});
   check_difference([](GraphIr& g) { g.allocations.emplace_back(); }, {"number of allocations", "2", "3"});
+}
+
+TEST_CASE("each field of a conditional node is compared", "[ir][diff]") {
+  const auto check = [](const ConditionalParams& other, const Expected& expected) {
+    GraphIr a = empty_nodes(0), b = empty_nodes(0);
+    a.nodes.push_back(conditional_node({.kind = ConditionalKind::kIf, .handle = 0, .at_launch = 1}));
+    b.nodes.push_back(conditional_node(other));
+
+    const std::optional<Difference> difference = first_difference(a, b);
+
+    REQUIRE(difference.has_value());
+    CHECK(difference->where == expected.where);
+    CHECK(difference->a == expected.a);
+    CHECK(difference->b == expected.b);
+  };
+  check({.kind = ConditionalKind::kWhile, .handle = 0, .at_launch = 1},
+        {"node 0 (if): conditional kind", "if", "while"});
+  check({.kind = ConditionalKind::kIf, .handle = 1, .at_launch = 1}, {"node 0 (if): conditional handle", "0", "1"});
+  check({.kind = ConditionalKind::kIf, .handle = 0, .at_launch = {}},
+        {"node 0 (if): value at launch", "1", "as it was"});
 }
 
 TEST_CASE("nodes that only one graph has are named", "[ir][diff]") {

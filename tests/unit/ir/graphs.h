@@ -46,6 +46,10 @@ inline ir::Node memset_node(ir::MemsetParams params) {
   return {.kind = ir::NodeKind::kMemset, .device = 0, .scope = {}, .params = params};
 }
 
+inline ir::Node conditional_node(ir::ConditionalParams params) {
+  return {.kind = ir::NodeKind::kConditional, .device = 0, .scope = {}, .params = params};
+}
+
 inline ir::Edge edge(std::uint32_t from, std::uint32_t to) {
   return {.from = from, .to = to, .from_port = 0, .to_port = 0, .type = ir::EdgeType::kFull};
 }

@@ -130,6 +130,25 @@ TEST_CASE("pointers into allocations that are not there are refused wherever the
   check_refused(graph, "node 0 (memset): destination points 64 bytes into allocation 0, which has 64.");
 }
 
+TEST_CASE("conditional nodes have as many bodies as their kind can have", "[ir][validate]") {
+  const auto with = [](ConditionalKind kind, std::size_t bodies) {
+    GraphIr graph = testing::empty_nodes(0);
+    graph.nodes.push_back(testing::conditional_node({.kind = kind, .handle = 0, .at_launch = {}}));
+    graph.bodies.assign(bodies, {0});
+    return graph;
+  };
+  CHECK_OK(validate(with(ConditionalKind::kIf, 2)));
+  check_refused(with(ConditionalKind::kIf, 3), "body 3: node 0 (if) has 3 bodies.");
+  CHECK_OK(validate(with(ConditionalKind::kWhile, 1)));
+  check_refused(with(ConditionalKind::kWhile, 2), "body 2: node 0 (while) has 2 bodies.");
+  CHECK_OK(validate(with(ConditionalKind::kSwitch, 100)));
+  check_refused(with(static_cast<ConditionalKind>(3), 1), "is of the unknown conditional kind 3");
+
+  GraphIr wrong = with(ConditionalKind::kIf, 0);
+  wrong.nodes[0].kind = NodeKind::kHost;
+  check_refused(wrong, "node 0");
+}
+
 TEST_CASE("bodies belong to nodes that can have them, and edges stay inside", "[ir][validate]") {
   GraphIr graph = small_graph();
   graph.nodes[2].body = 1;
@@ -143,7 +162,7 @@ TEST_CASE("bodies belong to nodes that can have them, and edges stay inside", "[
   graph.edges = {};
   CHECK_OK(validate(graph));
   graph.bodies = {{0}, {0}};
-  check_refused(graph, "body 2: node 0 (child graph) has two bodies.");
+  check_refused(graph, "body 2: node 0 (child graph) has 2 bodies.");
   graph.nodes[2] = graph.nodes[0];
   graph.nodes[2].body = 1;
   graph.bodies = {{2}};
