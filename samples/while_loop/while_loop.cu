@@ -5,8 +5,8 @@
 
 #include <cgrt/base/text_file.h>
 #include <cgrt/cgrt.h>
-#include <cgrt/graph/set_conditional.cuh>
 #include <cgrt/simulator/simulator.h>
+#include <cgrt/graph/set_conditional.cuh>
 
 #include <algorithm>
 #include <bit>
@@ -100,8 +100,7 @@ absl::StatusOr<Solution> solve(cgrt::StreamRef stream, const Problem& problem, c
     CGRT_RETURN_IF_ERROR(loop());
     solution.microseconds = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   }
-  CGRT_RETURN_IF_ERROR(
-      cgrt::copy(stream, solution.points.data(), problem.u.data(), kPoints * sizeof(float)));
+  CGRT_RETURN_IF_ERROR(cgrt::copy(stream, solution.points.data(), problem.u.data(), kPoints * sizeof(float)));
   CGRT_RETURN_IF_ERROR(cgrt::copy(stream, &solution.tests, problem.tests(), sizeof(int)));
   CGRT_RETURN_IF_ERROR(stream.synchronize());
   return solution;
@@ -124,20 +123,19 @@ absl::Status run(cgrt::DeviceRef device, const std::string& file, bool is_simula
   volatile int* const again_on_host = flag.as<int>();
 
   // The host's loop: a graph of one turn.
-  CGRT_ASSIGN_OR_RETURN(
-      const cgrt::Graph turn, cgrt::capture(stream.ref(), [&](cgrt::StreamRef s) -> absl::Status {
-        CGRT_RETURN_IF_ERROR(problem.sweeps(s));
-        return cgrt::launch(s, kOneThread, cgrt::make_kernel<test_for_host>(), again_on_host, problem.change(),
-                            problem.tests());
-      }));
+  CGRT_ASSIGN_OR_RETURN(const cgrt::Graph turn, cgrt::capture(stream.ref(), [&](cgrt::StreamRef s) -> absl::Status {
+                          CGRT_RETURN_IF_ERROR(problem.sweeps(s));
+                          return cgrt::launch(s, kOneThread, cgrt::make_kernel<test_for_host>(), again_on_host,
+                                              problem.change(), problem.tests());
+                        }));
   CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec turn_exec, cgrt::instantiate(turn));
   CGRT_ASSIGN_OR_RETURN(const Solution by_host, solve(stream.ref(), problem, [&]() -> absl::Status {
-    do {
-      CGRT_RETURN_IF_ERROR(turn_exec.launch(stream.ref()));
-      CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
-    } while (*again_on_host != 0);
-    return absl::OkStatus();
-  }));
+                          do {
+                            CGRT_RETURN_IF_ERROR(turn_exec.launch(stream.ref()));
+                            CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+                          } while (*again_on_host != 0);
+                          return absl::OkStatus();
+                        }));
   print("host-checked loop:", by_host, is_simulated);
 
   // The graph's: the turn is the body of a while node.
@@ -146,13 +144,13 @@ absl::Status run(cgrt::DeviceRef device, const std::string& file, bool is_simula
   CGRT_ASSIGN_OR_RETURN(cgrt::Conditional loop, graph.add_while({}, again));
   cgrt::Cursor body = loop.bodies[0].cursor();
   CGRT_RETURN_IF_ERROR(problem.sweeps(body));
-  CGRT_RETURN_IF_ERROR(cgrt::launch(body, kOneThread, cgrt::make_kernel<test_for_graph>(), again, problem.change(),
-                                    problem.tests()));
+  CGRT_RETURN_IF_ERROR(
+      cgrt::launch(body, kOneThread, cgrt::make_kernel<test_for_graph>(), again, problem.change(), problem.tests()));
   CGRT_ASSIGN_OR_RETURN(cgrt::GraphExec exec, cgrt::instantiate(graph));
   CGRT_ASSIGN_OR_RETURN(const Solution by_graph, solve(stream.ref(), problem, [&]() -> absl::Status {
-    CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
-    return stream.ref().synchronize();
-  }));
+                          CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+                          return stream.ref().synchronize();
+                        }));
   print("while node:", by_graph, is_simulated);
 
   if (by_graph.points != by_host.points || by_graph.tests != by_host.tests) {
@@ -169,7 +167,8 @@ absl::Status run(cgrt::DeviceRef device, const std::string& file, bool is_simula
 int main(int argc, char** argv) {
   std::string file = "while_loop.cgrt.json";
   const char* const about = "Runs Jacobi's method to convergence in a loop of the host and in a while node.";
-  if (const auto exit_code = parse_file("while_loop", about, argc, argv, file, cgrt::file_name_error)) return *exit_code;
+  if (const auto exit_code = parse_file("while_loop", about, argc, argv, file, cgrt::file_name_error))
+    return *exit_code;
 
   const auto simulator = cgrt::Simulator::if_no_device();
   const absl::Status status = run(cgrt::DeviceRef(0), file, simulator != nullptr);

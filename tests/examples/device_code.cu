@@ -28,6 +28,10 @@ __global__ void count_elements(float* x, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) x[i] += 1;
 }
+void count_down_on_host(cgrt::HostGrid, cudaGraphConditionalHandle again, int* left) {
+  *left -= 1;
+  cgrt::set_conditional(again, *left > 0 ? 1 : 0);
+}
 void count_on_host(cgrt::HostGrid, float* x, int count) {
   for (int i = 0; i < count; ++i) x[i] += 1;
 }
@@ -37,11 +41,14 @@ void count_on_host(cgrt::HostGrid, float* x, int count) {
 template <>
 inline constexpr auto cgrt::host_body<copy_elements> = cgrt::HostBody(copy_on_host);
 template <>
+inline constexpr auto cgrt::host_body<count_down> = cgrt::HostBody(count_down_on_host);
+template <>
 inline constexpr auto cgrt::host_body<count_elements> = cgrt::HostBody(count_on_host);
 
 namespace cgrt::examples {
 
 Kernel<float*, const float*, int> copy_kernel() { return make_kernel<copy_elements>(); }
+Kernel<cudaGraphConditionalHandle, int*> count_down_kernel() { return make_kernel<count_down>(); }
 Kernel<float*, int> count_kernel() { return make_kernel<count_elements>(); }
 
 namespace {

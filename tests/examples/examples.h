@@ -59,8 +59,9 @@ absl::Status runs(const Graph& graph, std::size_t nodes);
 // As a header's program would: a graph of one kernel, instantiated and launched once.
 absl::Status build_and_launch();
 
-// Of device_code.cu. out[i] = in[i], and x[i] += 1, for i < count.
+// Of device_code.cu. out[i] = in[i], and x[i] += 1, for i < count; and the loop's of set_conditional.cuh.
 Kernel<float*, const float*, int> copy_kernel();
+Kernel<cudaGraphConditionalHandle, int*> count_down_kernel();
 Kernel<float*, int> count_kernel();
 
 }  // namespace cgrt::examples

@@ -163,7 +163,19 @@ CGRT_EXAMPLE(graph_graph) {
   CGRT_ASSIGN_OR_RETURN(PinnedBuffer host, PinnedBuffer::create(DeviceRef(0), bytes));
   const void* const host_x = host.data();
 #include "heads/cgrt/graph/graph.h.1.inc"
-  return runs(graph, 2);
+  const auto count_down = count_down_kernel();
+  const LaunchConfig one_thread{.grid = 1, .block = 1};
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer turns, DeviceBuffer::create(DeviceRef(0), sizeof(int)));
+  int* const left = turns.as<int>();
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(fill32(stream, left, 3, 1));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+#include "heads/cgrt/graph/graph.h.2.inc"
+  CGRT_RETURN_IF_ERROR(runs(graph, 4));
+  int ended = -1;
+  CGRT_RETURN_IF_ERROR(copy(stream, &ended, left, sizeof(int)));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return equal(ended, 0);
 }
 
 CGRT_EXAMPLE(graph_node) {

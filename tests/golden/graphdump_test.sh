@@ -90,7 +90,7 @@ complains "standard input: not JSON"
 
 expect "--version names the program and the format" 0 "$graphdump" --version
 says "graphdump "
-says "cgrt-graph version 3"
+says "cgrt-graph version 4"
 expect "--help lists the commands" 0 "$graphdump" --help
 says "show"
 says "stats"

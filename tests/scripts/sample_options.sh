@@ -40,7 +40,7 @@ for program in "$@"; do
   wrong "$program" -x
   wrong "$program" one two three
   case ${program##*/} in
-    first_graph)
+    first_graph | while_loop)
       wrong "$program" ""
       wrong "$program" .
       wrong "$program" nowhere/graph.json

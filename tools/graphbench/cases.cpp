@@ -135,6 +135,8 @@ const std::vector<Case>& all_cases() {
        "cgrt rebindable_launch_sync", 1, 1},
       {"rebind", kNanosecondsPerNode, kCallSite, own::rebind, raw::set_all_params, "raw cuGraphExecKernelNodeSetParams",
        20, 20000, true, true},
+      {"snapshot", kNanosecondsPerNode, kUnlimited, own::snapshot, nullptr, "", 20, 1000},
+      {"diff", kNanosecondsPerNode, kUnlimited, own::diff, nullptr, "", 20, 1000},
       {"eager_chain", kMicroseconds, kThin, own::eager_chain, raw::eager_chain,
        "raw cuLaunchKernelEx + cuStreamSynchronize", 10, 100, true, false, true},
       {"graph_over_eager", kMicroseconds, kGraphWins, own::graph_launch_sync, own::eager_chain, "cgrt eager_chain", 10,
@@ -166,7 +168,7 @@ const std::vector<Case>& all_cases() {
 
 absl::StatusOr<Outcome> run_case(const Case& one, const Setup& setup, int nodes, int pairs, Sampling sampling) {
   const bool is_full = sampling == Sampling::kFull;
-  const bool has_baseline = is_full || !one.baseline_needs_driver;
+  const bool has_baseline = one.baseline != nullptr && (is_full || !one.baseline_needs_driver);
   CGRT_ASSIGN_OR_RETURN(const Side own, one.own(setup, nodes));
   Side baseline;
   if (has_baseline) {
@@ -182,7 +184,7 @@ absl::StatusOr<Outcome> run_case(const Case& one, const Setup& setup, int nodes,
   outcome.row.unit = to_text(one.unit);
   if (has_baseline) outcome.row.baseline = one.baseline_name;
   if (!is_full) {
-    outcome.verdict.text = has_baseline ? "not judged" : "baseline not run: it needs a driver";
+    outcome.verdict.text = one.baseline_needs_driver ? "baseline not run: it needs a driver" : "not judged";
     return outcome;
   }
   const double scale = nanoseconds_in(one.unit, nodes);

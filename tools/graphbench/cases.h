@@ -38,7 +38,7 @@ struct Case {
   Unit unit;
   Limit limit;
   MakeSide own;
-  MakeSide baseline;
+  MakeSide baseline;  // null: none
   const char* baseline_name;
   // One timed interval does at most `max_repeats` operations, fewer on graphs so large that they would hold more
   // than `node_budget` nodes together: what is in flight or alive at once stays small.

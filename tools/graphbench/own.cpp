@@ -10,6 +10,8 @@
 #include "cgrt/graph/capture.h"
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph.h"
+#include "cgrt/graph/snapshot.h"
+#include "cgrt/ir/diff.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/launch/occupancy.h"
 
@@ -183,6 +185,33 @@ absl::StatusOr<Side> rebind(const Setup& setup, int nodes) {
                 CGRT_RETURN_IF_ERROR(chain->exec.launch(stream));
                 return stream.synchronize();
               }};
+}
+
+absl::StatusOr<Side> snapshot(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Graph chain, make_chain(setup, nodes, setup.arrays()));
+  auto graph = std::make_shared<Graph>(std::move(chain));
+  auto made = std::make_shared<std::vector<cgrt::ir::GraphIr>>();
+  return Side{.run = [graph, made](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) {
+                  CGRT_ASSIGN_OR_RETURN(cgrt::ir::GraphIr ir, cgrt::snapshot(*graph));
+                  made->push_back(std::move(ir));
+                }
+                return absl::OkStatus();
+              },
+              .settle = [made] { return made->clear(), absl::OkStatus(); }};
+}
+
+absl::StatusOr<Side> diff(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(const Graph graph, make_chain(setup, nodes, setup.arrays()));
+  CGRT_ASSIGN_OR_RETURN(cgrt::ir::GraphIr ir, cgrt::snapshot(graph));
+  auto a = std::make_shared<const cgrt::ir::GraphIr>(std::move(ir));
+  auto b = std::make_shared<const cgrt::ir::GraphIr>(*a);
+  return Side{.run = [a, b](int repeats) -> absl::Status {
+    for (int i = 0; i < repeats; ++i) {
+      if (cgrt::ir::first_difference(*a, *b).has_value()) return absl::InternalError("Equal graphs differ.");
+    }
+    return absl::OkStatus();
+  }};
 }
 
 absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes) {

@@ -41,6 +41,9 @@ absl::StatusOr<Side> rebindable_launch_sync(const Setup& setup, int nodes);
 absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes);
 absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes);
 absl::StatusOr<Side> rebind(const Setup& setup, int nodes);
+// Reading a graph back, and comparing two snapshots that are equal.
+absl::StatusOr<Side> snapshot(const Setup& setup, int nodes);
+absl::StatusOr<Side> diff(const Setup& setup, int nodes);
 absl::StatusOr<Side> eager_launch(const Setup& setup, int nodes);
 absl::StatusOr<Side> eager_chain(const Setup& setup, int nodes);
 absl::StatusOr<Side> event_query(const Setup& setup, int nodes);

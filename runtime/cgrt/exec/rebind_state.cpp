@@ -492,7 +492,8 @@ absl::Status RebindState::after_launch(StreamRef stream) {
 namespace {
 
 absl::Status check_edges(CUgraph graph) {
-  CGRT_ASSIGN_OR_RETURN(const Edges edges, edges_of(graph));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
+  CGRT_ASSIGN_OR_RETURN(const Edges edges, edges_of(nodes));
   for (std::size_t i = 0; i < edges.from.size(); ++i) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     if (edges.data[i].from_port == 0 && edges.data[i].type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT) continue;

@@ -2,7 +2,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
@@ -62,15 +61,16 @@ absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext conte
   }
 }
 
-absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, GraphState& into) {
+absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, GraphState& into) {
   const driver::Api& api = driver::api();
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
   CUgraphNodeParams params{};
   CGRT_RETURN_IF_ERROR(read_params(node, type, into.context, params));
   CUgraphNode copy = nullptr;
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(api.GraphAddNode(&copy, into.handle, nullptr, nullptr, 0, &params), "cuGraphAddNode"));
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      api.GraphAddNode(&copy, into.handle, before.from.data(), before.data.data(), before.from.size(), &params),
+      "cuGraphAddNode"));
   if (type != CU_GRAPH_NODE_TYPE_KERNEL) return copy;
   const CUresult result = api.GraphKernelNodeCopyAttributes(copy, node);
   if (result == CUDA_SUCCESS) return copy;
@@ -109,39 +109,40 @@ absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(CUgraph from, GraphState& in
   if (into.is_in_conditional) CGRT_RETURN_IF_ERROR(check_in_conditional(from));
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(into.context));
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(from));
-  CGRT_ASSIGN_OR_RETURN(Edges edges, edges_of(from));
+  const DriverDependencies outer(before);
   std::vector<CUgraphNode> copies;
   absl::Cleanup take_out = [&] {
-    while (!copies.empty()) {
-      driver::api().GraphDestroyNode(copies.back());
-      copies.pop_back();
-    }
+    for (CUgraphNode copy : copies) driver::api().GraphDestroyNode(copy);
   };
   absl::flat_hash_map<CUgraphNode, CUgraphNode> copy_of;
+  copy_of.reserve(nodes.size());
+  Edges edges;  // of one node
   for (CUgraphNode node : nodes) {
-    CGRT_ASSIGN_OR_RETURN(const CUgraphNode copy, copy_node(node, into));
-    copies.push_back(copy);
-    copy_of.emplace(node, copy);
-  }
-
-  const absl::flat_hash_set<CUgraphNode> waiting(edges.to.begin(), edges.to.end());
-  for (CUgraphNode& node : edges.from) node = copy_of.at(node);
-  for (CUgraphNode& node : edges.to) node = copy_of.at(node);
-  const DriverDependencies outer(before);
-  for (CUgraphNode node : nodes) {
-    if (waiting.contains(node)) continue;
-    for (std::size_t i = 0; i < outer.nodes.size(); ++i) {
-      edges.from.push_back(outer.nodes[i]);
-      edges.to.push_back(copy_of.at(node));
-      edges.data.push_back(outer.edge_data() != nullptr ? outer.edge_data()[i] : CUgraphEdgeData{});
+    edges.from.clear();
+    edges.data.clear();
+    CGRT_RETURN_IF_ERROR(add_edges_to(node, edges));
+    for (CUgraphNode& dependency : edges.from) {
+      const auto found = copy_of.find(dependency);
+      if (found == copy_of.end()) {
+        return absl::UnimplementedError(
+            "A captured node waits for one that was made after it, by an edge that was added in the capture. Add it to "
+            "the graph after the capture.");
+      }
+      dependency = found->second;
     }
-  }
-  if (!edges.from.empty()) {
-    const absl::Status joined =
-        driver::to_status(driver::api().GraphAddDependencies(into.handle, edges.from.data(), edges.to.data(),
-                                                             edges.data.data(), edges.from.size()),
-                          "cuGraphAddDependencies");
-    if (!joined.ok()) return driver::annotate(joined, broken_dependency(into, before));
+    const bool is_root = edges.from.empty();
+    if (is_root) {
+      edges.from.assign(outer.nodes.begin(), outer.nodes.end());
+      edges.data.assign(outer.edges.begin(), outer.edges.end());
+      edges.data.resize(edges.from.size());
+    }
+    const absl::StatusOr<CUgraphNode> copy = copy_node(node, edges, into);
+    if (!copy.ok()) {
+      const std::string broken = is_root ? broken_dependency(into, before) : "";
+      return broken.empty() ? copy.status() : driver::annotate(copy.status(), broken);
+    }
+    copies.push_back(*copy);
+    copy_of.emplace(node, *copy);
   }
   std::move(take_out).Cancel();
   return copies;

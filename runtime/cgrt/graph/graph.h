@@ -5,6 +5,13 @@
 //   CGRT_ASSIGN_OR_RETURN(MemcpyNode load, graph.add_copy({}, x, host_x, bytes));
 //   CGRT_ASSIGN_OR_RETURN(KernelNode scaled, graph.add_kernel(after(load), config, kernel, y, x, 2.0f, n));
 //
+// A conditional node runs graphs of its own, when a kernel says so (graph/set_conditional.cuh):
+//
+//   CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle again, graph.add_conditional_handle(1));
+//   CGRT_ASSIGN_OR_RETURN(Conditional loop, graph.add_while({}, again));
+//   Cursor body = loop.bodies[0].cursor();
+//   CGRT_RETURN_IF_ERROR(launch(body, one_thread, count_down, again, left));
+//
 // Arguments are copied when a node is added. Not thread-safe: calls on one graph from several
 // threads need a lock of the caller's. Moving a Graph keeps its nodes and cursors valid.
 #pragma once

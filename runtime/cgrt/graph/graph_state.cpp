@@ -55,16 +55,34 @@ bool has_conditionals(const GraphState& state) {
                      [](const GraphState::Child& child) { return has_conditionals(*child.state); });
 }
 
-absl::StatusOr<Edges> edges_of(CUgraph graph) {
-  std::size_t count = 0;
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().GraphGetEdges(graph, nullptr, nullptr, nullptr, &count), "cuGraphGetEdges"));
-  Edges edges{std::vector<CUgraphNode>(count), std::vector<CUgraphNode>(count), std::vector<CUgraphEdgeData>(count)};
-  if (count == 0) return edges;
-  // Without the edge data the driver refuses to list a graph that has programmatic edges.
-  CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().GraphGetEdges(graph, edges.from.data(), edges.to.data(), edges.data.data(), &count),
-      "cuGraphGetEdges"));
+absl::Status add_edges_to(CUgraphNode node, Edges& edges) {
+  constexpr std::size_t kGuess = 8;
+  const std::size_t before = edges.from.size();
+  std::size_t room = kGuess, count = 0;
+  const auto ask = [&] {
+    count = room;
+    edges.from.resize(before + room);
+    edges.data.resize(before + room);
+    // Without the edge data the driver refuses to list programmatic edges.
+    return driver::to_status(
+        driver::api().GraphNodeGetDependencies(node, edges.from.data() + before, edges.data.data() + before, &count),
+        "cuGraphNodeGetDependencies");
+  };
+  CGRT_RETURN_IF_ERROR(ask());
+  if (count == room) {  // and maybe more
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetDependencies(node, nullptr, nullptr, &room),
+                                           "cuGraphNodeGetDependencies"));
+    CGRT_RETURN_IF_ERROR(ask());
+  }
+  edges.from.resize(before + count);
+  edges.data.resize(before + count);
+  edges.to.resize(before + count, node);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Edges> edges_of(const std::vector<CUgraphNode>& nodes) {
+  Edges edges;
+  for (CUgraphNode node : nodes) CGRT_RETURN_IF_ERROR(add_edges_to(node, edges));
   return edges;
 }
 

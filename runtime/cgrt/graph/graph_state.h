@@ -112,7 +112,10 @@ struct Edges {
   std::vector<CUgraphNode> from, to;
   std::vector<CUgraphEdgeData> data;
 };
-absl::StatusOr<Edges> edges_of(CUgraph graph);
+// Asks each of a graph's nodes: cuGraphGetEdges takes the longer for each node the more there are (driver 580: 0.04 us
+// of 1,000, 8.9 us of 100,000; a node's dependencies 0.01 and 0.06 us).
+absl::StatusOr<Edges> edges_of(const std::vector<CUgraphNode>& nodes);
+absl::Status add_edges_to(CUgraphNode node, Edges& edges);  // what one node waits for
 absl::StatusOr<CUgraph> graph_inside(CUgraphNode child);
 
 // The state of a copy that the driver made of `original`, whose driver graph is `copy`; owns it when `is_owned`.

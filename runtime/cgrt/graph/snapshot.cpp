@@ -230,7 +230,7 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* st
   for (std::uint32_t body = 0; body < pending.size(); ++body) {
     const Pending current = pending[body];
     CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, internal::nodes_of(current.graph));
-    CGRT_ASSIGN_OR_RETURN(const internal::Edges edges, internal::edges_of(current.graph));
+    CGRT_ASSIGN_OR_RETURN(const internal::Edges edges, internal::edges_of(nodes));
     absl::flat_hash_map<CUgraphNode, std::uint32_t> ids;
     if (current.state != nullptr) reader.add_handles(current.state->conditional_handles);
     for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -245,23 +245,6 @@ CUresult GraphDestroyNode(CUgraphNode node) {
   return CUDA_SUCCESS;
 }
 
-CUresult GraphAddDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
-                              const CUgraphEdgeData* edges, std::size_t count) {
-  const Lock lock(state->mutex);
-  CUgraph_st* graph = find_graph(handle);
-  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::unordered_map<CUgraphNode, std::vector<Dependency>> added;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!state->nodes.contains(to[i]) || to[i]->graph != graph) return CUDA_ERROR_INVALID_VALUE;
-    std::vector<Dependency>& dependencies = added.try_emplace(to[i], to[i]->dependencies).first->second;
-    const CUgraphEdgeData* edge = edges != nullptr ? edges + i : nullptr;
-    if (const CUresult bad = check_dependencies(graph, from + i, edge, 1, &dependencies); bad != CUDA_SUCCESS)
-      return bad;
-  }
-  for (auto& [node, dependencies] : added) node->dependencies = std::move(dependencies);
-  return CUDA_SUCCESS;
-}
-
 CUresult GraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context,
                                       unsigned at_launch, unsigned flags) {
   const Lock lock(state->mutex);
@@ -420,24 +403,19 @@ CUresult GraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
   return CUDA_SUCCESS;
 }
 
-CUresult GraphGetEdges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, std::size_t* count) {
+CUresult GraphNodeGetDependencies(CUgraphNode node, CUgraphNode* dependencies, CUgraphEdgeData* edges,
+                                  std::size_t* count) {
   const Lock lock(state->mutex);
-  const CUgraph_st* graph = find_graph(handle);
-  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::size_t listed = 0;
-  for (const auto& node : graph->nodes) {
-    for (const Dependency& dependency : node->dependencies) {
-      if (from != nullptr && listed < *count) {
-        const bool special = dependency.edge.type != 0 || dependency.edge.from_port != 0;
-        if (data == nullptr && special) return CUDA_ERROR_LOSSY_QUERY;
-        from[listed] = dependency.node;
-        to[listed] = node.get();
-        if (data != nullptr) data[listed] = dependency.edge;
-      }
-      ++listed;
-    }
+  if (!state->nodes.contains(node)) return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t known = node->dependencies.size();
+  for (std::size_t i = 0; dependencies != nullptr && i < std::min(*count, known); ++i) {
+    const Dependency& dependency = node->dependencies[i];
+    const bool is_special = dependency.edge.type != 0 || dependency.edge.from_port != 0;
+    if (edges == nullptr && is_special) return CUDA_ERROR_LOSSY_QUERY;
+    dependencies[i] = dependency.node;
+    if (edges != nullptr) edges[i] = dependency.edge;
   }
-  *count = from == nullptr ? listed : std::min(*count, listed);
+  *count = dependencies == nullptr ? known : std::min(*count, known);
   return CUDA_SUCCESS;
 }
 

@@ -54,6 +54,7 @@ TEST_CASE("a dump overwrites no file, and one that fails leaves none", "[dump]")
       std::filesystem::temp_directory_path() / ("cgrt-dump-again-" + std::to_string(getpid()));
   std::filesystem::create_directory(folder);
   Graph graph = *Graph::create(DeviceRef(0));
+  CHECK_OK(graph.add_empty({}));
   const auto names = [&] {
     std::set<std::string> all;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) all.insert(entry.path().filename());
@@ -80,7 +81,7 @@ TEST_CASE("a dump overwrites no file, and one that fails leaves none", "[dump]")
   }
   {
     driver::Instrument instrument;
-    instrument.fail_entry("cuGraphGetEdges", CUDA_ERROR_INVALID_VALUE);
+    instrument.fail_entry("cuGraphNodeGetDependencies", CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(instantiate(graph));
   }
   CHECK(names().size() == 5);
