@@ -5,6 +5,10 @@
 namespace cgrt::internal {
 namespace {
 
+__host__ __device__ std::uint64_t value_of(const Patch& patch) {
+  return patch.low | static_cast<std::uint64_t>(patch.high) << 32;
+}
+
 __device__ cudaError_t set_word(const driver::NodeWord& word, std::uint64_t value) {
   const auto node = reinterpret_cast<cudaGraphDeviceNode_t>(word.node);
   switch (word.kind) {
@@ -21,14 +25,16 @@ __device__ cudaError_t set_word(const driver::NodeWord& word, std::uint64_t valu
 template <std::size_t kCapacity>
 __global__ void __launch_bounds__(kPatchBlock) patch_nodes(const __grid_constant__ PatchList<kCapacity> list) {
   const std::uint32_t i = blockIdx.x * kPatchBlock + threadIdx.x;
+  if (i >= list.count) return;
+  const Patch& patch = list.patches[i];
   // The host has checked all values. A graph that ran with half of them would compute something else unnoticed.
-  if (i < list.count && set_word(list.words[list.indices[i]], list.values[i]) != cudaSuccess) __trap();
+  if (set_word(list.words[patch.word], value_of(patch)) != cudaSuccess) __trap();
 }
 
 template <std::size_t kCapacity>
 void patch_nodes_on_host(HostGrid, PatchList<kCapacity> list) {
   for (std::uint32_t i = 0; i < list.count; ++i) {
-    driver::api().PatchNode(&list.words[list.indices[i]], list.values[i]);
+    driver::api().PatchNode(&list.words[list.patches[i].word], value_of(list.patches[i]));
   }
 }
 

@@ -402,37 +402,38 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
   for (const auto& [index, value] : change.words) {
     Word& word = words_[index];
     word.value = value;
-    if (word.pending < pending_.size() && pending_[word.pending] == index) continue;
-    word.pending = static_cast<std::uint32_t>(pending_.size());
-    pending_.push_back(index);
+    if (word.pending >= pending_count_ || pending(word.pending).word != index) {
+      word.pending = static_cast<std::uint32_t>(pending_count_++);
+      if (word.pending / kMaxPatches == pending_.size()) pending_.push_back(std::make_unique<PendingList>());
+    }
+    pending(word.pending) = {index, static_cast<std::uint32_t>(value), static_cast<std::uint32_t>(value >> 32)};
   }
   return absl::OkStatus();
 }
 
+namespace {
+
 template <std::size_t kCapacity>
-absl::Status RebindState::launch_patches(StreamRef stream, std::size_t first) {
-  PatchList<kCapacity> list;
-  list.words = static_cast<const NodeWord*>(places_on_device_);
-  list.count = static_cast<std::uint32_t>(std::min(pending_.size() - first, kCapacity));
-  for (std::uint32_t i = 0; i < list.count; ++i) {
-    list.indices[i] = pending_[first + i];
-    list.values[i] = words_[list.indices[i]].value;
-  }
+absl::Status launch_patches(StreamRef stream, PatchList<kMaxPatches>& list) {
   void* arguments[] = {&list};
   return launch(stream,
                 KernelLaunch{patch_kernel<kCapacity>().identity(), Dim3((list.count + kPatchBlock - 1) / kPatchBlock),
                              Dim3(kPatchBlock), 0, arguments});
 }
 
+}  // namespace
+
 absl::Status RebindState::patch(StreamRef stream) {
-  for (std::size_t first = 0; first < pending_.size(); first += kMaxPatches) {
-    const std::size_t count = pending_.size() - first;
+  for (std::size_t i = 0; i * kMaxPatches < pending_count_; ++i) {
+    PendingList& list = *pending_[i];
+    list.words = static_cast<const NodeWord*>(places_on_device_);
+    list.count = static_cast<std::uint32_t>(std::min(pending_count_ - i * kMaxPatches, kMaxPatches));
     constexpr const auto& kCapacities = kPatchCapacities;
-    CGRT_RETURN_IF_ERROR(count <= kCapacities[0]   ? launch_patches<kCapacities[0]>(stream, first)
-                         : count <= kCapacities[1] ? launch_patches<kCapacities[1]>(stream, first)
-                         : count <= kCapacities[2] ? launch_patches<kCapacities[2]>(stream, first)
-                         : count <= kCapacities[3] ? launch_patches<kCapacities[3]>(stream, first)
-                                                   : launch_patches<kCapacities[4]>(stream, first));
+    CGRT_RETURN_IF_ERROR(list.count <= kCapacities[0]   ? launch_patches<kCapacities[0]>(stream, list)
+                         : list.count <= kCapacities[1] ? launch_patches<kCapacities[1]>(stream, list)
+                         : list.count <= kCapacities[2] ? launch_patches<kCapacities[2]>(stream, list)
+                         : list.count <= kCapacities[3] ? launch_patches<kCapacities[3]>(stream, list)
+                                                        : launch_patches<kCapacities[4]>(stream, list));
   }
   return absl::OkStatus();
 }
@@ -463,7 +464,7 @@ absl::Status RebindState::check_device(StreamRef stream) const {
 }
 
 absl::Status RebindState::before_launch(CUgraphExec exec, StreamRef stream) {
-  if (pending_.empty()) return absl::OkStatus();
+  if (pending_count_ == 0) return absl::OkStatus();
   CGRT_ASSIGN_OR_RETURN(const bool is_capturing, stream.is_capturing());
   if (is_capturing) return absl::OkStatus();  // which takes no executables; patches would become nodes of it
   CGRT_RETURN_IF_ERROR(check_device(stream));
@@ -477,7 +478,7 @@ absl::Status RebindState::before_launch(CUgraphExec exec, StreamRef stream) {
     after_launch(stream).IgnoreError();
     return patched;
   }
-  pending_.clear();
+  pending_count_ = 0;
   return absl::OkStatus();
 }
 

@@ -30,7 +30,7 @@ class RebindState {
   // Up to 8 bytes of a kernel's argument, its grid, or whether it runs.
   struct Word {
     std::uint64_t value;
-    std::uint32_t pending = 0;               // its place in pending_, if it is there
+    std::uint32_t pending = 0;               // its place among those pending, if it is there
     std::uint16_t argument = 0, within = 0;  // which, and bytes from its begin
     std::uint8_t bytes = 0;
   };
@@ -105,8 +105,8 @@ class RebindState {
   absl::Status check_device(StreamRef stream) const;
   absl::Status prepare_device(CUgraphExec exec, StreamRef stream);
   absl::Status patch(StreamRef stream);
-  template <std::size_t kCapacity>
-  absl::Status launch_patches(StreamRef stream, std::size_t first);
+  using PendingList = PatchList<kMaxPatches>;
+  Patch& pending(std::size_t i) { return pending_[i / kMaxPatches]->patches[i % kMaxPatches]; }
 
   struct Parameter {
     std::uint16_t offset, bytes;
@@ -121,7 +121,8 @@ class RebindState {
   void* places_on_device_ = nullptr;      // the executable's
   std::vector<CUgraphNodeParams> params_;
   absl::flat_hash_map<CUfunction, std::vector<Parameter>> parameters_;
-  std::vector<std::uint32_t> pending_;        // words
+  std::vector<std::unique_ptr<PendingList>> pending_;  // as the next launch takes them
+  std::size_t pending_count_ = 0;
   Event launched_;                            // by the last launch, behind it
   std::optional<std::uint64_t> last_stream_;  // its stream's id
   bool is_uploaded_ = false;                  // the executable
