@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bench_kernels.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/exec/graph_exec.h"
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
-#include "loop_kernels.h"
 
 namespace graphbench {
 namespace {

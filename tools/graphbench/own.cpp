@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench_kernels.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/exec/graph_exec.h"
 #include "cgrt/graph/capture.h"
@@ -125,12 +126,16 @@ struct Rebindable {
   unsigned next = 0;
 };
 
-absl::StatusOr<std::shared_ptr<Rebindable>> make_rebindable(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(Graph graph, make_chain(setup, nodes, setup.arrays()));
+absl::StatusOr<std::shared_ptr<Rebindable>> make_rebindable(const Setup& setup, Graph graph) {
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, cgrt::instantiate_rebindable(graph));
   CGRT_RETURN_IF_ERROR(exec.launch(setup.stream.ref()));
   CGRT_RETURN_IF_ERROR(setup.stream.ref().synchronize());
   return std::make_shared<Rebindable>(Rebindable{std::move(exec)});
+}
+
+absl::StatusOr<std::shared_ptr<Rebindable>> make_rebindable(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, make_chain(setup, nodes, setup.arrays()));
+  return make_rebindable(setup, std::move(graph));
 }
 
 // Every other time the kernels read what they write.
@@ -155,13 +160,46 @@ absl::Status rebind_grids(const Setup& setup, Rebindable& chain, int nodes) {
 
 using Rebind = absl::Status (*)(const Setup& setup, Rebindable& chain, int nodes);
 
-absl::StatusOr<Side> rebound(const Setup& setup, int nodes, Rebind rebind) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
+Side rebound(const Setup& setup, std::shared_ptr<Rebindable> chain, int nodes, Rebind rebind) {
   return Side{.prepare = [chain, &setup, nodes, rebind](int) { return rebind(setup, *chain, nodes); },
               .run = [chain, stream = setup.stream.ref()](int) -> absl::Status {
                 CGRT_RETURN_IF_ERROR(chain->exec.launch(stream));
                 return stream.synchronize();
               }};
+}
+
+// With the rebind in the time.
+absl::StatusOr<Side> rebind_launch_sync(const Setup& setup, int nodes, Rebind rebind) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
+  return Side{.run = [chain, &setup, nodes, rebind, stream = setup.stream.ref()](int repeats) -> absl::Status {
+    for (int i = 0; i < repeats; ++i) {
+      CGRT_RETURN_IF_ERROR(rebind(setup, *chain, nodes));
+      CGRT_RETURN_IF_ERROR(chain->exec.launch(stream));
+      CGRT_RETURN_IF_ERROR(stream.synchronize());
+    }
+    return absl::OkStatus();
+  }};
+}
+
+// A kernel whose arguments are four pointers; every other time they are others.
+absl::Status launch_four_pointers(const Setup& setup, LaunchTarget target, int nodes, unsigned turn) {
+  float* const x = setup.x.as<float>() + (turn & 1);
+  float* const y = setup.y.as<float>() + (turn & 1);
+  for (int i = 0; i < nodes; ++i) {
+    CGRT_RETURN_IF_ERROR(cgrt::launch(target, {.grid = 1, .block = 32}, four_pointers_kernel(), x, y, y + 2, y + 4));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Rebindable>> make_four_pointers(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(setup.context));
+  CGRT_RETURN_IF_ERROR(launch_four_pointers(setup, graph.cursor(), nodes, 0));
+  return make_rebindable(setup, std::move(graph));
+}
+
+absl::Status rebind_four_pointers(const Setup& setup, Rebindable& chain, int nodes) {
+  const unsigned turn = ++chain.next;
+  return chain.exec.rebind([&](LaunchTarget target) { return launch_four_pointers(setup, target, nodes, turn); });
 }
 
 }  // namespace
@@ -171,9 +209,41 @@ absl::StatusOr<Side> rebindable_launch_sync(const Setup& setup, int nodes) {
   return launch_and_wait(setup, std::shared_ptr<GraphExec>(chain, &chain->exec));
 }
 
-absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes) { return rebound(setup, nodes, &rebind_pointers); }
+absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
+  return rebound(setup, std::move(chain), nodes, &rebind_pointers);
+}
 
-absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes) { return rebound(setup, nodes, &rebind_grids); }
+absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
+  return rebound(setup, std::move(chain), nodes, &rebind_grids);
+}
+
+absl::StatusOr<Side> rebound_captured_pointers(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, cgrt::capture(setup.stream.ref(), [&](StreamRef stream) {
+                          return launch_chain(setup, stream, nodes, setup.arrays());
+                        }));
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, std::move(graph)));
+  return rebound(setup, std::move(chain), nodes, &rebind_pointers);
+}
+
+absl::StatusOr<Side> rebound_four_pointers(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_four_pointers(setup, nodes));
+  return rebound(setup, std::move(chain), nodes, &rebind_four_pointers);
+}
+
+absl::StatusOr<Side> four_pointers_launch_sync(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_four_pointers(setup, nodes));
+  return launch_and_wait(setup, std::shared_ptr<GraphExec>(chain, &chain->exec));
+}
+
+absl::StatusOr<Side> rebind_pointers_launch_sync(const Setup& setup, int nodes) {
+  return rebind_launch_sync(setup, nodes, &rebind_pointers);
+}
+
+absl::StatusOr<Side> rebind_grids_launch_sync(const Setup& setup, int nodes) {
+  return rebind_launch_sync(setup, nodes, &rebind_grids);
+}
 
 absl::StatusOr<Side> rebind(const Setup& setup, int nodes) {
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));

@@ -40,6 +40,13 @@ absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes);
 absl::StatusOr<Side> rebindable_launch_sync(const Setup& setup, int nodes);
 absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes);
 absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes);
+// The same of a captured chain, and of a chain whose kernels have four pointers, all of them others.
+absl::StatusOr<Side> rebound_captured_pointers(const Setup& setup, int nodes);
+absl::StatusOr<Side> rebound_four_pointers(const Setup& setup, int nodes);
+absl::StatusOr<Side> four_pointers_launch_sync(const Setup& setup, int nodes);  // as it is
+// With the rebind in the time.
+absl::StatusOr<Side> rebind_pointers_launch_sync(const Setup& setup, int nodes);
+absl::StatusOr<Side> rebind_grids_launch_sync(const Setup& setup, int nodes);
 absl::StatusOr<Side> rebind(const Setup& setup, int nodes);
 // Reading a graph back, and comparing two snapshots that are equal.
 absl::StatusOr<Side> snapshot(const Setup& setup, int nodes);

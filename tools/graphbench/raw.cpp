@@ -498,7 +498,12 @@ absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes) {
   return rebound_with(setup, nodes, kGridOffset, grid, grid + 1);
 }
 
-absl::StatusOr<Side> set_all_params(const Setup& setup, int nodes) {
+namespace {
+
+enum class Change { kPointers, kGrids };
+
+// Sets the parameters of every node, in turn to one value and to another; `launch`: and launches, and waits.
+absl::StatusOr<Side> set_all(const Setup& setup, int nodes, Change change, bool launch) {
   CGRT_ASSIGN_OR_RETURN(const MoreCalls calls, more_calls());
   CGRT_ASSIGN_OR_RETURN(CUfunction function, function_of(setup));
   CGRT_ASSIGN_OR_RETURN(Chain made, make_chain(setup, nodes, setup.arrays()));
@@ -508,19 +513,40 @@ absl::StatusOr<Side> set_all_params(const Setup& setup, int nodes) {
   std::size_t count = static_cast<std::size_t>(nodes);
   std::vector<CUgraphNode> all(count);
   CGRT_RETURN_IF_ERROR(to_status(api().GraphGetNodes(chain->graph.get(), all.data(), &count), "cuGraphGetNodes"));
-  return Side{.run = [chain, exec, all, set = calls.GraphExecKernelNodeSetParams, function, &setup](int repeats) {
-    Arguments swapped(setup, setup.swapped_arrays()), plain(setup, setup.arrays());
-    const CUDA_KERNEL_NODE_PARAMS_v2 values[] = {
-        node_params<CUDA_KERNEL_NODE_PARAMS_v2>(setup, function, swapped),
+  auto turn = std::make_shared<unsigned>(0);
+  return Side{.run = [chain, exec, all, turn, set = calls.GraphExecKernelNodeSetParams, function, change, launch,
+                      stream = setup.stream.ref().get(), &setup](int repeats) {
+    Arguments other(setup, change == Change::kPointers ? setup.swapped_arrays() : setup.arrays());
+    Arguments plain(setup, setup.arrays());
+    CUDA_KERNEL_NODE_PARAMS_v2 values[] = {
+        node_params<CUDA_KERNEL_NODE_PARAMS_v2>(setup, function, other),
         node_params<CUDA_KERNEL_NODE_PARAMS_v2>(setup, function, plain),
     };
-    return repeat(repeats, "cuGraphExecKernelNodeSetParams", [&](int i) {
+    if (change == Change::kGrids) ++values[0].gridDimX;
+    return repeat(repeats, "cuGraphExecKernelNodeSetParams", [&](int) {
+      const CUDA_KERNEL_NODE_PARAMS_v2& next = values[(*turn)++ & 1];
       for (CUgraphNode node : all) {
-        if (const CUresult result = set(exec->get(), node, &values[i & 1]); result != CUDA_SUCCESS) return result;
+        if (const CUresult result = set(exec->get(), node, &next); result != CUDA_SUCCESS) return result;
       }
-      return CUDA_SUCCESS;
+      if (!launch) return CUDA_SUCCESS;
+      const CUresult result = api().GraphLaunch(exec->get(), stream);
+      return result == CUDA_SUCCESS ? api().StreamSynchronize(stream) : result;
     });
   }};
+}
+
+}  // namespace
+
+absl::StatusOr<Side> set_all_params(const Setup& setup, int nodes) {
+  return set_all(setup, nodes, Change::kPointers, false);
+}
+
+absl::StatusOr<Side> set_pointers_launch_sync(const Setup& setup, int nodes) {
+  return set_all(setup, nodes, Change::kPointers, true);
+}
+
+absl::StatusOr<Side> set_grids_launch_sync(const Setup& setup, int nodes) {
+  return set_all(setup, nodes, Change::kGrids, true);
 }
 
 }  // namespace graphbench::raw

@@ -36,6 +36,8 @@ absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes);
 absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes);
 // What there is instead of a rebind: the parameters of every node set by the host.
 absl::StatusOr<Side> set_all_params(const Setup& setup, int nodes);
+absl::StatusOr<Side> set_pointers_launch_sync(const Setup& setup, int nodes);
+absl::StatusOr<Side> set_grids_launch_sync(const Setup& setup, int nodes);
 absl::StatusOr<Side> set_params(const Setup& setup, int nodes);
 
 }  // namespace graphbench::raw

@@ -1,4 +1,4 @@
-// The kernels that end loop.h's loops. Plain.
+// The kernels that are measured upon, but for the one of Setup. Plain.
 #pragma once
 
 #include <cuda.h>
@@ -7,7 +7,10 @@
 
 namespace graphbench {
 
-// Takes one from `left`; the while node goes on while there are some.
+// *out = *a + *b + *c, by one thread.
+cgrt::Kernel<float*, const float*, const float*, const float*> four_pointers_kernel();
+
+// The ends of loops. Takes one from `left`; the while node goes on while there are some.
 cgrt::Kernel<CUgraphConditionalHandle, unsigned*> count_down_kernel();
 // The same for the host, which reads `shown`.
 cgrt::Kernel<unsigned*, volatile unsigned*> show_count_kernel();
