@@ -18,14 +18,7 @@ from includes import included
 
 
 # Records that are older than what they measure, and until when. One that is current again must go from here.
-REBINDING = "to be renewed: rebindable executables came to the runtime; the launches, updates and kernels measured are those"
-WAITING = {
-    "samples/launch_overhead/records/h200.json": REBINDING,
-    "samples/mlp_step/records/h200.json": REBINDING,
-    "samples/occupancy_launch/records/h200.json": REBINDING,
-    "tools/graphbench/records/h200.json": (
-        "to be renewed: a rebindable executable has come to ask for its stream's id at each launch, and whether the stream "
-        "is captured when it was rebound, some 30 ns")}
+WAITING = {}
 # Host code that runs before anything is timed: how a library's call gets into a graph.
 UNTIMED = {"kernels/cgrt_kernels/common/library.cpp"}
 IS_OLDER = re.compile(r"has changed since")
