@@ -207,6 +207,22 @@ CGRT_EXAMPLE(graph_capture) {
   return runs(graph, 1);
 }
 
+CGRT_EXAMPLE(graph_listing) {
+  const auto kernel = copy_kernel();
+  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  float* const y = out;
+  CGRT_ASSIGN_OR_RETURN(Graph graph, capture(stream.ref(), [&](StreamRef s) {
+                          Scope scope("layer1");
+                          return launch(s, config, kernel, y, x, 1);
+                        }));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+#include "heads/cgrt/graph/listing.h.1.inc"
+  CGRT_RETURN_IF_ERROR(exec.launch(stream));
+  return stream.ref().synchronize();
+}
+
 CGRT_EXAMPLE(graph_scope) {
   CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));

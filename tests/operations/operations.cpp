@@ -268,6 +268,16 @@ OPERATION("snapshot", {
   return snapshot(w.graph).status();
 });
 
+OPERATION("list_nodes", {
+  CGRT_RETURN_IF_ERROR(list_nodes(w.graph.ref()).status());
+  return list_nodes(w.graph).status();
+});
+OPERATION("list_edges", {
+  CGRT_RETURN_IF_ERROR(list_edges(w.graph.ref()).status());
+  return list_edges(w.graph).status();
+});
+OPERATION("find_node", { return find_node<KernelNode>(w.graph, {.name = "scale"}).status(); });
+
 OPERATION("instantiate", { return instantiate(w.graph).status(); });
 OPERATION("GraphExec::launch", { return w.exec.launch(w.stream.ref()); });
 OPERATION("GraphExec::upload", { return w.exec.upload(w.stream.ref()); });

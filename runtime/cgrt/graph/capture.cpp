@@ -170,11 +170,7 @@ absl::StatusOr<std::vector<Dependency>> to_dependencies(const CaptureInfo& info)
       dependencies.emplace_back(NodeRef(info.frontier[i]));
       continue;
     }
-    const CUgraphEdgeData& edge = info.edges[i];
-    const EdgeKind kind = edge.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC         ? EdgeKind::kProgrammatic
-                          : edge.from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER ? EdgeKind::kLaunchCompletion
-                                                                                     : EdgeKind::kFull;
-    dependencies.emplace_back(KernelNode(info.frontier[i]), kind);
+    dependencies.emplace_back(KernelNode(info.frontier[i]), internal::edge_kind(info.edges[i]));
   }
   return dependencies;
 }

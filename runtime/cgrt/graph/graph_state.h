@@ -155,6 +155,11 @@ struct DriverDependencies {
   absl::InlinedVector<CUgraphEdgeData, 8> edges;
 };
 
+inline EdgeKind edge_kind(const CUgraphEdgeData& edge) {
+  if (edge.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC) return EdgeKind::kProgrammatic;
+  return edge.from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER ? EdgeKind::kLaunchCompletion : EdgeKind::kFull;
+}
+
 // What is wrong with the graph or the dependencies of a node that the driver refused, as a sentence; empty when nothing
 // is.
 [[gnu::cold]] std::string broken_dependency(const GraphState& state, Dependencies dependencies);

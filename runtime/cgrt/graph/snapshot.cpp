@@ -13,6 +13,7 @@
 #include "cgrt/graph/addresses.h"
 #include "cgrt/graph/function_name.h"
 #include "cgrt/graph/graph_state.h"
+#include "cgrt/graph/walk.h"
 
 namespace cgrt {
 namespace {
@@ -31,9 +32,7 @@ class Reader {
  public:
   explicit Reader(GraphIr& out) : addresses_(out.allocations) {}
 
-  absl::StatusOr<ir::Node> read(CUgraphNode handle) {
-    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(handle, &type), "cuGraphNodeGetType"));
+  absl::StatusOr<ir::Node> read(CUgraphNode handle, CUgraphNodeType type) {
     ir::Node node;
     node.kind = static_cast<ir::NodeKind>(type);
     switch (type) {
@@ -202,67 +201,36 @@ class Reader {
 
 namespace {
 
-// A graph still to be read: the graph itself, or one inside of a node that was.
-struct Pending {
-  CUgraph graph;
-  const internal::GraphState* state;  // null: not known
-};
-
-std::string scope_of(const std::vector<internal::ScopeRun>& runs, std::size_t position) {
-  const auto after =
-      std::upper_bound(runs.begin(), runs.end(), position,
-                       [](std::size_t at, const internal::ScopeRun& run) { return at < run.first_node; });
-  return after == runs.begin() ? "" : std::prev(after)->scope;
-}
-
-// The one at `position` of a graph's children or conditional nodes; null: none is known there.
-template <class Node>
-const Node* find_at(const std::vector<Node>& nodes, std::size_t position) {
-  const auto found = std::lower_bound(nodes.begin(), nodes.end(), position,
-                                      [](const Node& node, std::size_t at) { return node.position < at; });
-  return found != nodes.end() && found->position == position ? &*found : nullptr;
-}
-
 absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* state) {
+  CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(graph, state));
   GraphIr out;
+  for (std::size_t i = 1; i < walk.graphs.size(); ++i) out.bodies.push_back({walk.graphs[i].owner});
   Reader reader(out);
-  std::vector<Pending> pending{{graph, state}};
-  for (std::uint32_t body = 0; body < pending.size(); ++body) {
-    const Pending current = pending[body];
-    CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, internal::nodes_of(current.graph));
-    CGRT_ASSIGN_OR_RETURN(const internal::Edges edges, internal::edges_of(nodes));
-    absl::flat_hash_map<CUgraphNode, std::uint32_t> ids;
-    if (current.state != nullptr) reader.add_handles(current.state->conditional_handles);
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const auto id = static_cast<std::uint32_t>(out.nodes.size());
-      ids.emplace(nodes[i], id);
-      absl::StatusOr<ir::Node> node = reader.read(nodes[i]);
-      if (!node.ok()) return driver::annotate(node.status(), absl::StrCat("Reading node ", id));
-      node->body = body;
-      if (current.state != nullptr) node->scope = scope_of(current.state->scope_runs, i);
-      if (node->kind == ir::NodeKind::kChildGraph) {
-        CGRT_ASSIGN_OR_RETURN(const CUgraph child, internal::graph_inside(nodes[i]));
-        const auto* known = current.state != nullptr ? find_at(current.state->children, i) : nullptr;
-        pending.push_back({child, known != nullptr ? known->state.get() : nullptr});
-        out.bodies.push_back({id});
-      } else if (node->kind == ir::NodeKind::kConditional && current.state != nullptr) {
-        if (const auto* known = find_at(current.state->conditionals, i); known != nullptr) {
-          CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(current.state->context).device());
-          node->device = device.ordinal();
-          node->params = reader.read_conditional(*known);
-          for (const std::shared_ptr<internal::GraphState>& inside : known->bodies) {
-            pending.push_back({inside->handle, inside.get()});
-            out.bodies.push_back({id});
-          }
-        }
-      }
-      out.nodes.push_back(*std::move(node));
+  for (const internal::WalkedGraph& one : walk.graphs) {
+    if (one.state != nullptr) reader.add_handles(one.state->conditional_handles);
+  }
+  absl::flat_hash_map<CUgraphNode, std::uint32_t> ids;
+  std::vector<CUgraphNode> handles;
+  for (const internal::WalkedNode& walked : walk.nodes) {
+    const auto id = static_cast<std::uint32_t>(out.nodes.size());
+    ids.emplace(walked.handle, id);
+    handles.push_back(walked.handle);
+    absl::StatusOr<ir::Node> node = reader.read(walked.handle, walked.type);
+    if (!node.ok()) return driver::annotate(node.status(), absl::StrCat("Reading node ", id));
+    node->body = walked.graph;
+    node->scope = walk.scope_of(walked);
+    if (const auto* conditional = walk.conditional(walked); conditional != nullptr) {
+      CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(walk.graphs[walked.graph].state->context).device());
+      node->device = device.ordinal();
+      node->params = reader.read_conditional(*conditional);
     }
-    for (std::size_t i = 0; i < edges.from.size(); ++i) {
-      const CUgraphEdgeData& data = edges.data[i];
-      out.edges.push_back({ids.at(edges.from[i]), ids.at(edges.to[i]), data.from_port, data.to_port,
-                           static_cast<ir::EdgeType>(data.type)});
-    }
+    out.nodes.push_back(*std::move(node));
+  }
+  CGRT_ASSIGN_OR_RETURN(const internal::Edges edges, internal::edges_of(handles));
+  for (std::size_t i = 0; i < edges.from.size(); ++i) {
+    const CUgraphEdgeData& data = edges.data[i];
+    out.edges.push_back({ids.at(edges.from[i]), ids.at(edges.to[i]), data.from_port, data.to_port,
+                         static_cast<ir::EdgeType>(data.type)});
   }
   std::sort(out.edges.begin(), out.edges.end());
   return out;

@@ -1,0 +1,40 @@
+// A graph and all that is inside of it, in the order in which the IR numbers nodes and bodies. Internal to graph/.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cgrt/graph/graph_state.h"
+
+namespace cgrt::internal {
+
+struct WalkedGraph {
+  CUgraph handle;
+  const GraphState* state;  // null: not known
+  std::uint32_t owner;      // the node that it is inside of; of the first: none
+};
+struct WalkedNode {
+  CUgraphNode handle;
+  CUgraphNodeType type;
+  std::uint32_t graph;   // the first is the graph itself, the others are the bodies
+  std::size_t position;  // in that graph
+};
+struct Walk {
+  std::vector<WalkedGraph> graphs;
+  std::vector<WalkedNode> nodes;
+
+  std::string scope_of(const WalkedNode& node) const;
+  // Null when it is no conditional node, or not known.
+  const GraphState::ConditionalNode* conditional(const WalkedNode& node) const;
+};
+
+// `state`: null when the graph is not known. What is inside of conditional nodes is found in states alone: the driver
+// does not tell (CUDA 13.0).
+absl::StatusOr<Walk> walk(CUgraph graph, const GraphState* state);
+
+}  // namespace cgrt::internal
