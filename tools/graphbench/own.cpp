@@ -160,7 +160,7 @@ absl::Status rebind_grids(const Setup& setup, Rebindable& chain, int nodes) {
 
 using Rebind = absl::Status (*)(const Setup& setup, Rebindable& chain, int nodes);
 
-Side rebound(const Setup& setup, std::shared_ptr<Rebindable> chain, int nodes, Rebind rebind) {
+Side rebound(const Setup& setup, const std::shared_ptr<Rebindable>& chain, int nodes, Rebind rebind) {
   return Side{.prepare = [chain, &setup, nodes, rebind](int) { return rebind(setup, *chain, nodes); },
               .run = [chain, stream = setup.stream.ref()](int) -> absl::Status {
                 CGRT_RETURN_IF_ERROR(chain->exec.launch(stream));
@@ -211,12 +211,12 @@ absl::StatusOr<Side> rebindable_launch_sync(const Setup& setup, int nodes) {
 
 absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes) {
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
-  return rebound(setup, std::move(chain), nodes, &rebind_pointers);
+  return rebound(setup, chain, nodes, &rebind_pointers);
 }
 
 absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes) {
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
-  return rebound(setup, std::move(chain), nodes, &rebind_grids);
+  return rebound(setup, chain, nodes, &rebind_grids);
 }
 
 absl::StatusOr<Side> rebound_captured_pointers(const Setup& setup, int nodes) {
@@ -224,12 +224,12 @@ absl::StatusOr<Side> rebound_captured_pointers(const Setup& setup, int nodes) {
                           return launch_chain(setup, stream, nodes, setup.arrays());
                         }));
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, std::move(graph)));
-  return rebound(setup, std::move(chain), nodes, &rebind_pointers);
+  return rebound(setup, chain, nodes, &rebind_pointers);
 }
 
 absl::StatusOr<Side> rebound_four_pointers(const Setup& setup, int nodes) {
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_four_pointers(setup, nodes));
-  return rebound(setup, std::move(chain), nodes, &rebind_four_pointers);
+  return rebound(setup, chain, nodes, &rebind_four_pointers);
 }
 
 absl::StatusOr<Side> four_pointers_launch_sync(const Setup& setup, int nodes) {

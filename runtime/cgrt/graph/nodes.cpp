@@ -355,7 +355,7 @@ absl::StatusOr<Conditional> add_conditional(GraphState& state, Dependencies depe
     body->is_body = body->is_in_conditional = true;
     body->move_into(state);
     states.push_back(body);
-    conditional.bodies.push_back(Graph(std::move(body)));
+    conditional.bodies.emplace_back(std::move(body));
   }
   state.conditionals.push_back({position, handle, type, std::move(states)});
   return conditional;

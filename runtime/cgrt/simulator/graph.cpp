@@ -248,7 +248,7 @@ CUresult GraphDestroyNode(CUgraphNode node) {
 CUresult GraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context,
                                       unsigned at_launch, unsigned flags) {
   const Lock lock(state->mutex);
-  if (handle == nullptr || find_graph(graph) == nullptr || (flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT) != 0) {
+  if (handle == nullptr || find_graph(graph) == nullptr || (flags & ~unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT}) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (!is_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
