@@ -429,6 +429,88 @@ BEHAVIOUR("a buffer is replaced wherever an executable has an address of it") {
   return absl::OkStatus();
 }
 
+BEHAVIOUR("uses of a buffer are listed, certain ones and numbers, and those confirmed are replaced") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Buffers b, Buffers::create(world));
+  const auto address = reinterpret_cast<std::uint64_t>(b.x.data());
+  CGRT_ASSIGN_OR_RETURN(Graph graph, capture(stream.ref(), [&](LaunchTarget target) -> absl::Status {
+                          CGRT_RETURN_IF_ERROR(launch(target, kConfig, scale_kernel(), b.y.as<float>(),
+                                                      b.x.as<float>() + 2, 3.0f, kCount - 2));
+                          CGRT_RETURN_IF_ERROR(launch(target, kConfig, pair_kernel(), b.z.as<float>(),
+                                                      PairOfAddresses{b.x.as<float>(), address + 8}, address));
+                          return copy(target, b.w.data(), b.x.data(), b.x.size_bytes());
+                        }));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  CGRT_ASSIGN_OR_RETURN(std::vector<BufferUse> uses, exec.find_buffer(b.x.data(), b.x.size_bytes()));
+  for (const BufferUse& use : uses) {
+    notes.line(use.text + ", offset " + std::to_string(use.offset) + (use.is_certain ? ", certain" : ", a number"));
+  }
+  // The number in the struct, and the one that is no pointer, are the caller's.
+  std::erase_if(uses, [](const BufferUse& use) { return !use.is_certain && (use.argument != 1 || use.at != 0); });
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer other, device_floats(world, kCount, 5.0f));
+  notes.status("confirmed", exec.rebind_buffer(uses, other.data()));
+  CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  CGRT_ASSIGN_OR_RETURN(const std::vector<float> y, read_floats(world, b.y));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<float> z, read_floats(world, b.z));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<float> w, read_floats(world, b.w));
+  notes.line("y = " + std::to_string(y[0]) + ", z = " + std::to_string(z[0]) + ", w = " + std::to_string(w[0]));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<BufferUse> left, exec.find_buffer(b.x.data(), b.x.size_bytes()));
+  notes.line("left: " + std::to_string(left.size()));
+  BufferUse wrong = uses.front();
+  wrong.argument = 2;
+  notes.status("an argument that is no address", exec.rebind_buffer({&wrong, 1}, other.data()));
+  wrong.node = NodeRef(nullptr);
+  notes.status("no node of it", exec.rebind_buffer({&wrong, 1}, other.data()));
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("slots and bindings set arguments of built and captured graphs, of any type") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  for (const char* how : {"built", "captured"}) {
+    CGRT_ASSIGN_OR_RETURN(Buffers b, Buffers::create(world));
+    const auto step = [&](LaunchTarget target) -> absl::Status {
+      CGRT_RETURN_IF_ERROR(two_kernels(target, b.first()));
+      return launch(target, kConfig, pair_kernel(), b.z.as<float>(), PairOfAddresses{b.x.as<float>(), 3},
+                    std::uint64_t{4});
+    };
+    CGRT_ASSIGN_OR_RETURN(Graph graph,
+                          how == std::string("built") ? build(world, step) : capture(stream.ref(), step));
+    CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+    CGRT_ASSIGN_OR_RETURN(const KernelNode scale, find_node<KernelNode>(graph, {.name = "scale"}));
+    CGRT_ASSIGN_OR_RETURN(const KernelNode pair, find_node<KernelNode>(graph, {.name = "read_pair"}));
+    CGRT_ASSIGN_OR_RETURN(const Slot<float> factor, exec.slot<float>(scale, 2));
+    CGRT_ASSIGN_OR_RETURN(const Slot<int> count, exec.slot<int>(scale, 3));
+    CGRT_ASSIGN_OR_RETURN(const Slot<PairOfAddresses> both, exec.slot<PairOfAddresses>(pair, 1));
+    const auto run = [&](const std::string& name) -> absl::Status {
+      CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+      CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+      CGRT_ASSIGN_OR_RETURN(const std::vector<float> w, read_floats(world, b.w));
+      CGRT_ASSIGN_OR_RETURN(const std::vector<float> z, read_floats(world, b.z));
+      notes.line(std::string(how) + ", " + name + ": w = " + std::to_string(w[0]) + ", " +
+                 std::to_string(w[kCount - 1]) + ", z = " + std::to_string(z[0]));
+      return absl::OkStatus();
+    };
+    CGRT_RETURN_IF_ERROR(run("as made"));
+    CGRT_ASSIGN_OR_RETURN(const Binding first, exec.prepare(step));
+    CGRT_RETURN_IF_ERROR(exec.set(factor, 7.0f));
+    CGRT_RETURN_IF_ERROR(exec.set(both, PairOfAddresses{b.w.as<float>(), 30}));
+    CGRT_RETURN_IF_ERROR(run("two slots set"));
+    CGRT_RETURN_IF_ERROR(exec.set(factor, 9.0f));
+    CGRT_RETURN_IF_ERROR(exec.set(count, 1));
+    CGRT_RETURN_IF_ERROR(run("of one element"));
+    CGRT_RETURN_IF_ERROR(exec.set(count, kCount));
+    CGRT_RETURN_IF_ERROR(exec.set_grid(pair, Dim3(2)));
+    CGRT_RETURN_IF_ERROR(run("another grid"));
+    CGRT_RETURN_IF_ERROR(exec.rebind(first));
+    CGRT_RETURN_IF_ERROR(run("as prepared"));
+    notes.status("another type", exec.slot<double>(scale, 2).status());
+    notes.status("no such argument", exec.slot<float>(scale, 4).status());
+    notes.status("a grid of 0", exec.set_grid(pair, Dim3(0)));
+  }
+  return absl::OkStatus();
+}
+
 BEHAVIOUR("more nodes than one patch has room for are rebound together") {
   constexpr int kNodes = 3000;
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));

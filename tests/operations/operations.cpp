@@ -339,6 +339,67 @@ OPERATION("GraphExec::rebind_buffer", {
   CGRT_RETURN_IF_ERROR(exec.rebind_buffer(w.x, 128, w.x + 32).status());
   return exec.launch(w.stream.ref());
 });
+OPERATION("GraphExec::rebind_buffer", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor cursor = graph.cursor();
+  CGRT_RETURN_IF_ERROR(w.step(cursor));
+  CGRT_RETURN_IF_ERROR(fill32(cursor, w.x, 0, 8));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<BufferUse> uses, exec.find_buffer(w.x, 128));
+  return exec.rebind_buffer(uses, w.x + 32);
+});
+OPERATION("GraphExec::find_buffer", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_RETURN_IF_ERROR(w.step(graph.cursor()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  return exec.find_buffer(w.x, 128).status();
+});
+OPERATION("GraphExec::prepare", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_RETURN_IF_ERROR(w.step(graph.cursor()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  CGRT_ASSIGN_OR_RETURN(const Binding binding, exec.prepare([&](LaunchTarget target) {
+    return launch(target, w.kConfig, scale_kernel(), w.x, w.x, 3.0f, 16);
+  }));
+  CGRT_RETURN_IF_ERROR(exec.rebind(binding));
+  return exec.launch(w.stream.ref());
+});
+OPERATION("GraphExec::slot", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const KernelNode node, graph.add_kernel({}, w.kConfig, scale_kernel(), w.x, w.x, 2.0f, 32));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  return exec.slot<float>(node, 2).status();
+});
+OPERATION("GraphExec::set", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const KernelNode node, graph.add_kernel({}, w.kConfig, scale_kernel(), w.x, w.x, 2.0f, 32));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  CGRT_ASSIGN_OR_RETURN(const Slot<float> factor, exec.slot<float>(node, 2));
+  CGRT_RETURN_IF_ERROR(exec.set(factor, 4.0f));
+  return exec.launch(w.stream.ref());
+});
+OPERATION("GraphExec::set_grid", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const KernelNode node, graph.add_kernel({}, w.kConfig, scale_kernel(), w.x, w.x, 2.0f, 32));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  CGRT_RETURN_IF_ERROR(exec.set_grid(node, Dim3(2)));
+  return exec.launch(w.stream.ref());
+});
+OPERATION("build_alternatives", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, build_alternatives(w.device, 2, [&](LaunchTarget target, std::size_t i) {
+                          CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = i == 0 ? 64u : 32u}, scale_kernel(),
+                                                      w.x, w.x, 1.0f, 32));
+                          if (i == 1) CGRT_RETURN_IF_ERROR(fill32(target, w.x, 0, 8));
+                          return target.sink()->add_captured([&](CUstream s) { return w.step(s); });
+                        }));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  const auto second = [&](LaunchTarget target) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 32}, scale_kernel(), w.x, w.x, 1.0f, 32));
+    return fill32(target, w.x, 0, 8);
+  };
+  CGRT_RETURN_IF_ERROR(exec.rebind(second));
+  return exec.launch(w.stream.ref());
+});
 OPERATION("Cursor::add_captured", {
   Cursor cursor = w.graph.cursor();
   return cursor.add_captured([&](CUstream s) { return w.step(s); });

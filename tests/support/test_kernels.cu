@@ -64,6 +64,14 @@ __global__ void grid_size(int* out) {
 }
 void grid_size_on_host(HostGrid grid, int* out) { *out = static_cast<int>(grid.grid.count()); }
 
+__host__ __device__ void read_both(float* out, const PairOfAddresses& pair, std::uint64_t more) {
+  *out = *pair.in + static_cast<float>(pair.number & 0xff) + static_cast<float>(more & 0xff);
+}
+__global__ void read_pair(float* out, PairOfAddresses pair, std::uint64_t more) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) read_both(out, pair, more);
+}
+void read_pair_on_host(HostGrid, float* out, PairOfAddresses pair, std::uint64_t more) { read_both(out, pair, more); }
+
 __global__ void count_down(cudaGraphConditionalHandle handle, float* left) {
   *left -= 1;
   set_conditional(handle, *left > 0 ? 1 : 0);
@@ -113,6 +121,10 @@ inline constexpr auto cgrt::host_body<cgrt::testing::grid_size> = cgrt::HostBody
                                                                                  {.registers = 8});
 
 template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::read_pair> = cgrt::HostBody(cgrt::testing::read_pair_on_host,
+                                                                                 {.registers = 8});
+
+template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::count_down> = cgrt::HostBody(cgrt::testing::count_down_on_host,
                                                                                   {.registers = 8});
 template <>
@@ -129,6 +141,7 @@ Kernel<float*> bodiless_kernel() { return make_kernel<bodiless>(); }
 Kernel<int*> cluster_kernel() { return make_kernel<cluster_size>(); }
 Kernel<int*> paired_kernel() { return make_kernel<paired>(); }
 Kernel<unsigned char*, Aligned> aligned_kernel() { return make_kernel<copy_aligned>(); }
+Kernel<float*, PairOfAddresses, std::uint64_t> pair_kernel() { return make_kernel<read_pair>(); }
 Kernel<int*> grid_kernel() { return make_kernel<grid_size>(); }
 Kernel<cudaGraphConditionalHandle, float*> count_down_kernel() { return make_kernel<count_down>(); }
 Kernel<cudaGraphConditionalHandle, const float*> set_conditional_kernel() { return make_kernel<set_value>(); }

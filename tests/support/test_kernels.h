@@ -1,6 +1,8 @@
 // Kernels that tests launch. Plain.
 #pragma once
 
+#include <cstdint>
+
 #include "cgrt/launch/kernel.h"
 
 namespace cgrt::testing {
@@ -32,6 +34,12 @@ struct alignas(64) Aligned {
   unsigned char bytes[64];
 };
 Kernel<unsigned char*, Aligned> aligned_kernel();
+// A struct with an address and a number: out[0] = *pair.in + the low bytes of both numbers.
+struct PairOfAddresses {
+  const float* in;
+  std::uint64_t number;
+};
+Kernel<float*, PairOfAddresses, std::uint64_t> pair_kernel();
 // The identity of the same template instance as shift_kernel, from another translation unit.
 Kernel<float*, const float*, float, int> shift_kernel_of_another_file();
 

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <mutex>
 #include <string>
+#include <unordered_map>
 
 namespace cgrt::driver {
 namespace internal {
@@ -82,6 +84,20 @@ Loaded load_driver() {
   }
   loaded.table = table;
   return loaded;
+}
+
+// Never destroyed, as the driver's table.
+struct KnownKernels {
+  struct Entry {
+    std::uint32_t generation;
+    const KernelIdentity* kernel;
+  };
+  std::mutex mutex;
+  std::unordered_map<CUfunction, Entry> by_function;
+};
+KnownKernels& known_kernels() {
+  static KnownKernels& known = *new KnownKernels();
+  return known;
 }
 
 // Calls `ask` while `context` is current.
@@ -174,11 +190,23 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
       new ResolvedFunction{now, context, function, is_shared, cluster, ptx_version >= 90, identity.functions.load()};
   while (!identity.functions.compare_exchange_weak(entry->next, entry)) {
   }
+  {
+    KnownKernels& known = known_kernels();
+    const std::lock_guard lock(known.mutex);
+    known.by_function.insert_or_assign(function, KnownKernels::Entry{now, &identity});
+  }
   *found = entry;
   return CUDA_SUCCESS;
 }
 
 }  // namespace internal
+
+const KernelIdentity* kernel_of(CUfunction function) {
+  KnownKernels& known = known_kernels();
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.by_function.find(function);
+  return found != known.by_function.end() && found->second.generation == generation() ? found->second.kernel : nullptr;
+}
 
 CUresult compiled_cluster(CUfunction function, Dim3* cluster) {
   int size[3] = {};

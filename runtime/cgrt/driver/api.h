@@ -128,6 +128,9 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
   return internal::resolve_function_slow(identity, context, found);
 }
 
+// The kernel whose function that is, in whatever context; null: of none that resolve_function has seen under this table.
+const KernelIdentity* kernel_of(CUfunction function);
+
 // The cluster size that `function`, of the current context, was compiled with (__cluster_dims__); (1, 1, 1): none.
 CUresult compiled_cluster(CUfunction function, Dim3* cluster);
 

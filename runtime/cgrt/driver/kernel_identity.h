@@ -82,6 +82,7 @@ struct KernelIdentity {
   // A type whose name holds the kernel's mangled name, so that graphs of the simulator and of a device name it
   // alike: "ns::norm<(ns::Op)3>", see graph/function_name.h. Null where the kernel was compiled without RTTI.
   const std::type_info* tag = nullptr;
+  const bool* parameter_is_pointer = nullptr;  // null: not known
 
   // What was asked before. See driver::resolve and driver::resolve_function in api.h.
   mutable std::atomic<std::uint32_t> resolved_generation{0};

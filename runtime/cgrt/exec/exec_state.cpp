@@ -103,15 +103,22 @@ absl::Status GraphExec::State::check_attributes(CUgraphNode node, const KernelLa
   return is_same ? absl::OkStatus() : internal::attributes_differ(launch.kernel->name, was, wanted);
 }
 
+absl::StatusOr<const internal::RebindState::Node*> GraphExec::State::find_kernel(KernelNode node) const {
+  if (rebind == nullptr) return internal::not_rebindable();
+  const internal::RebindState::Node* const kernel = rebind->find(node.get());
+  if (kernel != nullptr && kernel->type == CU_GRAPH_NODE_TYPE_KERNEL) return kernel;
+  return driver::annotate(
+      driver::make_status(CUDA_ERROR_INVALID_VALUE, "cuGraphExecKernelNodeSetParams", "would return"),
+      "The node is no kernel of this executable");
+}
+
 absl::Status GraphExec::State::set_rebindable(CUgraphNode node, const KernelLaunch& launch) {
-  const internal::RebindState::Node* const kernel = rebind->find(node);
-  if (kernel == nullptr || kernel->type != CU_GRAPH_NODE_TYPE_KERNEL) {
-    return driver::annotate(
-        driver::make_status(CUDA_ERROR_INVALID_VALUE, "cuGraphExecKernelNodeSetParams", "would return"),
-        absl::StrCat("Kernel \"", launch.kernel->name, "\": the node is no kernel of this executable"));
+  const absl::StatusOr<const internal::RebindState::Node*> kernel = find_kernel(KernelNode(node));
+  if (!kernel.ok()) {
+    return driver::annotate(kernel.status(), absl::StrCat("Kernel \"", launch.kernel->name, "\""));
   }
   internal::RebindState::Change change;
-  CGRT_RETURN_IF_ERROR(rebind->change_kernel(*kernel, launch, change));
+  CGRT_RETURN_IF_ERROR(rebind->change_kernel(**kernel, launch, change));
   return rebind->take(std::move(change), handle.get());
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cgrt/base/unique_handle.h"
 #include "cgrt/exec/graph_exec.h"
 #include "cgrt/exec/rebind_state.h"
@@ -44,6 +45,8 @@ struct GraphExec::State {
 
   // For a kernel of a rebindable executable.
   absl::Status set_rebindable(CUgraphNode node, const KernelLaunch& launch);
+  // kInvalidArgument when it is none of this executable's; kFailedPrecondition when that is not rebindable.
+  absl::StatusOr<const internal::RebindState::Node*> find_kernel(KernelNode node) const;
 
   // The attributes inside of the child graph node are those of its new child: the driver takes them over there.
   void set_child_attributes(CUgraphNode node, std::vector<internal::NodeAttributes> inside);

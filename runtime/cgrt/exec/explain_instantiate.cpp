@@ -37,12 +37,18 @@ std::string explanation(CUgraph graph, CUresult result, const CUDA_GRAPH_INSTANT
 
 }  // namespace
 
-absl::Status check_instantiable(const Graph& graph) {
+absl::Status check_graph(const Graph& graph) {
   if (ABSL_PREDICT_FALSE(graph.state() == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_TRUE(!graph.state()->is_body)) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "The graph is the body of a conditional node, which has no executable of its own: instantiate the graph that the "
       "node is in.");
+}
+
+absl::Status alternatives_not_rebindable() {
+  return absl::FailedPreconditionError(
+      "The graph has the nodes of several steps (build_alternatives), and a plain executable would run all of them: make "
+      "one with instantiate_rebindable.");
 }
 
 absl::Status explain_instantiate(const absl::Status& failure, CUgraph graph,

@@ -9,7 +9,10 @@
 namespace cgrt::internal {
 
 // Before the driver is asked: refuses an empty Graph and the body of a conditional node.
-absl::Status check_instantiable(const Graph& graph);
+absl::Status check_graph(const Graph& graph);
+
+// A plain executable of a graph of build_alternatives would run the nodes of all steps.
+absl::Status alternatives_not_rebindable();
 
 // `failure` of instantiating `graph`, with what `params` came back with.
 absl::Status explain_instantiate(const absl::Status& failure, CUgraph graph,

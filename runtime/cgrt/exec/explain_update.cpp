@@ -126,8 +126,8 @@ UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::siz
   return report;
 }
 
-absl::Status explain_graph_launch(CUresult result) {
-  const absl::Status failure = driver::to_status(result, "cuGraphLaunch");
+absl::Status explain_graph_launch(CUresult result, const char* call) {
+  const absl::Status failure = driver::to_status(result, call);
   if (result != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) return failure;
   return driver::annotate(failure,
                           "An executable cannot be launched into a stream that is being captured, and that capture has "
@@ -138,6 +138,11 @@ absl::Status not_rebindable() {
   return absl::FailedPreconditionError(
       "This executable is not rebindable: make it with instantiate_rebindable, or change it with set_params or "
       "update.");
+}
+
+absl::Status not_of_this_executable(const char* what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("This ", what, " is of another executable, or empty: make it anew from this one."));
 }
 
 absl::Status rebindable_update() {

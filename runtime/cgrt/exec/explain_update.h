@@ -25,10 +25,12 @@ UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other);
 // An update that the driver refused, of an executable of `node_count` nodes with `other`.
 UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::size_t node_count, CUgraph other);
 
-absl::Status explain_graph_launch(CUresult result);
+// `call`: "cuGraphLaunch", or what comes before it.
+absl::Status explain_graph_launch(CUresult result, const char* call);
 
 // What rebindable executables, and others, do not do.
 absl::Status not_rebindable();
+absl::Status not_of_this_executable(const char* what);  // "binding"
 absl::Status rebindable_update();
 absl::Status rebindable_child();
 

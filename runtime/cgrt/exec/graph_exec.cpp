@@ -63,12 +63,9 @@ absl::Status GraphExec::launch(StreamRef stream) {
     CGRT_RETURN_IF_ERROR(rebind->before_launch(state_->handle.get(), stream));
   }
   const CUresult result = driver::api().GraphLaunch(state_->handle.get(), stream.get());
-  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
-    // The next patch must not overtake one that is under way.
-    if (rebind != nullptr && rebind->has_patched()) rebind->after_launch(stream).IgnoreError();
-    return internal::explain_graph_launch(result);
-  }
-  return ABSL_PREDICT_FALSE(rebind != nullptr) ? rebind->after_launch(stream) : absl::OkStatus();
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return internal::explain_graph_launch(result, "cuGraphLaunch");
+  if (ABSL_PREDICT_FALSE(rebind != nullptr)) rebind->after_launch();
+  return absl::OkStatus();
 }
 
 absl::Status GraphExec::upload(StreamRef stream) {
@@ -77,28 +74,8 @@ absl::Status GraphExec::upload(StreamRef stream) {
   const std::lock_guard lock(state_->mutex);
   CGRT_RETURN_IF_ERROR(
       driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload"));
-  return state_->rebind != nullptr ? state_->rebind->after_launch(stream) : absl::OkStatus();
-}
-
-absl::Status GraphExec::rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
-  const std::lock_guard lock(state_->mutex);
-  if (state_->rebind == nullptr) return internal::not_rebindable();
-  internal::Rebinder rebinder(*state_->rebind, state_->definition->context);
-  CGRT_RETURN_IF_ERROR(step(LaunchTarget::into(rebinder)));
-  CGRT_ASSIGN_OR_RETURN(internal::RebindState::Change change, std::move(rebinder).finish());
-  return state_->rebind->take(std::move(change), state_->handle.get());
-}
-
-absl::StatusOr<std::size_t> GraphExec::rebind_buffer(const void* old, std::size_t bytes, void* replacement) {
-  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
-  const std::lock_guard lock(state_->mutex);
-  if (state_->rebind == nullptr) return internal::not_rebindable();
-  internal::RebindState::Change change;
-  const std::size_t found = state_->rebind->change_addresses(reinterpret_cast<std::uintptr_t>(old), bytes,
-                                                             reinterpret_cast<std::uintptr_t>(replacement), change);
-  CGRT_RETURN_IF_ERROR(state_->rebind->take(std::move(change), state_->handle.get()));
-  return found;
+  if (state_->rebind != nullptr) state_->rebind->after_upload();
+  return absl::OkStatus();
 }
 
 absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) {
@@ -272,9 +249,14 @@ absl::StatusOr<GraphExec> GraphExec::adopt(CUgraphExec exec, const Graph& graph)
 }
 
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags) {
-  CGRT_RETURN_IF_ERROR(internal::check_instantiable(graph));
+  CGRT_RETURN_IF_ERROR(internal::check_graph(graph));
+  if (ABSL_PREDICT_FALSE(graph.state()->has_alternatives)) return internal::alternatives_not_rebindable();
+  return GraphExec::make(graph, flags);
+}
+
+absl::StatusOr<GraphExec> GraphExec::make(const Graph& graph, InstantiateFlags flags) {
   collect_released();
-  auto state = std::make_unique<GraphExec::State>();
+  auto state = std::make_unique<State>();
   CGRT_RETURN_IF_ERROR(state->read_definition(graph));
   CGRT_ASSIGN_OR_RETURN(const CUgraphExec exec, make_exec(graph, flags));
   state->flags = flags;
@@ -284,23 +266,25 @@ absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags
 }
 
 absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags) {
-  CGRT_RETURN_IF_ERROR(internal::check_instantiable(graph));
+  CGRT_RETURN_IF_ERROR(internal::check_graph(graph));
   RelaxedCaptureMode relaxed;  // device memory is allocated, which would end captures
   CGRT_RETURN_IF_ERROR(relaxed.status());
   CGRT_RETURN_IF_ERROR(internal::check_rebindable(*graph.state()));
   CGRT_ASSIGN_OR_RETURN(internal::RebindState rebind, internal::RebindState::create(*graph.state()));
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<DeviceBuffer> places, rebind.allocate_places());
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<DeviceBuffer> words, rebind.upload_words());
   const CUgraph handle = graph.state()->handle;
   CUuserObject kept = nullptr;
-  if (places != nullptr) CGRT_RETURN_IF_ERROR(internal::keep_in_graph(handle, std::move(places), &kept));
-  absl::StatusOr<GraphExec> exec = instantiate(graph, flags);
+  if (words != nullptr) CGRT_RETURN_IF_ERROR(internal::keep_in_graph(handle, std::move(words), &kept));
+  absl::StatusOr<GraphExec> exec = GraphExec::make(graph, flags);
   if (kept != nullptr) {  // by the executable alone
     const absl::Status released =
         driver::to_status(driver::api().GraphReleaseUserObject(handle, kept, 1), "cuGraphReleaseUserObject");
     if (exec.ok() && !released.ok()) exec = released;
     collect_released();  // where there is none
   }
-  if (exec.ok()) exec->state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
+  if (!exec.ok()) return exec;
+  CGRT_RETURN_IF_ERROR(rebind.begin(exec->get()));
+  exec->state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
   return exec;
 }
 

@@ -1,14 +1,14 @@
-// What a rebindable executable knows of its nodes, and what waits to be patched. Internal to exec/.
+// What a rebindable executable knows of its nodes, and what changes of them. Internal to exec/.
 //
 // An executable cannot be read back, so the value of every argument word that a kernel has, or will have from the next
-// launch on, is kept here. Only words that change travel to the device: a patch kernel has them as parameters, and runs
-// before the graph in the same stream.
+// launch on, is kept here. Only words that change travel to the device: see exec/patch_nodes.h.
 #pragma once
 
 #include <cuda.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -17,22 +17,27 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cgrt/exec/patch.h"
+#include "cgrt/exec/patch_nodes.h"
 #include "cgrt/graph/graph_state.h"
+#include "cgrt/graph/node_params.h"
 #include "cgrt/memory/buffer.h"
-#include "cgrt/stream/event.h"
 #include "cgrt/stream/stream.h"
 
 namespace cgrt::internal {
+
+// The low `bytes` bytes of a word, from `within` bytes into an argument on.
+inline std::uint64_t load_word(const void* argument, std::uint16_t within, std::uint8_t bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, static_cast<const unsigned char*>(argument) + within, bytes);
+  return value;
+}
 
 class RebindState {
  public:
   // Up to 8 bytes of a kernel's argument, its grid, or whether it runs.
   struct Word {
-    std::uint64_t value;
-    std::uint32_t pending = 0;               // its place among those pending, if it is there
     std::uint16_t argument = 0, within = 0;  // which, and bytes from its begin
-    std::uint8_t bytes = 0;
+    std::uint8_t bytes = 0;                  // 0: of no argument
   };
   struct Node {
     CUgraphNode handle;
@@ -43,7 +48,7 @@ class RebindState {
     std::uint32_t shared_bytes = 0;
     std::uint32_t first_word = 0, word_count = 0;  // the grid, whether it runs, the arguments
     LaunchAttributes attributes = {};              // in normal form
-    // Of others: as they are set now.
+    // Of others: into what is set now.
     std::uint32_t params = 0;
   };
   static constexpr std::uint32_t kGridWord = 0, kEnabledWord = 1, kArgumentWords = 2;  // from first_word
@@ -51,83 +56,143 @@ class RebindState {
   // New values of words and of nodes that are not kernels, checked, to be taken over together or not at all.
   struct Change {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> words;
-    std::vector<std::pair<std::uint32_t, CUgraphNodeParams>> nodes;
+    std::vector<std::pair<std::uint32_t, CUgraphNodeParams>> params;  // by node
+    std::vector<std::pair<std::uint32_t, bool>> enabled;              // by node, of those that are no kernels
   };
 
-  // What patches in flight need when this is gone: to be kept by the executable. Null: nothing.
-  absl::StatusOr<std::shared_ptr<DeviceBuffer>> allocate_places();
+  // The values of all words and nodes at once.
+  struct Values {
+    std::uint64_t owner;  // id() of the state that they are of
+    std::vector<std::uint64_t> words;
+    std::vector<CUgraphNodeParams> params;
+    std::vector<bool> enabled;  // by params
+  };
 
-  // Makes the kernels of `graph` device-updatable. kFailedPrecondition names the node that cannot be. A failure may
-  // leave some of them so.
+  // A node of a call that was captured.
+  struct CapturedNode {
+    CUgraphNodeParams params{};
+    LaunchAttributes attributes = {};  // of a kernel, in normal form
+  };
+  absl::StatusOr<CapturedNode> read(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters) const;
+
+  // An address that a node has: a word of a kernel's argument, or an operand of a copy or memset.
+  struct Address {
+    enum class Operand : std::uint8_t { kNone, kDestination, kSource };
+    std::uint32_t node;
+    std::uint32_t word;  // of a kernel
+    Operand operand;     // kNone: of a kernel
+    bool is_pointer;     // declared as one; else a number that may be an address
+    std::uintptr_t value;
+  };
+
+  // Makes the kernels of `graph` device-updatable, and puts patch nodes in front of them. kFailedPrecondition names the
+  // node that cannot be. A failure may leave some of them so.
   static absl::StatusOr<RebindState> create(GraphState& graph);
 
+  // In which calls that a step makes are captured. Made at the first question.
+  absl::StatusOr<StreamRef> capture_stream();
+
+  // What patches in flight need when this is gone: to be kept by the executable. Null: nothing. Waits for a copy.
+  absl::StatusOr<std::shared_ptr<DeviceBuffer>> upload_words() { return patches_.upload_words(places_); }
+
+  // In the order of the calls that made them, those inside child graphs where these stand.
   const std::vector<Node>& nodes() const { return nodes_; }
-  // In the order of the calls that made them, those inside child graphs where these stand. nullptr: no node of it.
-  const Node* find(CUgraphNode handle) const;
-  bool is_enabled(const Node& kernel) const { return words_[kernel.first_word + kEnabledWord].value != 0; }
+  const Node* find(CUgraphNode handle) const;  // null: no node of it
+  std::uint32_t id_of(const Node& node) const { return static_cast<std::uint32_t>(&node - nodes_.data()); }
+  bool is_enabled(const Node& node) const;
+
+  // Whether a step's calls may leave nodes out, which then do not run: graph/alternatives.h.
+  bool has_alternatives() const { return has_alternatives_; }
+  // The first node from `from` on that a call can meet there. Null: none.
+  const Node* find_alternative(std::size_t from, const KernelLaunch& launch) const;
+  const Node* find_alternative(std::size_t from, const CUgraphNodeParams& params) const;
+  const Node* find_alternative(std::size_t from, const CapturedNode& captured) const;
 
   // Puts what `launch` changes of `kernel` into `change`. kFailedPrecondition with what cannot change: the function,
   // the block, shared memory, attributes; kInvalidArgument for a grid that no launch could have.
   absl::Status change_kernel(const Node& kernel, const KernelLaunch& launch, Change& change) const;
   // The same with what a captured node of the same type has.
-  absl::Status change_as(const Node& node, CUgraphNode captured, CompiledClusters& clusters, Change& change) const;
-  void change_enabled(const Node& kernel, bool is_enabled, Change& change) const;
+  absl::Status change_as(const Node& node, const CapturedNode& captured, Change& change) const;
+  void change_enabled(const Node& node, bool is_enabled, Change& change) const;
   void change_params(const Node& node, const CUgraphNodeParams& params, Change& change) const;
+  absl::Status change_grid(const Node& kernel, const Dim3& grid, Change& change) const;
 
-  // Every address in [begin, begin + bytes) that a node has becomes the same distance from `replacement`: returns how
-  // many are found in arguments (whole words of 8 bytes, also inside structs) and in operands of copies and memsets.
-  std::size_t change_addresses(std::uintptr_t begin, std::size_t bytes, std::uintptr_t replacement,
-                               Change& change) const;
+  // The words of an argument of a kernel, which follow each other. kInvalidArgument when it has no such argument, or
+  // one of other than `bytes` bytes.
+  absl::StatusOr<std::uint32_t> first_word(const Node& kernel, std::size_t argument, std::size_t bytes) const;
+  void change_argument(std::uint32_t first_word, const void* value, std::size_t bytes, Change& change) const;
+
+  // Those in [begin, begin + bytes), in the order of nodes.
+  std::vector<Address> addresses_in(std::uintptr_t begin, std::size_t bytes) const;
+  void change_address(const Address& address, std::uintptr_t value, Change& change) const;
+  // That of a kernel's argument, `at` bytes from its begin, or the operand of number `at`. kInvalidArgument: there is
+  // none there.
+  absl::StatusOr<Address> address_of(CUgraphNode node, std::optional<std::size_t> argument, std::size_t at) const;
+  const Word& word(std::uint32_t index) const { return words_[index]; }
 
   // All of it counts from the next launch on, or none and an error of setting a node that is no kernel.
   absl::Status take(Change&& change, CUgraphExec exec);
 
-  // Before a launch of `exec` into `stream`, and after a launch or an upload.
+  // Of an executable that was just made: nodes that the graph's first step leaves out do not run.
+  absl::Status begin(CUgraphExec exec) { return take(std::move(at_first_), exec); }
+
+  std::uint64_t id() const { return id_; }  // of no other state
+  Values values_after(const Change& change) const;
+  Change change_to(const Values& values) const;
+
+  // Before a launch of `exec` into `stream`, and after one that succeeded.
   absl::Status before_launch(CUgraphExec exec, StreamRef stream);
-  absl::Status after_launch(StreamRef stream);
-  bool has_patched() const { return has_patched_; }  // since the last after_launch
+  void after_launch() {
+    patches_.launched();
+    is_uploaded_ = true;
+  }
+  void after_upload() { is_uploaded_ = true; }
 
  private:
-  absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
-  absl::Status add_other(CUgraphNode handle, CUgraphNodeType type);
-  absl::StatusOr<CUgraphNodeParams> params_of(CUgraphNode node, CUgraphNodeType type) const;
+  struct Parameter {
+    std::uint16_t offset, bytes;
+    bool is_pointer;
+  };
   struct KernelShape {
     CUfunction function;
     Dim3 grid, block;
     std::uint32_t shared_bytes;
     const LaunchAttributes* attributes;  // in normal form; null: none
   };
+
+  absl::Status add_nodes(CUgraph graph, const GraphState& root);
+  absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
+  absl::Status add_other(CUgraphNode handle, CUgraphNodeType type);
+  absl::StatusOr<const std::vector<Parameter>*> parameters_of(CUfunction function);
+
+  absl::StatusOr<KernelShape> shape_of(const KernelLaunch& launch, LaunchAttributes& storage) const;
+  static KernelShape shape_of(const CapturedNode& captured);
+  static bool is_same_kernel(const Node& kernel, const KernelShape& wanted);
+  const Node* find_kernel(std::size_t from, const KernelShape& wanted) const;
   // `name()`: of the kernel that is to run. `argument(word)`: where its value is.
   template <class Name, class Argument>
   absl::Status change_words(const Node& kernel, const KernelShape& wanted, Name name, Argument argument,
                             Change& change) const;
-  absl::Status add_nodes(CUgraph graph, const GraphState& root);
-  absl::Status check_device(StreamRef stream) const;
-  absl::Status prepare_device(CUgraphExec exec, StreamRef stream);
-  absl::Status patch(StreamRef stream);
-  using PendingList = PatchList<kMaxPatches>;
-  Patch& pending(std::size_t i) { return pending_[i / kMaxPatches]->patches[i % kMaxPatches]; }
+  template <class Name>
+  absl::Status change_grid(const Node& kernel, const Dim3& grid, Name name, Change& change) const;
+  absl::Status set(std::uint32_t node, const CUgraphNodeParams& params, CUgraphExec exec) const;
+  absl::Status set_enabled(std::uint32_t node, bool is_enabled, CUgraphExec exec) const;
 
-  struct Parameter {
-    std::uint16_t offset, bytes;
-  };
-  absl::StatusOr<const std::vector<Parameter>*> parameters_of(CUfunction function);
-
+  std::uint64_t id_ = 0;
   CUcontext context_ = nullptr;
+  bool has_alternatives_ = false;
   std::vector<Node> nodes_;
   absl::flat_hash_map<CUgraphNode, std::uint32_t> positions_;
   std::vector<Word> words_;
+  std::vector<std::uint64_t> values_;     // of words_
   std::vector<driver::NodeWord> places_;  // of words_, on the device
-  void* places_on_device_ = nullptr;      // the executable's
   std::vector<CUgraphNodeParams> params_;
+  std::vector<bool> enabled_;  // of params_
   absl::flat_hash_map<CUfunction, std::vector<Parameter>> parameters_;
-  std::vector<std::unique_ptr<PendingList>> pending_;  // as the next launch takes them
-  std::size_t pending_count_ = 0;
-  Event launched_;                            // by the last launch, behind it
-  std::optional<std::uint64_t> last_stream_;  // its stream's id
-  bool is_uploaded_ = false;                  // the executable
-  bool are_places_uploaded_ = false;
-  bool has_patched_ = false;
+  PatchNodes patches_;
+  Stream capture_stream_;     // empty: none yet
+  Change at_first_;           // what does not run until a step says so
+  bool is_uploaded_ = false;  // the executable
 };
 
 // Whether CUDA lets all kernels of `graph` be device-updatable; else kFailedPrecondition.

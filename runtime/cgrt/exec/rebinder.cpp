@@ -15,13 +15,12 @@
 namespace cgrt::internal {
 
 absl::Status Rebinder::fail(const absl::Status& status) {
-  const absl::Status told = driver::prefix(status, absl::StrCat("Call ", position_, " of the rebound step"));
+  const absl::Status told = driver::prefix(status, absl::StrCat("Call ", calls_, " of the rebound step"));
   if (failure_.ok()) failure_ = told;
   return told;
 }
 
 absl::StatusOr<const RebindState::Node*> Rebinder::next(CUgraphNodeType type, const std::string& call) {
-  if (!failure_.ok()) return failure_;
   const std::vector<RebindState::Node>& nodes = state_.nodes();
   if (ABSL_PREDICT_FALSE(position_ == nodes.size())) {
     return fail(absl::FailedPreconditionError(absl::StrCat("This is ", call, ", and the executable has only ",
@@ -35,29 +34,73 @@ absl::StatusOr<const RebindState::Node*> Rebinder::next(CUgraphNodeType type, co
   return &node;
 }
 
+absl::Status Rebinder::leave_out(std::size_t until) {
+  for (; position_ < until; ++position_) {
+    const RebindState::Node& node = state_.nodes()[position_];
+    const bool can_be_disabled = node.type == CU_GRAPH_NODE_TYPE_KERNEL || node.type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                                 node.type == CU_GRAPH_NODE_TYPE_MEMSET;
+    if (!can_be_disabled) {
+      return fail(absl::FailedPreconditionError(
+          absl::StrCat("The step leaves out node ", position_, " (", describe_node(node.handle),
+                       "), and CUDA can leave out kernels, copies and memsets alone.")));
+    }
+    state_.change_enabled(node, false, change_);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const RebindState::Node*> Rebinder::meet(const RebindState::Node* found, const std::string& call) {
+  if (ABSL_PREDICT_FALSE(found == nullptr)) {
+    return fail(absl::FailedPreconditionError(
+        absl::StrCat("This is ", call, ", and from node ", position_,
+                     " on the executable has none that can be it: none of the steps that its graph was built from has "
+                     "this call here, with this block, shared memory and attributes.")));
+  }
+  CGRT_RETURN_IF_ERROR(leave_out(state_.id_of(*found)));
+  state_.change_enabled(*found, true, change_);
+  ++position_;
+  return found;
+}
+
 absl::StatusOr<RebindState::Change> Rebinder::finish() && {
   if (!failure_.ok()) return failure_;
-  if (position_ != state_.nodes().size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("The rebound step made ", counted(position_, "call"), " and the executable has ",
-                     counted(state_.nodes().size(), "node"), " that calls made: the first without a call is ",
-                     describe_node(state_.nodes()[position_].handle), "."));
+  const std::vector<RebindState::Node>& nodes = state_.nodes();
+  if (state_.has_alternatives()) {
+    CGRT_RETURN_IF_ERROR(leave_out(nodes.size()));
+  } else if (position_ != nodes.size()) {
+    return absl::FailedPreconditionError(absl::StrCat("The rebound step made ", counted(calls_, "call"),
+                                                      " and the executable has ", counted(nodes.size(), "node"),
+                                                      " that calls made: the first without a call is ",
+                                                      describe_node(nodes[position_].handle), "."));
   }
   return std::move(change_);
 }
 
 absl::Status Rebinder::add_kernel(const KernelLaunch& launch, EdgeKind) {
-  // Not next(): its text is made for failures, and this is called a thousand times.
-  if (ABSL_PREDICT_FALSE(!failure_.ok() || position_ == state_.nodes().size() ||
-                         state_.nodes()[position_].type != CU_GRAPH_NODE_TYPE_KERNEL)) {
-    return next(CU_GRAPH_NODE_TYPE_KERNEL, absl::StrCat("kernel \"", launch.kernel->name, "\"")).status();
+  if (ABSL_PREDICT_FALSE(!failure_.ok())) return failure_;
+  ++calls_;
+  const RebindState::Node* node = nullptr;
+  // The text is made for failures alone: this is called a thousand times.
+  const auto call = [&] { return absl::StrCat("kernel \"", launch.kernel->name, "\""); };
+  if (ABSL_PREDICT_FALSE(state_.has_alternatives())) {
+    node = state_.find_alternative(position_, launch);
+    CGRT_RETURN_IF_ERROR(meet(node, node == nullptr ? call() : "").status());
+  } else if (ABSL_PREDICT_TRUE(position_ < state_.nodes().size() &&
+                               state_.nodes()[position_].type == CU_GRAPH_NODE_TYPE_KERNEL)) {
+    node = &state_.nodes()[position_++];
+  } else {
+    return next(CU_GRAPH_NODE_TYPE_KERNEL, call()).status();
   }
-  const absl::Status status = state_.change_kernel(state_.nodes()[position_++], launch, change_);
+  const absl::Status status = state_.change_kernel(*node, launch, change_);
   return ABSL_PREDICT_TRUE(status.ok()) ? status : fail(status);
 }
 
-absl::Status Rebinder::set(CUgraphNodeType type, const char* call, const CUgraphNodeParams& params) {
-  CGRT_ASSIGN_OR_RETURN(const RebindState::Node* node, next(type, call));
+absl::Status Rebinder::set(const char* call, const CUgraphNodeParams& params) {
+  if (!failure_.ok()) return failure_;
+  ++calls_;
+  CGRT_ASSIGN_OR_RETURN(const RebindState::Node* node,
+                        state_.has_alternatives() ? meet(state_.find_alternative(position_, params), call)
+                                                  : next(params.type, call));
   state_.change_params(*node, params, change_);
   return absl::OkStatus();
 }
@@ -65,41 +108,45 @@ absl::Status Rebinder::set(CUgraphNodeType type, const char* call, const CUgraph
 absl::Status Rebinder::add_copy(const CopyParams& copy) {
   CUgraphNodeParams params{};
   set_copy_params(params, context_, copy);
-  return set(CU_GRAPH_NODE_TYPE_MEMCPY, "a copy", params);
+  return set("a copy", params);
 }
 
 absl::Status Rebinder::add_fill(const FillParams& fill) {
   CUgraphNodeParams params{};
   set_fill_params(params, context_, fill);
-  return set(CU_GRAPH_NODE_TYPE_MEMSET, "a memset", params);
+  return set("a memset", params);
 }
 
 absl::Status Rebinder::add_host(const HostParams& host) {
   CUgraphNodeParams params{};
   set_host_params(params, host);
-  return set(CU_GRAPH_NODE_TYPE_HOST, "a host function", params);
+  return set("a host function", params);
 }
 
 absl::Status Rebinder::add_event_record(EventRef event) {
   if (event.get() == nullptr) return fail(driver::empty_object("Event"));
   CUgraphNodeParams params{};
   set_record_params(params, event);
-  return set(CU_GRAPH_NODE_TYPE_EVENT_RECORD, "an event record", params);
+  return set("an event record", params);
 }
 
 absl::Status Rebinder::add_event_wait(EventRef event) {
   if (event.get() == nullptr) return fail(driver::empty_object("Event"));
   CUgraphNodeParams params{};
   set_wait_params(params, event);
-  return set(CU_GRAPH_NODE_TYPE_WAIT_EVENT, "an event wait", params);
+  return set("an event wait", params);
 }
 
 absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
   if (!failure_.ok()) return failure_;
-  const absl::StatusOr<Graph> captured = capture_call(context_, call);
-  if (!captured.ok()) return fail(captured.status());
   CompiledClusters clusters;
-  return add_nodes(captured->ref().get(), clusters);
+  const auto add = [&]() -> absl::Status {
+    CGRT_ASSIGN_OR_RETURN(const StreamRef stream, state_.capture_stream());
+    CGRT_ASSIGN_OR_RETURN(const Graph captured, capture_call(context_, stream, call));
+    return add_nodes(captured.ref().get(), clusters);
+  };
+  const absl::Status status = add();
+  return status.ok() || !failure_.ok() ? status : fail(status);
 }
 
 absl::Status Rebinder::add_nodes(CUgraph captured, CompiledClusters& clusters) {
@@ -118,8 +165,16 @@ absl::Status Rebinder::add_nodes(CUgraph captured, CompiledClusters& clusters) {
 }
 
 absl::Status Rebinder::add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters) {
-  CGRT_ASSIGN_OR_RETURN(const RebindState::Node* node, next(type, describe_node(captured)));
-  const absl::Status status = state_.change_as(*node, captured, clusters, change_);
+  ++calls_;
+  const RebindState::Node* node = nullptr;
+  CGRT_ASSIGN_OR_RETURN(const RebindState::CapturedNode wanted, state_.read(captured, type, clusters));
+  if (state_.has_alternatives()) {
+    node = state_.find_alternative(position_, wanted);
+    CGRT_RETURN_IF_ERROR(meet(node, node == nullptr ? describe_node(captured) : "").status());
+  } else {
+    CGRT_ASSIGN_OR_RETURN(node, next(type, describe_node(captured)));
+  }
+  const absl::Status status = state_.change_as(*node, wanted, change_);
   return status.ok() ? status : fail(status);
 }
 

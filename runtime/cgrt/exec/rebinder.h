@@ -1,5 +1,6 @@
 // The fourth target: calls that run again on a finished executable. The k-th call meets the k-th node, and what it
-// launches differently is noted; nothing changes before all calls have met theirs. Internal to exec/.
+// launches differently is noted; nothing changes before all calls have met theirs. Where the graph has alternatives, a
+// call meets the first node from there on that can be its, and those that are passed over do not run. Internal to exec/.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ namespace cgrt::internal {
 
 class Rebinder final : public LaunchSink {
  public:
-  Rebinder(const RebindState& state, CUcontext context) : state_(state), context_(context) {}
+  Rebinder(RebindState& state, CUcontext context) : state_(state), context_(context) {}
 
   // After the last call: what is to be taken over. The first failure of a call, though the caller may have ignored it;
   // kFailedPrecondition when nodes are left that no call has met.
@@ -34,14 +35,18 @@ class Rebinder final : public LaunchSink {
  private:
   // The node that the next call meets, of that type. `call`: "kernel \"scale\"".
   absl::StatusOr<const RebindState::Node*> next(CUgraphNodeType type, const std::string& call);
-  absl::Status set(CUgraphNodeType type, const char* call, const CUgraphNodeParams& params);
+  // The same where the graph has alternatives: `found`, or a refusal when it is null.
+  absl::StatusOr<const RebindState::Node*> meet(const RebindState::Node* found, const std::string& call);
+  absl::Status leave_out(std::size_t until);
+  absl::Status set(const char* call, const CUgraphNodeParams& params);
   absl::Status fail(const absl::Status& status);
   absl::Status add_nodes(CUgraph captured, CompiledClusters& clusters);
   absl::Status add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters);
 
-  const RebindState& state_;
+  RebindState& state_;
   CUcontext context_;
-  std::size_t position_ = 0;
+  std::size_t position_ = 0;  // of the node that the next call meets, or of the first that it may
+  std::size_t calls_ = 0;     // so far; a library's kernels count one by one
   absl::Status failure_;  // the first
   RebindState::Change change_;
 };

@@ -243,10 +243,10 @@ absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<abs
   return absl::OkStatus();
 }
 
-absl::StatusOr<Graph> internal::capture_call(CUcontext context, absl::FunctionRef<absl::Status(CUstream)> call) {
+absl::StatusOr<Graph> internal::capture_call(CUcontext context, StreamRef stream,
+                                             absl::FunctionRef<absl::Status(CUstream)> call) {
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
-  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(context));
-  return capture(stream.ref(), [&](StreamRef own) { return call(own.get()); });
+  return capture(stream, [&](StreamRef own) { return call(own.get()); });
 }
 
 }  // namespace cgrt

@@ -1,4 +1,4 @@
-#include <cstring>
+#include <string>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
@@ -7,59 +7,20 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/graph_state.h"
+#include "cgrt/graph/node_params.h"
 #include "cgrt/graph/snapshot.h"
-#include "cgrt/ir/graph_ir.h"
 
 namespace cgrt::internal {
 namespace {
 
-// What the driver adds a node like `node` by. What it points to stays the node's.
-absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext context, CUgraphNodeParams& params) {
-  const driver::Api& api = driver::api();
-  params.type = type;
-  switch (type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-      CUDA_KERNEL_NODE_PARAMS kernel{};
-      static_assert(sizeof(params.kernel) == sizeof(kernel));  // v3 and v2 differ in what they promise only
-      CGRT_RETURN_IF_ERROR(
-          driver::to_status(api.GraphKernelNodeGetParams(node, &kernel), "cuGraphKernelNodeGetParams"));
-      std::memcpy(&params.kernel, &kernel, sizeof(kernel));
-      return absl::OkStatus();
-    }
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-      params.memcpy.copyCtx = context;
-      return driver::to_status(api.GraphMemcpyNodeGetParams(node, &params.memcpy.copyParams),
-                               "cuGraphMemcpyNodeGetParams");
-    case CU_GRAPH_NODE_TYPE_MEMSET: {
-      CUDA_MEMSET_NODE_PARAMS fill{};
-      CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphMemsetNodeGetParams(node, &fill), "cuGraphMemsetNodeGetParams"));
-      params.memset = {fill.dst, fill.pitch, fill.value, fill.elementSize, fill.width, fill.height, context};
-      return absl::OkStatus();
-    }
-    case CU_GRAPH_NODE_TYPE_HOST: {
-      CUDA_HOST_NODE_PARAMS host{};
-      CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphHostNodeGetParams(node, &host), "cuGraphHostNodeGetParams"));
-      params.host.fn = host.fn;
-      params.host.userData = host.userData;
-      return absl::OkStatus();
-    }
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-      return driver::to_status(api.GraphChildGraphNodeGetGraph(node, &params.graph.graph),
-                               "cuGraphChildGraphNodeGetGraph");
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-      return driver::to_status(api.GraphEventRecordNodeGetEvent(node, &params.eventRecord.event),
-                               "cuGraphEventRecordNodeGetEvent");
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-      return driver::to_status(api.GraphEventWaitNodeGetEvent(node, &params.eventWait.event),
-                               "cuGraphEventWaitNodeGetEvent");
-    case CU_GRAPH_NODE_TYPE_EMPTY: return absl::OkStatus();
-    default:
-      return absl::UnimplementedError(absl::StrCat(
-          "A node of the kind \"", to_string(static_cast<ir::NodeKind>(type)),
-          "\" was captured, which cannot be copied into another graph. Capture it into a graph of its own, and make "
-          "that one a child: Graph::add_child."));
-  }
+bool is_device_updatable(CUgraphNode kernel) {
+  CUlaunchAttributeValue value{};
+  return driver::api().GraphKernelNodeGetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
+             CUDA_SUCCESS &&
+         value.deviceUpdatableKernelNode.deviceUpdatable != 0;
 }
+
+}  // namespace
 
 absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, GraphState& into) {
   const driver::Api& api = driver::api();
@@ -77,15 +38,6 @@ absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, Gra
   api.GraphDestroyNode(copy);
   return driver::to_status(result, "cuGraphKernelNodeCopyAttributes");
 }
-
-bool is_device_updatable(CUgraphNode kernel) {
-  CUlaunchAttributeValue value{};
-  return driver::api().GraphKernelNodeGetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
-             CUDA_SUCCESS &&
-         value.deviceUpdatableKernelNode.deviceUpdatable != 0;
-}
-
-}  // namespace
 
 std::string what_forbids_copies(CUgraph graph) {
   const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(graph);

@@ -144,7 +144,8 @@ absl::Status Cursor::add_event_wait(EventRef event) {
 
 absl::Status Cursor::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  CGRT_ASSIGN_OR_RETURN(Graph captured, internal::capture_call(state_->context, call));
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(state_->context));
+  CGRT_ASSIGN_OR_RETURN(Graph captured, internal::capture_call(state_->context, stream, call));
   return add_child(std::move(captured));
 }
 

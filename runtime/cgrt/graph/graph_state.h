@@ -91,6 +91,11 @@ struct GraphState {
     std::vector<std::shared_ptr<GraphState>> bodies;
   };
   std::vector<ConditionalNode> conditionals;  // ascending
+  std::vector<CUgraphNode> patch_nodes;       // of a rebindable graph: exec/patch_nodes.h
+
+  // Of a graph that has the nodes of several steps (graph/alternatives.h), those that its first step does not have.
+  std::vector<CUgraphNode> left_out_at_first;
+  bool has_alternatives = false;
   bool is_body = false;                       // of a conditional node
   bool is_in_conditional = false;             // a body, or inside of one
 
@@ -125,9 +130,9 @@ absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& origina
 // is copied: `launch` and its arguments must outlive the call that takes the result.
 absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch,
                                const driver::ResolvedFunction** resolved);
-// The value of an argument, given its position and its offset, as the driver hands a node's parameters out; null: it
-// does not.
-const void* argument_of(const CUDA_KERNEL_NODE_PARAMS& params, std::size_t index, std::size_t offset);
+// The value of an argument, given its position and its offset, as the driver hands a node's parameters out (in
+// `kernelParams` or in `extra`); null: it does not.
+const void* argument_of(void** values, void** extra, std::size_t index, std::size_t offset);
 void set_copy_params(CUgraphNodeParams& params, CUcontext context, const CopyParams& copy);
 void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillParams& fill);
 void set_host_params(CUgraphNodeParams& params, const HostParams& host);
@@ -179,6 +184,9 @@ enum class ChildOwnership { kCopy, kMove };
 
 // Whether a graph and what is inside of it may be in the body of a conditional node.
 absl::Status check_in_conditional(CUgraph graph);
+
+// A node with the parameters and attributes of another, which waits for the nodes that `before` comes from.
+absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, GraphState& into);
 
 // Copies the nodes of `from`, with their attributes and edges, into another graph; the roots wait for `before`. The
 // copies, in the order of the nodes. What `from` keeps is not kept.

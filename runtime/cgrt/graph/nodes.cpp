@@ -39,10 +39,10 @@ absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext contex
   return absl::OkStatus();
 }
 
-const void* argument_of(const CUDA_KERNEL_NODE_PARAMS& params, std::size_t index, std::size_t offset) {
-  if (params.kernelParams != nullptr) return params.kernelParams[index];
+const void* argument_of(void** values, void** extra, std::size_t index, std::size_t offset) {
+  if (values != nullptr) return values[index];
   // Libraries hand their arguments over as one buffer.
-  for (void** entry = params.extra; entry != nullptr && *entry != CU_LAUNCH_PARAM_END; entry += 2) {
+  for (void** entry = extra; entry != nullptr && *entry != CU_LAUNCH_PARAM_END; entry += 2) {
     if (*entry == CU_LAUNCH_PARAM_BUFFER_POINTER) return static_cast<const unsigned char*>(entry[1]) + offset;
   }
   return nullptr;
@@ -301,6 +301,11 @@ absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies depende
   if (child->contains(state)) {
     return absl::InvalidArgumentError(
         "A graph cannot be a child of itself, nor of one that is inside of it. Clone it first: Graph::clone.");
+  }
+  if (child->has_alternatives) {
+    return absl::FailedPreconditionError(
+        "The graph has the nodes of several steps (build_alternatives), and as a child all of them would run. Build the "
+        "alternatives of the whole step instead.");
   }
   if (has_conditionals(*child)) {
     return absl::FailedPreconditionError(

@@ -93,7 +93,7 @@ class Reader {
     kernel.shared_bytes = params.sharedMemBytes;
     for (std::size_t i = 0; i < info->parameters.size(); ++i) {
       const auto& [offset, size] = info->parameters[i];
-      const void* value = internal::argument_of(params, i, offset);
+      const void* value = internal::argument_of(params.kernelParams, params.extra, i, offset);
       CGRT_ASSIGN_OR_RETURN(ir::Argument argument, addresses_.argument(value, offset, size));
       kernel.arguments.push_back(std::move(argument));
     }

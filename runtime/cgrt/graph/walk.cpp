@@ -38,6 +38,7 @@ const GraphState::ConditionalNode* Walk::conditional(const WalkedNode& node) con
 absl::StatusOr<Walk> walk(CUgraph graph, const GraphState* state) {
   Walk walk{{{graph, state, 0}}, {}};
   for (std::uint32_t body = 0; body < walk.graphs.size(); ++body) {
+    walk.graphs[body].first_node = static_cast<std::uint32_t>(walk.nodes.size());
     const WalkedGraph current = walk.graphs[body];
     CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(current.handle));
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -48,6 +49,7 @@ absl::StatusOr<Walk> walk(CUgraph graph, const GraphState* state) {
       if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
         CGRT_ASSIGN_OR_RETURN(const CUgraph child, graph_inside(nodes[i]));
         const auto* known = current.state != nullptr ? find_at(current.state->children, i) : nullptr;
+        walk.nodes.back().child = static_cast<std::uint32_t>(walk.graphs.size());
         walk.graphs.push_back({child, known != nullptr ? known->state.get() : nullptr, id});
       } else if (const auto* known = walk.conditional(walk.nodes.back()); known != nullptr) {
         for (const std::shared_ptr<GraphState>& inside : known->bodies) {

@@ -17,12 +17,14 @@ struct WalkedGraph {
   CUgraph handle;
   const GraphState* state;  // null: not known
   std::uint32_t owner;      // the node that it is inside of; of the first: none
+  std::uint32_t first_node = 0;
 };
 struct WalkedNode {
   CUgraphNode handle;
   CUgraphNodeType type;
   std::uint32_t graph;   // the first is the graph itself, the others are the bodies
   std::size_t position;  // in that graph
+  std::uint32_t child = 0;  // of a child graph node: the number of the graph inside
 };
 struct Walk {
   std::vector<WalkedGraph> graphs;

@@ -76,6 +76,7 @@ struct ParameterLayout {
   static constexpr std::size_t kCount = sizeof...(Args);
   std::uint32_t sizes[kCount + 1] = {static_cast<std::uint32_t>(sizeof(Args))..., 0};
   std::uint32_t offsets[kCount + 1] = {};
+  bool pointers[kCount + 1] = {std::is_pointer_v<Args>..., false};
   constexpr ParameterLayout() {
     const std::uint32_t alignments[] = {static_cast<std::uint32_t>(alignof(Args))..., 1};
     std::uint32_t end = 0;
@@ -173,7 +174,8 @@ struct KernelTraits<kKernel, kHostFunction, kResources, void (*)(Args...)> {
                                                  layout.sizes,
                                                  layout.offsets,
                                                  sizeof...(Args),
-                                                 tag};
+                                                 tag,
+                                                 layout.pointers};
     return &identity;
   }
 };

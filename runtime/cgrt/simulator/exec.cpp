@@ -175,6 +175,12 @@ bool is_updatable(const Body& body) {
   return found;
 }
 
+void set_uploaded(const Body& body) {
+  for_each_node(body, [](const NodeDataRef& node) {
+    if (node->updatable != nullptr) node->updatable->is_uploaded = true;
+  });
+}
+
 // 801 where one of the graph's updatable nodes has an executable already, or a programmatic edge to another one.
 CUresult check_updatable(const CUgraph_st& graph) {
   for (const auto& node : graph.nodes) {
@@ -360,7 +366,7 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   params->hErrNode_out = nullptr;
   *out = exec.get();
   for_each_node(exec->body, [&](const NodeDataRef& node) {
-    if (node->updatable != nullptr) *node->updatable = {exec.get(), node, true};
+    if (node->updatable != nullptr) *node->updatable = {exec.get(), node};
     if (node->conditional != nullptr) node->conditional->exec = exec.get();
   });
   state->execs.emplace(*out, std::move(exec));
@@ -370,7 +376,8 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
 CUresult PatchNode(const driver::NodeWord* word, std::uint64_t value) {
   const Lock lock(state->mutex);
   CUgraphDeviceUpdatableNode_st& node = *word->node;
-  if (node.data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // A graph that changes its own nodes must have been uploaded; a device would do anything.
+  if (node.data == nullptr || !node.is_uploaded) return CUDA_ERROR_INVALID_VALUE;
   if (word->kind == driver::NodeWord::Kind::kEnabled) {
     node.is_enabled = value != 0;
     return CUDA_SUCCESS;
@@ -418,7 +425,10 @@ CUresult GraphUpload(CUgraphExec handle, CUstream stream) {
     invalidate(*found->capture);
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  return find_exec(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  CUgraphExec_st* const exec = find_exec(handle);
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  set_uploaded(exec->body);
+  return CUDA_SUCCESS;
 }
 
 CUresult GraphLaunch(CUgraphExec handle, CUstream stream_handle) {
@@ -459,6 +469,7 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream_handle) {
       }
     });
     run_body(body, events);
+    set_uploaded(body);
   };
   enqueue(stream, run, std::move(gates), exec->last_launch);
   return CUDA_SUCCESS;

@@ -403,6 +403,35 @@ CUresult GraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
   return CUDA_SUCCESS;
 }
 
+CUresult GraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+  const Lock lock(state->mutex);
+  const CUgraph_st* graph = find_graph(handle);
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::size_t listed = 0;
+  for (const auto& node : graph->nodes) {
+    if (!node->dependencies.empty()) continue;
+    if (nodes != nullptr && listed < *count) nodes[listed] = node.get();
+    ++listed;
+  }
+  *count = nodes == nullptr ? listed : std::min(*count, listed);
+  return CUDA_SUCCESS;
+}
+
+// As the driver: an edge that is there already is refused, whatever its kind, and a cycle is found at instantiate.
+CUresult GraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                              const CUgraphEdgeData* edges, std::size_t count) {
+  const Lock lock(state->mutex);
+  if (find_graph(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (from[i] == to[i] || !state->nodes.contains(to[i]) || to[i]->graph != graph) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<Dependency> all = to[i]->dependencies;
+    const CUgraphEdgeData* const edge = edges != nullptr ? &edges[i] : nullptr;
+    if (const CUresult bad = check_dependencies(graph, &from[i], edge, 1, &all); bad != CUDA_SUCCESS) return bad;
+    to[i]->dependencies = std::move(all);
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult GraphNodeGetDependencies(CUgraphNode node, CUgraphNode* dependencies, CUgraphEdgeData* edges,
                                   std::size_t* count) {
   const Lock lock(state->mutex);

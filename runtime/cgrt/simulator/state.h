@@ -141,6 +141,7 @@ struct CUgraphDeviceUpdatableNode_st {
   CUgraphExec exec = nullptr;  // its only one; null: none
   cgrt::simulator::NodeDataRef data;
   bool is_enabled = true;
+  bool is_uploaded = false;  // the executable, or it has run
 };
 struct CUuserObject_st {
   void* pointer = nullptr;

@@ -1,0 +1,201 @@
+// How a RebindState gets to know the nodes of its graph.
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/exec/rebind_state.h"
+#include "cgrt/graph/snapshot.h"
+
+namespace cgrt::internal {
+namespace {
+
+using driver::NodeWord;
+
+constexpr std::uint16_t kWordBytes = 8;
+
+// Whether a call of a target makes such nodes, beside kernels.
+bool is_made_by_calls(CUgraphNodeType type) {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_HOST:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return true;
+    default: return false;
+  }
+}
+
+absl::Status set_updatable(CUgraphNode node, CUgraphDeviceNode* device_node) {
+  CUlaunchAttributeValue value{};
+  value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+  const absl::Status status = driver::to_status(
+      driver::api().GraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value),
+      "cuGraphKernelNodeSetAttribute");
+  if (!status.ok()) return driver::annotate(status, absl::StrCat("Making ", describe_node(node), " device-updatable"));
+  *device_node = value.deviceUpdatableKernelNode.devNode;
+  return absl::OkStatus();
+}
+
+absl::Status check_context(std::uint32_t id, CUgraphNode node, CUcontext context, CUcontext graph) {
+  if (context == graph) return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(context).device());
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef ours, ContextRef(graph).device());
+  if (device.ordinal() == ours.ordinal()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("Node ", id, " (", describe_node(node), ") runs on device ", device.ordinal(),
+                   ", the graph on device ", ours.ordinal(), ": a rebindable executable runs on one."));
+}
+
+bool contains(const std::vector<CUgraphNode>& nodes, CUgraphNode node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+}  // namespace
+
+absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
+  static std::atomic<std::uint64_t> last_id{0};
+  RebindState state;
+  state.id_ = ++last_id;
+  state.context_ = graph.context;
+  state.has_alternatives_ = graph.has_alternatives;
+  CGRT_RETURN_IF_ERROR(graph.knowledge.complete(graph.handle));
+  CGRT_RETURN_IF_ERROR(state.add_nodes(graph.handle, graph));
+  CGRT_ASSIGN_OR_RETURN(const NodeTable table, node_table(graph));
+  for (const NodeAttributes& one : table.attributes) {
+    const auto found = state.positions_.find(one.node);
+    if (found != state.positions_.end()) state.nodes_[found->second].attributes = one.attributes;
+  }
+  CGRT_RETURN_IF_ERROR(state.patches_.add_to(graph, state.places_));
+  for (CUgraphNode node : graph.left_out_at_first) {
+    const Node* const known = state.find(node);
+    if (known != nullptr) state.change_enabled(*known, false, state.at_first_);
+  }
+  return state;
+}
+
+absl::Status RebindState::add_nodes(CUgraph graph, const GraphState& root) {
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
+  for (CUgraphNode node : nodes) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
+      CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));
+      CGRT_RETURN_IF_ERROR(add_nodes(inside, root));
+    } else if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      if (!contains(root.patch_nodes, node)) CGRT_RETURN_IF_ERROR(add_kernel(node, root));
+    } else if (is_made_by_calls(type)) {
+      CGRT_RETURN_IF_ERROR(add_other(node, type));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const std::vector<RebindState::Parameter>*> RebindState::parameters_of(CUfunction function) {
+  const auto found = parameters_.find(function);
+  if (found != parameters_.end()) return &found->second;
+  const driver::KernelIdentity* const kernel = driver::kernel_of(function);
+  std::vector<Parameter> parameters;
+  for (std::size_t i = 0;; ++i) {
+    std::size_t offset = 0, size = 0;
+    const CUresult result = driver::api().FuncGetParamInfo(function, i, &offset, &size);
+    if (result == CUDA_ERROR_INVALID_VALUE) break;  // past the last: there is no call that counts them
+    CGRT_RETURN_IF_ERROR(driver::to_status(result, "cuFuncGetParamInfo"));
+    const bool is_pointer = kernel != nullptr && kernel->parameter_is_pointer != nullptr &&
+                            i < kernel->parameter_count && kernel->parameter_is_pointer[i];
+    parameters.push_back({static_cast<std::uint16_t>(offset), static_cast<std::uint16_t>(size), is_pointer});
+  }
+  return &parameters_.emplace(function, std::move(parameters)).first->second;
+}
+
+absl::Status RebindState::add_kernel(CUgraphNode handle, const GraphState& graph) {
+  CUDA_KERNEL_NODE_PARAMS params{};
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().GraphKernelNodeGetParams(handle, &params), "cuGraphKernelNodeGetParams"));
+  const auto id = static_cast<std::uint32_t>(nodes_.size());
+  CGRT_RETURN_IF_ERROR(check_context(id, handle, params.ctx, graph.context));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<Parameter>* parameters, parameters_of(params.func));
+  Node node{.handle = handle, .type = CU_GRAPH_NODE_TYPE_KERNEL};
+  node.function = params.func;
+  node.block = Dim3(params.blockDimX, params.blockDimY, params.blockDimZ);
+  node.shared_bytes = params.sharedMemBytes;
+  node.first_word = static_cast<std::uint32_t>(words_.size());
+  const auto add_word = [&](const Word& word, std::uint64_t value, NodeWord place) {
+    words_.push_back(word);
+    values_.push_back(value);
+    places_.push_back(place);
+  };
+  add_word({}, driver::grid_value(params.gridDimX, params.gridDimY, params.gridDimZ),
+           {nullptr, 0, 0, NodeWord::Kind::kGrid});
+  add_word({}, 1, {nullptr, 0, 0, NodeWord::Kind::kEnabled});
+  for (std::size_t i = 0; i < parameters->size(); ++i) {
+    const Parameter& parameter = (*parameters)[i];
+    const void* const value = argument_of(params.kernelParams, params.extra, i, parameter.offset);
+    if (value == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("Node ", id, " (", describe_node(handle), "): the driver does not tell its arguments."));
+    }
+    for (std::uint16_t within = 0; within < parameter.bytes; within = static_cast<std::uint16_t>(within + kWordBytes)) {
+      const auto bytes = static_cast<std::uint8_t>(std::min<int>(kWordBytes, parameter.bytes - within));
+      add_word({static_cast<std::uint16_t>(i), within, bytes}, load_word(value, within, bytes),
+               {nullptr, static_cast<std::uint16_t>(parameter.offset + within), bytes, NodeWord::Kind::kArgument});
+    }
+  }
+  CUgraphDeviceNode device_node = nullptr;  // not before: what the driver handed out may be gone then
+  CGRT_RETURN_IF_ERROR(set_updatable(handle, &device_node));
+  for (std::size_t i = node.first_word; i < places_.size(); ++i) places_[i].node = device_node;
+  node.word_count = static_cast<std::uint32_t>(words_.size()) - node.first_word;
+  positions_.emplace(handle, id);
+  nodes_.push_back(node);
+  return absl::OkStatus();
+}
+
+absl::Status RebindState::add_other(CUgraphNode handle, CUgraphNodeType type) {
+  CUgraphNodeParams params{};
+  CGRT_RETURN_IF_ERROR(read_params(handle, type, context_, params));
+  positions_.emplace(handle, static_cast<std::uint32_t>(nodes_.size()));
+  nodes_.push_back({.handle = handle, .type = type, .params = static_cast<std::uint32_t>(params_.size())});
+  params_.push_back(params);
+  enabled_.push_back(true);
+  return absl::OkStatus();
+}
+
+namespace {
+
+absl::Status check_edges(CUgraph graph) {
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
+  CGRT_ASSIGN_OR_RETURN(const Edges edges, edges_of(nodes));
+  for (std::size_t i = 0; i < edges.from.size(); ++i) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    if (edge_kind(edges.data[i]) == EdgeKind::kFull) continue;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(edges.to[i], &type), "cuGraphNodeGetType"));
+    if (type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("The edge from ", describe_node(edges.from[i]), " to ", describe_node(edges.to[i]),
+                     " is programmatic, which CUDA does not allow between two device-updatable nodes: build the graph "
+                     "without programmatic()."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_edges_inside(CUgraph graph) {
+  CGRT_RETURN_IF_ERROR(check_edges(graph));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
+  for (CUgraphNode node : nodes) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
+    if (type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
+    CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));
+    CGRT_RETURN_IF_ERROR(check_edges_inside(inside));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status check_rebindable(const GraphState& graph) { return check_edges_inside(graph.handle); }
+
+}  // namespace cgrt::internal

@@ -1,0 +1,188 @@
+#include "cgrt/graph/alternatives.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/graph/align.h"
+#include "cgrt/graph/cursor.h"
+#include "cgrt/graph/graph_state.h"
+#include "cgrt/graph/node_params.h"
+#include "cgrt/graph/snapshot.h"
+#include "cgrt/graph/walk.h"
+#include "cgrt/stream/keep.h"
+
+namespace cgrt {
+namespace {
+
+using internal::GraphState;
+
+// What nodes have in common that can take each other's place.
+struct Class {
+  CUgraphNodeParams params;     // of one of them
+  LaunchAttributes attributes;  // of kernels, in normal form
+};
+
+bool is_same(const Class& a, const Class& b) {
+  if (a.params.type != b.params.type) return false;
+  if (a.params.type != CU_GRAPH_NODE_TYPE_KERNEL) return internal::is_same_shape(a.params, b.params);
+  const auto& x = a.params.kernel;
+  const auto& y = b.params.kernel;
+  return x.func == y.func && x.blockDimX == y.blockDimX && x.blockDimY == y.blockDimY && x.blockDimZ == y.blockDimZ &&
+         x.sharedMemBytes == y.sharedMemBytes && internal::are_interchangeable(a.attributes, b.attributes);
+}
+
+// Whether an executable can leave such a node out.
+bool can_be_disabled(CUgraphNodeType type) {
+  return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
+}
+
+struct Item {
+  std::size_t kind;  // the number of its class
+  CUgraphNode node;  // one of a step's
+  std::string scope;
+  std::size_t steps = 1;       // that have it
+  bool is_in_first_step = false;
+};
+
+class Row {
+ public:
+  explicit Row(CUcontext context) : context_(context) {}
+
+  // Puts in what the step has and the row has not.
+  absl::Status add_step(const GraphState& step) {
+    CGRT_ASSIGN_OR_RETURN(std::vector<Item> items, items_of(step));
+    const bool is_first = step_count_++ == 0;
+    const auto kinds = [](const std::vector<Item>& of) {
+      std::vector<std::size_t> out;
+      for (const Item& item : of) out.push_back(item.kind);
+      return out;
+    };
+    std::vector<Item> merged;
+    std::size_t i = 0, j = 0;
+    const auto take = [&](std::vector<Item>& from, std::size_t& at, std::size_t until) {
+      while (at < until) merged.push_back(std::move(from[at++]));
+    };
+    for (Item& item : items) item.is_in_first_step = is_first;
+    for (const auto& [ours, theirs] : internal::align(kinds(items_), kinds(items))) {
+      take(items_, i, ours);
+      take(items, j, theirs);
+      merged.push_back(std::move(items_[i++]));
+      ++merged.back().steps;
+      ++j;
+    }
+    take(items_, i, items_.size());
+    take(items, j, items.size());
+    items_ = std::move(merged);
+    return absl::OkStatus();
+  }
+
+  absl::Status build(GraphState& graph) const {
+    internal::Edges before;
+    for (const Item& item : items_) {
+      const CUgraphNodeType type = classes_[item.kind].params.type;
+      if (!can_be_disabled(type) && item.steps != step_count_) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("The ", describe_node(item.node), " is in ", item.steps, " of ", step_count_,
+                         " steps, and CUDA can leave out kernels, copies and memsets alone: put it into all of them, in "
+                         "the same place."));
+      }
+      CGRT_ASSIGN_OR_RETURN(const CUgraphNode node, internal::copy_node(item.node, before, graph));
+      if (graph.scope_runs.empty() ? !item.scope.empty() : graph.scope_runs.back().scope != item.scope) {
+        CGRT_ASSIGN_OR_RETURN(const std::size_t count, internal::count_nodes(graph.handle));
+        graph.scope_runs.push_back({count - 1, item.scope});
+      }
+      if (!item.is_in_first_step) graph.left_out_at_first.push_back(node);
+      before = {{node}, {}, {CUgraphEdgeData{}}};
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<std::vector<Item>> items_of(const GraphState& step) {
+    CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(step.handle, &step));
+    std::vector<Item> items;
+    CGRT_RETURN_IF_ERROR(add_items(walk, 0, items));
+    return items;
+  }
+
+  // Those inside child graphs where these stand.
+  absl::Status add_items(const internal::Walk& walk, std::uint32_t graph, std::vector<Item>& items) {
+    CUgraphNode before = nullptr;
+    for (std::uint32_t id = walk.graphs[graph].first_node; id < walk.nodes.size(); ++id) {
+      const internal::WalkedNode& node = walk.nodes[id];
+      if (node.graph != graph) break;
+      CGRT_RETURN_IF_ERROR(check_order(node.handle, before));
+      before = node.handle;
+      if (node.type == CU_GRAPH_NODE_TYPE_EMPTY) continue;
+      if (node.type == CU_GRAPH_NODE_TYPE_GRAPH) {
+        CGRT_RETURN_IF_ERROR(add_items(walk, node.child, items));
+        continue;
+      }
+      CGRT_ASSIGN_OR_RETURN(const std::size_t kind, kind_of(node));
+      items.push_back({kind, node.handle, walk.scope_of(node)});
+    }
+    return absl::OkStatus();
+  }
+
+  // A row has one order: a step that leaves some of it open would be slowed down without a word.
+  absl::Status check_order(CUgraphNode node, CUgraphNode before) {
+    edges_ = {};
+    CGRT_RETURN_IF_ERROR(internal::add_edges_to(node, edges_));
+    const bool is_behind = std::find(edges_.from.begin(), edges_.from.end(), before) != edges_.from.end();
+    if (before == nullptr ? edges_.from.empty() : is_behind) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("Step ", step_count_, " forks: its ", describe_node(node), " does not wait for the ",
+                     describe_node(before), " before it. The nodes of a graph of alternatives stand in one row."));
+  }
+
+  absl::StatusOr<std::size_t> kind_of(const internal::WalkedNode& node) {
+    Class one{};
+    CGRT_RETURN_IF_ERROR(internal::read_params(node.handle, node.type, context_, one.params));
+    if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      CGRT_ASSIGN_OR_RETURN(one.attributes, internal::attributes_of(node.handle, clusters_));
+    }
+    const auto found =
+        std::find_if(classes_.begin(), classes_.end(), [&](const Class& other) { return is_same(one, other); });
+    if (found != classes_.end()) return static_cast<std::size_t>(found - classes_.begin());
+    classes_.push_back(one);
+    return classes_.size() - 1;
+  }
+
+  CUcontext context_;
+  std::size_t step_count_ = 0;
+  std::vector<Class> classes_;
+  std::vector<Item> items_;
+  internal::CompiledClusters clusters_;
+  internal::Edges edges_;  // of one node
+};
+
+}  // namespace
+
+absl::StatusOr<Graph> build_alternatives(ContextRef context, std::size_t steps,
+                                         absl::FunctionRef<absl::Status(LaunchTarget, std::size_t)> step) {
+  if (steps == 0) return absl::InvalidArgumentError("build_alternatives: there is no step.");
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(context));
+  GraphState& state = *graph.state();
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(state.context));
+  Row row(state.context);
+  for (std::size_t i = 0; i < steps; ++i) {
+    CGRT_ASSIGN_OR_RETURN(Graph one, Graph::create(context));
+    Cursor cursor = one.cursor();
+    CGRT_RETURN_IF_ERROR(step(cursor, i));
+    CGRT_RETURN_IF_ERROR(row.add_step(*one.state()));
+    CGRT_RETURN_IF_ERROR(internal::keep_in_graph(state.handle, one.state()));  // the nodes to copy, and what they use
+  }
+  CGRT_RETURN_IF_ERROR(row.build(state));
+  state.knowledge.know_nothing();
+  state.has_alternatives = true;
+  return graph;
+}
+
+}  // namespace cgrt

@@ -1,0 +1,84 @@
+#include "cgrt/graph/node_params.h"
+
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/ir/graph_ir.h"
+
+namespace cgrt::internal {
+
+absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext context, CUgraphNodeParams& params) {
+  const driver::Api& api = driver::api();
+  params.type = type;
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      CUDA_KERNEL_NODE_PARAMS kernel{};
+      static_assert(sizeof(params.kernel) == sizeof(kernel));  // v3 and v2 differ in what they promise only
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(api.GraphKernelNodeGetParams(node, &kernel), "cuGraphKernelNodeGetParams"));
+      std::memcpy(&params.kernel, &kernel, sizeof(kernel));
+      return absl::OkStatus();
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      params.memcpy.copyCtx = context;
+      return driver::to_status(api.GraphMemcpyNodeGetParams(node, &params.memcpy.copyParams),
+                               "cuGraphMemcpyNodeGetParams");
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      CUDA_MEMSET_NODE_PARAMS fill{};
+      CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphMemsetNodeGetParams(node, &fill), "cuGraphMemsetNodeGetParams"));
+      // One by one: what lies between them stays zero, and parameters are compared by their bytes.
+      params.memset.dst = fill.dst;
+      params.memset.pitch = fill.pitch;
+      params.memset.value = fill.value;
+      params.memset.elementSize = fill.elementSize;
+      params.memset.width = fill.width;
+      params.memset.height = fill.height;
+      params.memset.ctx = context;
+      return absl::OkStatus();
+    }
+    case CU_GRAPH_NODE_TYPE_HOST: {
+      CUDA_HOST_NODE_PARAMS host{};
+      CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphHostNodeGetParams(node, &host), "cuGraphHostNodeGetParams"));
+      params.host.fn = host.fn;
+      params.host.userData = host.userData;
+      return absl::OkStatus();
+    }
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return driver::to_status(api.GraphChildGraphNodeGetGraph(node, &params.graph.graph),
+                               "cuGraphChildGraphNodeGetGraph");
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return driver::to_status(api.GraphEventRecordNodeGetEvent(node, &params.eventRecord.event),
+                               "cuGraphEventRecordNodeGetEvent");
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return driver::to_status(api.GraphEventWaitNodeGetEvent(node, &params.eventWait.event),
+                               "cuGraphEventWaitNodeGetEvent");
+    case CU_GRAPH_NODE_TYPE_EMPTY: return absl::OkStatus();
+    default:
+      return absl::UnimplementedError(absl::StrCat(
+          "A node of the kind \"", to_string(static_cast<ir::NodeKind>(type)),
+          "\" cannot be copied into another graph: make the graph that it is in a child, with Graph::add_child."));
+  }
+}
+
+bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wanted) {
+  if (node.type == CU_GRAPH_NODE_TYPE_MEMSET) {
+    const auto& a = node.memset;
+    const auto& b = wanted.memset;
+    if (a.height <= 1 && b.height <= 1) return true;
+    return a.height == b.height && a.width == b.width && a.elementSize == b.elementSize;
+  }
+  if (node.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
+    const CUDA_MEMCPY3D& a = node.memcpy.copyParams;
+    const CUDA_MEMCPY3D& b = wanted.memcpy.copyParams;
+    const auto is_linear = [](const CUDA_MEMCPY3D& copy) { return copy.Height <= 1 && copy.Depth <= 1; };
+    if (is_linear(a) && is_linear(b)) return true;
+    return a.WidthInBytes == b.WidthInBytes && a.Height == b.Height && a.Depth == b.Depth;
+  }
+  return true;
+}
+
+}  // namespace cgrt::internal

@@ -1,0 +1,18 @@
+// Parameters of a node as the driver gives them, in the form in which it takes them. Internal to graph/ and exec/.
+#pragma once
+
+#include <cuda.h>
+
+#include "absl/status/status.h"
+
+namespace cgrt::internal {
+
+// What the driver adds a node like `node` by, which is in a graph of `context`. `params` is zero before. What it points
+// to stays the node's. kUnimplemented for kinds that the driver does not tell, as conditional nodes.
+absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext context, CUgraphNodeParams& params);
+
+// Whether a node of an executable, of one type with `wanted` and no kernel, can be set to it: of copies and memsets in
+// two dimensions CUDA changes addresses alone.
+bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wanted);
+
+}  // namespace cgrt::internal
