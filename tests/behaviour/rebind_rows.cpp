@@ -304,6 +304,10 @@ BEHAVIOUR("nodes of a rebindable executable are set and switched one by one, too
   notes.status("enable", exec.set_enabled(last, NodeState::kEnabled));
   CGRT_RETURN_IF_ERROR(run("both run"));
   notes.status("another kernel", exec.set_params(first, kConfig, shift_kernel(), y, b.x.as<float>(), 4.0f, kCount));
+  CGRT_ASSIGN_OR_RETURN(Graph filled, build(world, [&](LaunchTarget target) { return fill32(target, y, 0, kCount); }));
+  CGRT_ASSIGN_OR_RETURN(GraphExec fill_exec, instantiate_rebindable(filled));
+  CGRT_ASSIGN_OR_RETURN(const MemsetNode fill_node, find_node<MemsetNode>(filled, {}));
+  notes.status("disable a memset", fill_exec.set_enabled(fill_node, NodeState::kDisabled));
   CGRT_ASSIGN_OR_RETURN(Graph other, build(world, [&](LaunchTarget target) { return two_kernels(target, b.first()); }));
   notes.status("update", exec.update(other));
   notes.status("try_update", exec.try_update(other).status());

@@ -385,16 +385,22 @@ OPERATION("GraphExec::set_grid", {
   CGRT_RETURN_IF_ERROR(exec.set_grid(node, Dim3(2)));
   return exec.launch(w.stream.ref());
 });
-OPERATION("build_alternatives", {
-  CGRT_ASSIGN_OR_RETURN(Graph graph, build_alternatives(w.device, 2, [&](LaunchTarget target, std::size_t i) {
-                          CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = i == 0 ? 64u : 32u}, scale_kernel(),
-                                                      w.x, w.x, 1.0f, 32));
-                          if (i == 1) CGRT_RETURN_IF_ERROR(fill32(target, w.x, 0, 8));
-                          return target.sink()->add_captured([&](CUstream s) { return w.step(s); });
-                        }));
+absl::StatusOr<Graph> two_steps(Objects& w) {
+  return build_alternatives(w.device, 2, [&](LaunchTarget target, std::size_t i) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(
+        launch(target, {.grid = 1, .block = i == 0 ? 64u : 32u}, scale_kernel(), w.x, w.x, 1.0f, 32));
+    if (i == 1) CGRT_RETURN_IF_ERROR(copy(target, w.pinned.data(), w.x, 32));
+    CGRT_RETURN_IF_ERROR(fill32(target, w.x, 0, 8));
+    return target.sink()->add_captured([&](CUstream s) { return w.step(s); });
+  });
+}
+OPERATION("build_alternatives", { return two_steps(w).status(); });
+OPERATION("GraphExec::rebind", {  // to a step that leaves nodes out
+  CGRT_ASSIGN_OR_RETURN(Graph graph, two_steps(w));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
   const auto second = [&](LaunchTarget target) -> absl::Status {
     CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 32}, scale_kernel(), w.x, w.x, 1.0f, 32));
+    CGRT_RETURN_IF_ERROR(copy(target, w.pinned.data(), w.x, 32));
     return fill32(target, w.x, 0, 8);
   };
   CGRT_RETURN_IF_ERROR(exec.rebind(second));

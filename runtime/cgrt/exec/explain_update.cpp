@@ -151,6 +151,12 @@ absl::Status rebindable_update() {
       "set_params, or instantiate the other graph.");
 }
 
+absl::Status rebindable_memset() {
+  return absl::FailedPreconditionError(
+      "A memset of a rebindable executable cannot be disabled: the driver would lose what changes the kernels beside it. "
+      "Set its parameters, or use a kernel instead.");
+}
+
 absl::Status rebindable_child() {
   return absl::FailedPreconditionError(
       "The kernels of a rebindable executable change by rebind() or one by one, those inside a child graph too: its "

@@ -33,5 +33,6 @@ absl::Status not_rebindable();
 absl::Status not_of_this_executable(const char* what);  // "binding"
 absl::Status rebindable_update();
 absl::Status rebindable_child();
+absl::Status rebindable_memset();
 
 }  // namespace cgrt::internal

@@ -168,11 +168,12 @@ absl::Status GraphExec::set_node_enabled(const NodeRef& node, NodeState state) {
   const bool is_enabled = state == NodeState::kEnabled;
   if (internal::RebindState* const rebind = state_->rebind.get(); rebind != nullptr) {
     const internal::RebindState::Node* const ours = rebind->find(node.get());
-    if (ours != nullptr && ours->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+    if (ours != nullptr && internal::can_be_left_out(ours->type)) {
       internal::RebindState::Change change;
       rebind->change_enabled(*ours, is_enabled, change);
       return rebind->take(std::move(change), state_->handle.get());
     }
+    if (ours != nullptr && !internal::can_be_left_out(ours->type)) return internal::rebindable_memset();
   }
   return driver::to_status(driver::api().GraphNodeSetEnabled(state_->handle.get(), node.get(), is_enabled ? 1 : 0),
                            "cuGraphNodeSetEnabled");
@@ -183,7 +184,7 @@ absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
   const std::lock_guard lock(state_->mutex);
   if (const internal::RebindState* const rebind = state_->rebind.get(); rebind != nullptr) {
     const internal::RebindState::Node* const ours = rebind->find(node.get());
-    if (ours != nullptr && ours->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+    if (ours != nullptr) {
       return rebind->is_enabled(*ours) ? NodeState::kEnabled : NodeState::kDisabled;
     }
   }

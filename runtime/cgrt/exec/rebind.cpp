@@ -7,7 +7,6 @@
 #include "cgrt/exec/exec_state.h"
 #include "cgrt/exec/explain_update.h"
 #include "cgrt/exec/rebinder.h"
-#include "cgrt/graph/snapshot.h"
 
 namespace cgrt {
 
@@ -39,7 +38,7 @@ BufferUse use_of(const RebindState& state, const RebindState::Address& address, 
     use.at = address.operand == Operand::kDestination ? 0 : 1;
     what = address.operand == Operand::kDestination ? "destination" : "source";
   }
-  use.text = absl::StrCat(what, " of ", describe_node(node.handle), " (node ", address.node, ")");
+  use.text = absl::StrCat(what, " of ", state.describe(node), " (node ", address.node, ")");
   return use;
 }
 

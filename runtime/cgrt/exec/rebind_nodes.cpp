@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/rebind_state.h"
+#include "cgrt/graph/function_name.h"
 #include "cgrt/graph/snapshot.h"
 
 namespace cgrt::internal {
@@ -94,21 +96,23 @@ absl::Status RebindState::add_nodes(CUgraph graph, const GraphState& root) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const std::vector<RebindState::Parameter>*> RebindState::parameters_of(CUfunction function) {
-  const auto found = parameters_.find(function);
-  if (found != parameters_.end()) return &found->second;
-  const driver::KernelIdentity* const kernel = driver::kernel_of(function);
-  std::vector<Parameter> parameters;
+absl::StatusOr<const RebindState::Function*> RebindState::function_of(CUfunction handle) {
+  const auto found = functions_.find(handle);
+  if (found != functions_.end()) return &found->second;
+  const char* symbol = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().FuncGetName(&symbol, handle), "cuFuncGetName"));
+  Function function{function_name(symbol), {}};
+  const driver::KernelIdentity* const kernel = driver::kernel_of(handle);
   for (std::size_t i = 0;; ++i) {
     std::size_t offset = 0, size = 0;
-    const CUresult result = driver::api().FuncGetParamInfo(function, i, &offset, &size);
+    const CUresult result = driver::api().FuncGetParamInfo(handle, i, &offset, &size);
     if (result == CUDA_ERROR_INVALID_VALUE) break;  // past the last: there is no call that counts them
     CGRT_RETURN_IF_ERROR(driver::to_status(result, "cuFuncGetParamInfo"));
     const bool is_pointer = kernel != nullptr && kernel->parameter_is_pointer != nullptr &&
                             i < kernel->parameter_count && kernel->parameter_is_pointer[i];
-    parameters.push_back({static_cast<std::uint16_t>(offset), static_cast<std::uint16_t>(size), is_pointer});
+    function.parameters.push_back({static_cast<std::uint16_t>(offset), static_cast<std::uint16_t>(size), is_pointer});
   }
-  return &parameters_.emplace(function, std::move(parameters)).first->second;
+  return &functions_.emplace(handle, std::move(function)).first->second;
 }
 
 absl::Status RebindState::add_kernel(CUgraphNode handle, const GraphState& graph) {
@@ -117,7 +121,7 @@ absl::Status RebindState::add_kernel(CUgraphNode handle, const GraphState& graph
       driver::to_status(driver::api().GraphKernelNodeGetParams(handle, &params), "cuGraphKernelNodeGetParams"));
   const auto id = static_cast<std::uint32_t>(nodes_.size());
   CGRT_RETURN_IF_ERROR(check_context(id, handle, params.ctx, graph.context));
-  CGRT_ASSIGN_OR_RETURN(const std::vector<Parameter>* parameters, parameters_of(params.func));
+  CGRT_ASSIGN_OR_RETURN(const Function* function, function_of(params.func));
   Node node{.handle = handle, .type = CU_GRAPH_NODE_TYPE_KERNEL};
   node.function = params.func;
   node.block = Dim3(params.blockDimX, params.blockDimY, params.blockDimZ);
@@ -131,8 +135,8 @@ absl::Status RebindState::add_kernel(CUgraphNode handle, const GraphState& graph
   add_word({}, driver::grid_value(params.gridDimX, params.gridDimY, params.gridDimZ),
            {nullptr, 0, 0, NodeWord::Kind::kGrid});
   add_word({}, 1, {nullptr, 0, 0, NodeWord::Kind::kEnabled});
-  for (std::size_t i = 0; i < parameters->size(); ++i) {
-    const Parameter& parameter = (*parameters)[i];
+  for (std::size_t i = 0; i < function->parameters.size(); ++i) {
+    const Parameter& parameter = function->parameters[i];
     const void* const value = argument_of(params.kernelParams, params.extra, i, parameter.offset);
     if (value == nullptr) {
       return absl::FailedPreconditionError(

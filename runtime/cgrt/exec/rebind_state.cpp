@@ -15,6 +15,7 @@
 #include "cgrt/exec/explain_update.h"
 #include "cgrt/graph/function_name.h"
 #include "cgrt/graph/snapshot.h"
+#include "cgrt/ir/graph_ir.h"
 #include "cgrt/launch/launch.h"
 
 namespace cgrt::internal {
@@ -59,6 +60,11 @@ const RebindState::Node* RebindState::find(CUgraphNode handle) const {
 
 bool RebindState::is_enabled(const Node& node) const {
   return node.type == CU_GRAPH_NODE_TYPE_KERNEL ? values_[node.first_word + kEnabledWord] != 0 : enabled_[node.params];
+}
+
+std::string RebindState::describe(const Node& node) const {
+  if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) return absl::StrCat("kernel \"", function_of(node).name, "\"");
+  return to_string(static_cast<ir::NodeKind>(node.type));
 }
 
 absl::StatusOr<RebindState::KernelShape> RebindState::shape_of(const KernelLaunch& launch,
@@ -166,9 +172,9 @@ absl::Status RebindState::change_grid(const Node& kernel, const Dim3& grid, Name
 }
 
 absl::Status RebindState::change_grid(const Node& kernel, const Dim3& grid, Change& change) const {
-  const absl::Status status = change_grid(kernel, grid, [&] { return name_of(kernel.function); }, change);
+  const absl::Status status = change_grid(kernel, grid, [&] { return function_of(kernel).name; }, change);
   if (!driver::cuda_result(status).has_value()) return status;
-  return driver::annotate(status, absl::StrCat("Kernel \"", name_of(kernel.function), "\" with grid ", to_text(grid),
+  return driver::annotate(status, absl::StrCat("Kernel \"", function_of(kernel).name, "\" with grid ", to_text(grid),
                                                ", cluster ", to_text(kernel.attributes.cluster)));
 }
 
@@ -203,7 +209,7 @@ absl::Status RebindState::change_as(const Node& node, const CapturedNode& captur
     return absl::OkStatus();
   }
   const auto& kernel = captured.params.kernel;
-  const auto& parameters = parameters_.find(node.function)->second;
+  const auto& parameters = function_of(node).parameters;
   return change_words(
       node, shape_of(captured), [&] { return name_of(kernel.func); },
       [&](std::uint32_t word) {
@@ -228,9 +234,9 @@ void RebindState::change_params(const Node& node, const CUgraphNodeParams& param
 
 absl::StatusOr<std::uint32_t> RebindState::first_word(const Node& kernel, std::size_t argument,
                                                       std::size_t bytes) const {
-  const std::vector<Parameter>& parameters = parameters_.find(kernel.function)->second;
+  const std::vector<Parameter>& parameters = function_of(kernel).parameters;
   const auto refuse = [&](const std::string& what) {
-    return absl::InvalidArgumentError(absl::StrCat("Kernel \"", name_of(kernel.function), "\" has ", what, "."));
+    return absl::InvalidArgumentError(absl::StrCat("Kernel \"", function_of(kernel).name, "\" has ", what, "."));
   };
   if (argument >= parameters.size()) {
     return refuse(absl::StrCat(parameters.size(), " arguments, and none of number ", argument, ", counted from 0"));
@@ -305,7 +311,7 @@ std::vector<RebindState::Address> RebindState::addresses_in(std::uintptr_t begin
       });
       continue;
     }
-    const std::vector<Parameter>& parameters = parameters_.find(node.function)->second;
+    const std::vector<Parameter>& parameters = function_of(node).parameters;
     for (std::uint32_t i = node.first_word + kArgumentWords; i < node.first_word + node.word_count; ++i) {
       if (words_[i].bytes != sizeof(std::uintptr_t) || !is_inside(values_[i])) continue;
       found.push_back({id_of(node), i, Operand::kNone, parameters[words_[i].argument].is_pointer, values_[i]});

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,7 @@ class RebindState {
   const Node* find(CUgraphNode handle) const;  // null: no node of it
   std::uint32_t id_of(const Node& node) const { return static_cast<std::uint32_t>(&node - nodes_.data()); }
   bool is_enabled(const Node& node) const;
+  std::string describe(const Node& node) const;  // "kernel \"scale\"", "memcpy"
 
   // Whether a step's calls may leave nodes out, which then do not run: graph/alternatives.h.
   bool has_alternatives() const { return has_alternatives_; }
@@ -153,6 +155,10 @@ class RebindState {
     std::uint16_t offset, bytes;
     bool is_pointer;
   };
+  struct Function {
+    std::string name;  // as in snapshot's IR
+    std::vector<Parameter> parameters;
+  };
   struct KernelShape {
     CUfunction function;
     Dim3 grid, block;
@@ -163,7 +169,8 @@ class RebindState {
   absl::Status add_nodes(CUgraph graph, const GraphState& root);
   absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
   absl::Status add_other(CUgraphNode handle, CUgraphNodeType type);
-  absl::StatusOr<const std::vector<Parameter>*> parameters_of(CUfunction function);
+  absl::StatusOr<const Function*> function_of(CUfunction function);
+  const Function& function_of(const Node& kernel) const { return functions_.find(kernel.function)->second; }
 
   absl::StatusOr<KernelShape> shape_of(const KernelLaunch& launch, LaunchAttributes& storage) const;
   static KernelShape shape_of(const CapturedNode& captured);
@@ -188,7 +195,7 @@ class RebindState {
   std::vector<driver::NodeWord> places_;  // of words_, on the device
   std::vector<CUgraphNodeParams> params_;
   std::vector<bool> enabled_;  // of params_
-  absl::flat_hash_map<CUfunction, std::vector<Parameter>> parameters_;
+  absl::flat_hash_map<CUfunction, Function> functions_;
   PatchNodes patches_;
   Stream capture_stream_;     // empty: none yet
   Change at_first_;           // what does not run until a step says so

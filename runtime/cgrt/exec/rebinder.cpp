@@ -37,12 +37,10 @@ absl::StatusOr<const RebindState::Node*> Rebinder::next(CUgraphNodeType type, co
 absl::Status Rebinder::leave_out(std::size_t until) {
   for (; position_ < until; ++position_) {
     const RebindState::Node& node = state_.nodes()[position_];
-    const bool can_be_disabled = node.type == CU_GRAPH_NODE_TYPE_KERNEL || node.type == CU_GRAPH_NODE_TYPE_MEMCPY ||
-                                 node.type == CU_GRAPH_NODE_TYPE_MEMSET;
-    if (!can_be_disabled) {
-      return fail(absl::FailedPreconditionError(
-          absl::StrCat("The step leaves out node ", position_, " (", describe_node(node.handle),
-                       "), and CUDA can leave out kernels, copies and memsets alone.")));
+    if (!can_be_left_out(node.type)) {
+      return fail(absl::FailedPreconditionError(absl::StrCat("The step leaves out node ", position_, " (",
+                                                             describe_node(node.handle),
+                                                             "), and only kernels and copies can be left out.")));
     }
     state_.change_enabled(node, false, change_);
   }

@@ -38,11 +38,6 @@ bool is_same(const Class& a, const Class& b) {
          x.sharedMemBytes == y.sharedMemBytes && internal::are_interchangeable(a.attributes, b.attributes);
 }
 
-// Whether an executable can leave such a node out.
-bool can_be_disabled(CUgraphNodeType type) {
-  return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
-}
-
 struct Item {
   std::size_t kind;  // the number of its class
   CUgraphNode node;  // one of a step's
@@ -87,11 +82,11 @@ class Row {
     internal::Edges before;
     for (const Item& item : items_) {
       const CUgraphNodeType type = classes_[item.kind].params.type;
-      if (!can_be_disabled(type) && item.steps != step_count_) {
+      if (!internal::can_be_left_out(type) && item.steps != step_count_) {
         return absl::FailedPreconditionError(
             absl::StrCat("The ", describe_node(item.node), " is in ", item.steps, " of ", step_count_,
-                         " steps, and CUDA can leave out kernels, copies and memsets alone: put it into all of them, in "
-                         "the same place."));
+                         " steps, and only kernels and copies can be left out: put it into all of them, in the same "
+                         "place."));
       }
       CGRT_ASSIGN_OR_RETURN(const CUgraphNode node, internal::copy_node(item.node, before, graph));
       if (graph.scope_runs.empty() ? !item.scope.empty() : graph.scope_runs.back().scope != item.scope) {

@@ -25,8 +25,9 @@
 namespace cgrt {
 
 // Calls `step` for each number below `steps`, with a target that records. What the steps keep, the graph keeps. Blocks
-// for as long as building them takes, and for 1 us a node. kFailedPrecondition names a host function or an event that
-// not all steps have in the same place, which CUDA cannot disable, and work that forks: the row has one order.
+// for as long as building them takes, and for 1 us a node. kFailedPrecondition names a memset, a host function or
+// an event that not all steps have in the same place, which no executable can leave out, and work that forks: the row
+// has one order.
 // kUnimplemented for conditional and allocation nodes.
 // Such a graph is for instantiate_rebindable alone, and cannot be a child graph.
 absl::StatusOr<Graph> build_alternatives(ContextRef context, std::size_t steps,

@@ -15,4 +15,10 @@ absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext conte
 // two dimensions CUDA changes addresses alone.
 bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wanted);
 
+// Whether a rebindable executable can leave out a node of that type. Not memsets: with one that the host has disabled
+// or enabled, driver 580 loses what patch nodes change, or the launch fails with 719.
+inline bool can_be_left_out(CUgraphNodeType type) {
+  return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY;
+}
+
 }  // namespace cgrt::internal
