@@ -16,6 +16,7 @@
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph.h"
 #include "cgrt/graph/listing.h"
+#include "cgrt/graph/programmatic.h"
 #include "cgrt/graph/scope.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/inspect/dot.h"

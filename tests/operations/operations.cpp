@@ -278,6 +278,15 @@ OPERATION("list_edges", {
 });
 OPERATION("find_node", { return find_node<KernelNode>(w.graph, {.name = "scale"}).status(); });
 
+OPERATION("add_programmatic_edges", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor cursor = graph.cursor();
+  for (int i = 0; i < 3; ++i) {
+    CGRT_RETURN_IF_ERROR(launch(cursor, w.kConfig, waiting_kernel(), w.x, w.x, 1.0f, 32));
+  }
+  return add_programmatic_edges(graph).status();
+});
+
 OPERATION("instantiate", { return instantiate(w.graph).status(); });
 OPERATION("GraphExec::launch", { return w.exec.launch(w.stream.ref()); });
 OPERATION("GraphExec::upload", { return w.exec.upload(w.stream.ref()); });

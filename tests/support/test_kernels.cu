@@ -64,6 +64,14 @@ __global__ void grid_size(int* out) {
 }
 void grid_size_on_host(HostGrid grid, int* out) { *out = static_cast<int>(grid.grid.count()); }
 
+__global__ void scale_and_wait(float* out, const float* in, float factor, int count) {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) out[i] = factor * in[i];
+}
+
 __host__ __device__ void read_both(float* out, const PairOfAddresses& pair, std::uint64_t more) {
   *out = *pair.in + static_cast<float>(pair.number & 0xff) + static_cast<float>(more & 0xff);
 }
@@ -121,6 +129,12 @@ inline constexpr auto cgrt::host_body<cgrt::testing::grid_size> = cgrt::HostBody
                                                                                  {.registers = 8});
 
 template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::scale_and_wait> = cgrt::HostBody(cgrt::testing::scale_on_host,
+                                                                                      {.registers = 10});
+template <>
+inline constexpr bool cgrt::waits_for_predecessors<cgrt::testing::scale_and_wait> = true;
+
+template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::read_pair> = cgrt::HostBody(cgrt::testing::read_pair_on_host,
                                                                                  {.registers = 8});
 
@@ -142,6 +156,7 @@ Kernel<int*> cluster_kernel() { return make_kernel<cluster_size>(); }
 Kernel<int*> paired_kernel() { return make_kernel<paired>(); }
 Kernel<unsigned char*, Aligned> aligned_kernel() { return make_kernel<copy_aligned>(); }
 Kernel<float*, PairOfAddresses, std::uint64_t> pair_kernel() { return make_kernel<read_pair>(); }
+Kernel<float*, const float*, float, int> waiting_kernel() { return make_kernel<scale_and_wait>(); }
 Kernel<int*> grid_kernel() { return make_kernel<grid_size>(); }
 Kernel<cudaGraphConditionalHandle, float*> count_down_kernel() { return make_kernel<count_down>(); }
 Kernel<cudaGraphConditionalHandle, const float*> set_conditional_kernel() { return make_kernel<set_value>(); }

@@ -40,6 +40,8 @@ struct PairOfAddresses {
   std::uint64_t number;
 };
 Kernel<float*, PairOfAddresses, std::uint64_t> pair_kernel();
+// Same signature as scale; waits for its predecessors.
+Kernel<float*, const float*, float, int> waiting_kernel();
 // The identity of the same template instance as shift_kernel, from another translation unit.
 Kernel<float*, const float*, float, int> shift_kernel_of_another_file();
 

@@ -83,6 +83,7 @@ struct KernelIdentity {
   // alike: "ns::norm<(ns::Op)3>", see graph/function_name.h. Null where the kernel was compiled without RTTI.
   const std::type_info* tag = nullptr;
   const bool* parameter_is_pointer = nullptr;  // null: not known
+  bool waits = false;                          // for its predecessors, by itself: launch/kernel.h
 
   // What was asked before. See driver::resolve and driver::resolve_function in api.h.
   mutable std::atomic<std::uint32_t> resolved_generation{0};

@@ -20,6 +20,12 @@
 //   inline constexpr auto cgrt::host_body<scale> = cgrt::HostBody(scale_on_host, {.registers = 16});
 //
 // Without one it builds into graphs on the simulator, and its replay is refused by name.
+//
+// A kernel that calls cudaGridDependencySynchronize, in all of its threads and before it reads what a predecessor writes
+// or writes what one reads, may say so, also before the first make_kernel of it; see graph/programmatic.h:
+//
+//   template <>
+//   inline constexpr bool cgrt::waits_for_predecessors<scale> = true;
 #pragma once
 
 #include <cuda.h>
@@ -27,6 +33,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -120,6 +127,13 @@ constexpr auto spelled() {
   return name;
 }
 
+// Of namespace cgrt::kernels: their common/programmatic.cuh has the wait.
+template <auto kKernel>
+constexpr bool is_of_cgrt() {
+  constexpr auto name = spelled<kKernel>();
+  return std::string_view(name.text).starts_with("cgrt::kernels::");
+}
+
 // Internal linkage throughout: in a process with two shared objects, each with a cudart of its own,
 // a merged inline function would ask the wrong one.
 static inline CUresult lookup_in_cudart(const void* symbol, CUkernel* kernel) {
@@ -136,6 +150,12 @@ static inline CUresult lookup_in_cudart(const void* symbol, CUkernel* kernel) {
   }
 }
 
+}  // namespace internal
+
+template <auto kKernel>
+inline constexpr bool waits_for_predecessors = internal::is_of_cgrt<kKernel>();
+
+namespace internal {
 namespace {  // as above: each translation unit has its own identity of a kernel
 
 // kHostFunction: null when there is none.
@@ -175,7 +195,8 @@ struct KernelTraits<kKernel, kHostFunction, kResources, void (*)(Args...)> {
                                                  layout.offsets,
                                                  sizeof...(Args),
                                                  tag,
-                                                 layout.pointers};
+                                                 layout.pointers,
+                                                 waits_for_predecessors<kKernel>};
     return &identity;
   }
 };

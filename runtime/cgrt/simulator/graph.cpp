@@ -432,6 +432,19 @@ CUresult GraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgr
   return CUDA_SUCCESS;
 }
 
+// As the driver: an edge is found by its ends, whatever its kind.
+CUresult GraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
+                                 std::size_t count) {
+  const Lock lock(state->mutex);
+  if (find_graph(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!state->nodes.contains(to[i]) || to[i]->graph != graph) return CUDA_ERROR_INVALID_VALUE;
+    const auto is_it = [&](const Dependency& dependency) { return dependency.node == from[i]; };
+    if (std::erase_if(to[i]->dependencies, is_it) == 0) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult GraphNodeGetDependencies(CUgraphNode node, CUgraphNode* dependencies, CUgraphEdgeData* edges,
                                   std::size_t* count) {
   const Lock lock(state->mutex);
