@@ -9,6 +9,7 @@
 #include "cgrt/device/device.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/dump/dump.h"
+#include "cgrt/exec/advisor.h"
 #include "cgrt/exec/binding.h"
 #include "cgrt/exec/graph_exec.h"
 #include "cgrt/graph/alternatives.h"

@@ -34,6 +34,11 @@ bool may_be_swallowed(std::string_view entry, const Operation& one) {
   }
   // How many nodes there are goes into the reason of a refusal alone, and that is no error here.
   if (std::string_view(one.name) == "GraphExec::update_or_instantiate" && entry == "cuGraphGetNodes") return true;
+  // What nodes are called goes into the reasons alone.
+  if (std::string_view(one.name) == "GraphExec::find_blockers" &&
+      (entry == "cuFuncGetName" || entry == "cuGraphKernelNodeGetParams" || entry == "cuGraphNodeGetType")) {
+    return true;
+  }
   // Short of memory, an instantiation is tried again.
   if (entry == "cuGraphInstantiateWithParams") return true;
   return std::string_view(one.name).starts_with("and::");  // an error is expected there either way

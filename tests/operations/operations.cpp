@@ -312,6 +312,20 @@ OPERATION("GraphExec::update_or_instantiate", {
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(other));
   return exec.update_or_instantiate(w.graph).status();
 });
+OPERATION("GraphExec::find_blockers", {
+  const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor cursor = graph.cursor();
+  CGRT_RETURN_IF_ERROR(w.step(cursor));
+  CGRT_RETURN_IF_ERROR(copy(cursor, w.x, w.pinned.data(), 64));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));
+  Cursor place = other.cursor();
+  CGRT_RETURN_IF_ERROR(launch(place, config, scale_kernel(), w.x, w.x, 1.0f, 32));
+  CGRT_RETURN_IF_ERROR(copy(place, w.x, w.pinned.data(), 32));
+  return exec.find_blockers(other).status();
+});
+OPERATION("advise", { return advise(w.graph, {.arguments = 1}).status(); });
 OPERATION("instantiate_rebindable", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
   Cursor cursor = graph.cursor();

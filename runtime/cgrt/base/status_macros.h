@@ -12,10 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define CGRT_RETURN_IF_ERROR(expression)                           \
-  do {                                                             \
-    absl::Status cgrt_status = (expression);                       \
-    if (ABSL_PREDICT_FALSE(!cgrt_status.ok())) return cgrt_status; \
+// Names that are used once, so that the expression may be a lambda that holds others of these.
+#define CGRT_RETURN_IF_ERROR(...) CGRT_RETURN_IF_ERROR_AT(CGRT_CONCAT(cgrt_status_, __COUNTER__), __VA_ARGS__)
+
+#define CGRT_RETURN_IF_ERROR_AT(status, ...)             \
+  do {                                                   \
+    absl::Status status = (__VA_ARGS__);                 \
+    if (ABSL_PREDICT_FALSE(!status.ok())) return status; \
   } while (false)
 
 #define CGRT_ASSIGN_OR_RETURN(declaration, ...) \

@@ -119,6 +119,7 @@ absl::Status GraphExec::State::set_rebindable(CUgraphNode node, const KernelLaun
   }
   internal::RebindState::Change change;
   CGRT_RETURN_IF_ERROR(rebind->change_kernel(**kernel, launch, change));
+  ++counts.set;
   return rebind->take(std::move(change), handle.get());
 }
 
@@ -127,10 +128,13 @@ absl::Status GraphExec::State::set(CUgraphNode node, CUgraphNodeParams& params) 
   if (known != nullptr && known->type == params.type) {
     internal::RebindState::Change change;
     rebind->change_params(*known, params, change);
-    return rebind->take(std::move(change), handle.get());
+    CGRT_RETURN_IF_ERROR(rebind->take(std::move(change), handle.get()));
+  } else {
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphExecNodeSetParams(handle.get(), node, &params),
+                                           "cuGraphExecNodeSetParams"));
   }
-  return driver::to_status(driver::api().GraphExecNodeSetParams(handle.get(), node, &params),
-                           "cuGraphExecNodeSetParams");
+  ++counts.set;
+  return absl::OkStatus();
 }
 
 void GraphExec::State::set_child_attributes(CUgraphNode node, std::vector<internal::NodeAttributes> inside) {

@@ -62,6 +62,7 @@ struct GraphExec::State {
   std::size_t node_count = 0;
   bool is_complete = true;  // the table
   internal::NodeTable table;
+  UpdateCounts counts;
   std::unique_ptr<internal::RebindState> rebind;  // null: not rebindable
   std::mutex mutex;
 };

@@ -95,6 +95,11 @@ absl::Status attributes_differ(const std::string& kernel, const LaunchAttributes
                    ". Launch it with the node's own, or instantiate the graph anew."));
 }
 
+std::string attribute_difference(const LaunchAttributes& was, const LaunchAttributes& wanted) {
+  const Difference differs = difference(was, wanted);
+  return absl::StrCat("its ", differs.name, " is ", differs.wanted, ", in the executable ", differs.was);
+}
+
 UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other) {
   UpdateReport report;
   report.rung = UpdateRung::kRefused;

@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,9 @@ namespace cgrt::internal {
 
 // set_params with other attributes than the node's.
 absl::Status attributes_differ(const std::string& kernel, const LaunchAttributes& was, const LaunchAttributes& wanted);
+
+// "the cluster is (2, 1, 1), in the executable (1, 1, 1)", of the first attribute in which both differ.
+std::string attribute_difference(const LaunchAttributes& was, const LaunchAttributes& wanted);
 
 // A node of both graphs, its attributes in the executable, and those that an update would lose.
 struct LostAttributes {

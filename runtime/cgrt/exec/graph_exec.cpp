@@ -10,7 +10,7 @@
 #include "cgrt/exec/exec_state.h"
 #include "cgrt/exec/explain_instantiate.h"
 #include "cgrt/exec/explain_update.h"
-#include "cgrt/exec/rebinder.h"
+#include "cgrt/exec/update_blockers.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/stream/capture_mode.h"
 #include "cgrt/stream/keep.h"
@@ -90,7 +90,10 @@ absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) 
     CGRT_RETURN_IF_ERROR(state_->check_attributes(node.get(), launch, function->cluster));
   }
   const CUresult result = driver::api().GraphExecKernelNodeSetParams(state_->handle.get(), node.get(), &params);
-  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
+  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) {
+    ++state_->counts.set;
+    return absl::OkStatus();
+  }
   return explain_launch(driver::to_status(result, "cuGraphExecKernelNodeSetParams"), launch, context);
 }
 
@@ -202,17 +205,38 @@ absl::StatusOr<std::optional<UpdateReport>> GraphExec::refusal_of(const Graph& o
   if (state_->rebind != nullptr) return internal::rebindable_update();
   std::optional<UpdateReport> refusal;
   CGRT_RETURN_IF_ERROR(state_->update(other, refusal));
+  if (!refusal.has_value()) ++state_->counts.updated;
   return refusal;
 }
 
+absl::StatusOr<std::vector<UpdateBlocker>> GraphExec::find_blockers(const Graph& other) {
+  if (ABSL_PREDICT_FALSE(other.state() == nullptr)) return driver::empty_object("Graph");
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  const std::lock_guard lock(state_->mutex);
+  if (state_->rebind != nullptr) return internal::rebindable_update();
+  CGRT_RETURN_IF_ERROR(state_->complete_table());
+  return internal::find_blockers(*state_->definition, state_->node_count, state_->table.attributes, state_->flags,
+                                 *other.state());
+}
+
+UpdateCounts GraphExec::take_counts() {
+  if (state_ == nullptr) return {};
+  const std::lock_guard lock(state_->mutex);
+  return std::exchange(state_->counts, UpdateCounts{});
+}
+
 absl::Status GraphExec::update(const Graph& other) {
-  CGRT_ASSIGN_OR_RETURN(const std::optional<UpdateReport> refusal, refusal_of(other));
-  return ABSL_PREDICT_TRUE(!refusal.has_value()) ? absl::OkStatus() : absl::FailedPreconditionError(refusal->text);
+  CGRT_ASSIGN_OR_RETURN(const UpdateReport report, try_update(other));
+  return ABSL_PREDICT_TRUE(report.rung == UpdateRung::kWholeGraph) ? absl::OkStatus()
+                                                                   : absl::FailedPreconditionError(report.text);
 }
 
 absl::StatusOr<UpdateReport> GraphExec::try_update(const Graph& other) {
   CGRT_ASSIGN_OR_RETURN(std::optional<UpdateReport> refusal, refusal_of(other));
-  return std::move(refusal).value_or(UpdateReport{});
+  if (ABSL_PREDICT_TRUE(!refusal.has_value())) return UpdateReport{};
+  const std::lock_guard lock(state_->mutex);
+  ++state_->counts.refused;
+  return *std::move(refusal);
 }
 
 absl::StatusOr<UpdateReport> GraphExec::update_or_instantiate(const Graph& other) {
@@ -222,6 +246,7 @@ absl::StatusOr<UpdateReport> GraphExec::update_or_instantiate(const Graph& other
   CGRT_ASSIGN_OR_RETURN(GraphExec fresh, instantiate(other, state_->flags));
   const std::lock_guard lock(state_->mutex);
   state_->swap(*fresh.state_);
+  ++state_->counts.instantiated;
   refusal->rung = UpdateRung::kInstantiated;
   return *std::move(refusal);
 }

@@ -80,11 +80,26 @@ enum class UpdateRefusal {
 };
 const char* to_string(UpdateRefusal refusal);  // "topology changed", ...
 
+// One thing that keeps an executable from taking over a graph.
+struct UpdateBlocker {
+  std::optional<NodeRef> node;  // of that graph, or, when it is in the executable alone, of its own
+  UpdateRefusal refusal;        // as CUDA answers it
+  std::string text;             // "kernel "scale" (node 3): its cluster is (2, 1, 1), in the executable (1, 1, 1)"
+};
+
 struct UpdateReport {
   UpdateRung rung = UpdateRung::kWholeGraph;
   UpdateRefusal refusal = UpdateRefusal::kNone;
   std::optional<NodeRef> node;  // the first that CUDA objects to, in the other graph; it names at most one
   std::string text;             // why it was refused, as sentences; empty when updated
+};
+
+// How far down the ladder an executable went, since it was made or counted last.
+struct UpdateCounts {
+  std::uint64_t set = 0;           // parameters of one node
+  std::uint64_t updated = 0;       // whole graphs taken over
+  std::uint64_t instantiated = 0;  // made anew, after a refusal
+  std::uint64_t refused = 0;       // left as it was, after a refusal
 };
 
 class GraphExec {
@@ -150,6 +165,14 @@ class GraphExec {
   // The same, and on a refusal the executable is instantiated anew from `other`, with the flags that it had. Node
   // handles for set_params are then those of `other`. The report says which of both was done.
   absl::StatusOr<UpdateReport> update_or_instantiate(const Graph& other);
+
+  // All nodes that keep update() from taking over `other`, and why: by CUDA's rules of topology, kinds, contexts, memory
+  // and attributes, and where `other` was taken over, none. Costs some microseconds a node; a refusal itself names the
+  // first alone.
+  absl::StatusOr<std::vector<UpdateBlocker>> find_blockers(const Graph& other);
+
+  // Counted under the lock of the calls that it counts.
+  UpdateCounts take_counts();
 
   // Runs the calls again that this executable, which must be rebindable, was made from: `step` launches, copies and
   // sets into its target what it did when the graph was built or captured, with other arguments and grids. The k-th

@@ -11,16 +11,13 @@
 #include "cgrt/graph/snapshot.h"
 
 namespace cgrt::internal {
-namespace {
-
-bool is_device_updatable(CUgraphNode kernel) {
+absl::StatusOr<bool> is_device_updatable(CUgraphNode kernel) {
   CUlaunchAttributeValue value{};
-  return driver::api().GraphKernelNodeGetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
-             CUDA_SUCCESS &&
-         value.deviceUpdatableKernelNode.deviceUpdatable != 0;
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphKernelNodeGetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value),
+      "cuGraphKernelNodeGetAttribute"));
+  return value.deviceUpdatableKernelNode.deviceUpdatable != 0;
 }
-
-}  // namespace
 
 absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, GraphState& into) {
   const driver::Api& api = driver::api();
@@ -50,7 +47,7 @@ std::string what_forbids_copies(CUgraph graph) {
         type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
       return absl::StrCat("node ", i, " (", describe_node(node), ")");
     }
-    if (type == CU_GRAPH_NODE_TYPE_KERNEL && is_device_updatable(node)) {
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL && is_device_updatable(node).value_or(false)) {
       return absl::StrCat("node ", i, " (device-updatable ", describe_node(node), ")");
     }
   }

@@ -182,6 +182,8 @@ enum class ChildOwnership { kCopy, kMove };
 // none.
 [[gnu::cold]] std::string what_forbids_copies(CUgraph graph);
 
+absl::StatusOr<bool> is_device_updatable(CUgraphNode kernel);
+
 // Whether a graph and what is inside of it may be in the body of a conditional node.
 absl::Status check_in_conditional(CUgraph graph);
 

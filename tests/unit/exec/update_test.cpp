@@ -251,5 +251,26 @@ TEST_CASE_METHOD(UpdateTest, "a graph with a child that was moved in is given up
   CHECK(simulator.live_handles() == before);
 }
 
+TEST_CASE_METHOD(UpdateTest, "counters say how far down the ladder an executable went", "[exec][update]") {
+  Graph graph = *Graph::create(device);
+  const KernelNode node = *graph.add_kernel({}, kPlain, scale_kernel(), x, x, 2.0f, 1);
+  GraphExec exec = *instantiate(graph);
+
+  REQUIRE_OK(exec.set_params(node, kPlain, scale_kernel(), x, x, 3.0f, 1));
+  for (int i = 0; i < 2; ++i) REQUIRE_OK(exec.update(scaling(4.0f)));
+  CHECK_FALSE(exec.update(scaling(4.0f, 2)).ok());
+  REQUIRE_OK(exec.try_update(scaling(4.0f, 3)));
+  REQUIRE_OK(exec.update_or_instantiate(scaling(4.0f)));
+  REQUIRE_OK(exec.update_or_instantiate(scaling(4.0f, 2)));
+
+  const UpdateCounts counts = exec.take_counts();
+  CHECK(counts.set == 1);
+  CHECK(counts.updated == 3);
+  CHECK(counts.refused == 2);
+  CHECK(counts.instantiated == 1);
+  CHECK(exec.take_counts().updated == 0);
+  CHECK(GraphExec().take_counts().updated == 0);
+}
+
 }  // namespace
 }  // namespace cgrt::testing

@@ -1,0 +1,243 @@
+#include "cgrt/exec/update_blockers.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+#include "cgrt/exec/explain_update.h"
+#include "cgrt/graph/align.h"
+#include "cgrt/graph/node_params.h"
+#include "cgrt/graph/snapshot.h"
+#include "cgrt/ir/graph_ir.h"
+
+namespace cgrt::internal {
+namespace {
+
+using Path = std::vector<std::size_t>;
+
+// One side: a graph, or one inside of it.
+struct Side {
+  std::vector<CUgraphNode> nodes;
+  std::vector<CUgraphNodeType> types;
+  absl::flat_hash_map<CUgraphNode, std::size_t> positions;
+};
+
+absl::StatusOr<Side> read_side(CUgraph graph, std::size_t most) {
+  Side side;
+  CGRT_ASSIGN_OR_RETURN(side.nodes, nodes_of(graph));
+  side.nodes.resize(std::min(side.nodes.size(), most));
+  for (CUgraphNode node : side.nodes) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
+    side.positions.emplace(node, side.types.size());
+    side.types.push_back(type);
+  }
+  return side;
+}
+
+// What a node waits for, as positions in its graph; ascending.
+absl::StatusOr<std::vector<std::tuple<std::size_t, EdgeKind>>> edges_before(const Side& side, std::size_t position) {
+  Edges edges;
+  CGRT_RETURN_IF_ERROR(add_edges_to(side.nodes[position], edges));
+  std::vector<std::tuple<std::size_t, EdgeKind>> before;
+  for (std::size_t i = 0; i < edges.from.size(); ++i) {
+    const auto from = side.positions.find(edges.from[i]);  // one that was added after the executable is not there
+    if (from != side.positions.end()) before.emplace_back(from->second, edge_kind(edges.data[i]));
+  }
+  std::sort(before.begin(), before.end());
+  return before;
+}
+
+class Finder {
+ public:
+  Finder(CUcontext ours, const std::vector<NodeAttributes>& our_attributes, InstantiateFlags flags, CUcontext theirs,
+         const std::vector<NodeAttributes>& their_attributes)
+      : our_context_(ours),
+        their_context_(theirs),
+        our_attributes_(our_attributes),
+        their_attributes_(their_attributes),
+        uses_priorities_((static_cast<unsigned>(flags) & static_cast<unsigned>(InstantiateFlags::kUseNodePriority)) !=
+                         0) {}
+
+  absl::Status compare(CUgraph ours, std::size_t most, CUgraph theirs, const Path& path) {
+    CGRT_ASSIGN_OR_RETURN(const Side here, read_side(ours, most));
+    CGRT_ASSIGN_OR_RETURN(const Side there, read_side(theirs, SIZE_MAX));
+    if (here.nodes.size() != there.nodes.size()) return add_missing(here, there, path);
+    for (std::size_t i = 0; i < here.nodes.size(); ++i) {
+      Path at = path;
+      at.push_back(i);
+      CGRT_RETURN_IF_ERROR(compare_nodes(here, there, i, at));
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<UpdateBlocker> take() && { return std::move(blockers_); }
+
+ private:
+  void add(std::optional<CUgraphNode> node, UpdateRefusal refusal, std::string text) {
+    blockers_.push_back({node.has_value() ? std::optional(NodeRef(*node)) : std::nullopt, refusal, std::move(text)});
+  }
+  static std::string name(CUgraphNode node, const Path& path) {
+    return absl::StrCat(describe_node(node), " (node ", absl::StrJoin(path, "/"), ")");
+  }
+
+  // The nodes that one graph has and the other has not, aligned by what they are.
+  absl::Status add_missing(const Side& here, const Side& there, const Path& path) {
+    std::vector<std::string> names;
+    const auto kinds = [&](const Side& side) {
+      std::vector<std::size_t> out;
+      for (CUgraphNode node : side.nodes) {
+        const std::string what = describe_node(node);
+        const auto found = std::find(names.begin(), names.end(), what);
+        out.push_back(static_cast<std::size_t>(found - names.begin()));
+        if (found == names.end()) names.push_back(what);
+      }
+      return out;
+    };
+    const std::vector<std::size_t> ours = kinds(here), theirs = kinds(there);
+    std::size_t i = 0, j = 0;
+    const auto skip = [&](const Side& side, std::size_t& at, std::size_t until, const char* text) {
+      for (; at < until; ++at) {
+        Path where = path;
+        where.push_back(at);
+        add(side.nodes[at], UpdateRefusal::kTopologyChanged, absl::StrCat(name(side.nodes[at], where), text));
+      }
+    };
+    for (const auto& [a, b] : align(ours, theirs)) {
+      skip(here, i, a, " is in the executable alone");
+      skip(there, j, b, " is in the other graph alone");
+      ++i, ++j;
+    }
+    skip(here, i, here.nodes.size(), " is in the executable alone");
+    skip(there, j, there.nodes.size(), " is in the other graph alone");
+    return absl::OkStatus();
+  }
+
+  absl::Status compare_nodes(const Side& here, const Side& there, std::size_t i, const Path& path) {
+    const CUgraphNode node = there.nodes[i];
+    if (here.types[i] != there.types[i]) {
+      add(node, UpdateRefusal::kNodeTypeChanged,
+          absl::StrCat(name(node, path), " is a ", to_string(static_cast<ir::NodeKind>(here.types[i])),
+                       " in the executable"));
+      return absl::OkStatus();
+    }
+    CGRT_ASSIGN_OR_RETURN(const auto ours, edges_before(here, i));
+    CGRT_ASSIGN_OR_RETURN(const auto theirs, edges_before(there, i));
+    if (ours != theirs) {
+      add(node, UpdateRefusal::kTopologyChanged, absl::StrCat(name(node, path), " waits for other nodes, or by edges of "
+                                                                                "another kind"));
+    }
+    switch (here.types[i]) {
+      case CU_GRAPH_NODE_TYPE_KERNEL: return compare_kernels(here.nodes[i], node, path);
+      case CU_GRAPH_NODE_TYPE_MEMCPY:
+      case CU_GRAPH_NODE_TYPE_MEMSET: return compare_operands(here.nodes[i], node, here.types[i], path);
+      case CU_GRAPH_NODE_TYPE_GRAPH: {
+        CGRT_ASSIGN_OR_RETURN(const CUgraph inside_ours, graph_inside(here.nodes[i]));
+        CGRT_ASSIGN_OR_RETURN(const CUgraph inside_theirs, graph_inside(node));
+        return compare(inside_ours, SIZE_MAX, inside_theirs, path);
+      }
+      default: return absl::OkStatus();
+    }
+  }
+
+  absl::Status compare_kernels(CUgraphNode ours, CUgraphNode theirs, const Path& path) {
+    const auto context_of = [](CUgraphNode node) -> absl::StatusOr<CUcontext> {
+      CUDA_KERNEL_NODE_PARAMS params{};
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(driver::api().GraphKernelNodeGetParams(node, &params), "cuGraphKernelNodeGetParams"));
+      return params.ctx;
+    };
+    CGRT_ASSIGN_OR_RETURN(const CUcontext here, context_of(ours));
+    CGRT_ASSIGN_OR_RETURN(const CUcontext there, context_of(theirs));
+    if (here != there) {
+      add(theirs, UpdateRefusal::kFunctionChanged, absl::StrCat(name(theirs, path), " runs in another context"));
+    }
+    CGRT_ASSIGN_OR_RETURN(const bool is_updatable, is_device_updatable(theirs));
+    if (is_updatable) {
+      add(theirs, UpdateRefusal::kNotSupported,
+          absl::StrCat(name(theirs, path), " is device-updatable, and CUDA has no whole-graph update with such nodes"));
+    }
+    const LaunchAttributes was = attributes_at(our_attributes_, path), wanted = attributes_at(their_attributes_, path);
+    if (!are_interchangeable(was, wanted) || (uses_priorities_ && was.priority != wanted.priority)) {
+      add(theirs, UpdateRefusal::kAttributesChanged,
+          absl::StrCat(name(theirs, path), ": ", attribute_difference(was, wanted)));
+    }
+    return absl::OkStatus();
+  }
+
+  static LaunchAttributes attributes_at(const std::vector<NodeAttributes>& all, const Path& path) {
+    const auto found = std::lower_bound(all.begin(), all.end(), path,
+                                        [](const NodeAttributes& one, const Path& at) { return one.path < at; });
+    return found != all.end() && found->path == path ? found->attributes : LaunchAttributes{};
+  }
+
+  absl::Status compare_operands(CUgraphNode ours, CUgraphNode theirs, CUgraphNodeType type, const Path& path) {
+    CUgraphNodeParams here{}, there{};
+    CGRT_RETURN_IF_ERROR(read_params(ours, type, our_context_, here));
+    CGRT_RETURN_IF_ERROR(read_params(theirs, type, their_context_, there));
+    if (!is_same_shape(here, there)) {
+      add(theirs, UpdateRefusal::kParametersChanged,
+          absl::StrCat(name(theirs, path), " has other sizes in two or three dimensions, where CUDA changes addresses "
+                                           "alone"));
+    }
+    const char* const sides[] = {"destination", "source"};
+    for (int side = 0; side < (type == CU_GRAPH_NODE_TYPE_MEMCPY ? 2 : 1); ++side) {
+      CGRT_ASSIGN_OR_RETURN(const std::string was, place_of(here, side));
+      CGRT_ASSIGN_OR_RETURN(const std::string wanted, place_of(there, side));
+      if (was == wanted) continue;
+      add(theirs, UpdateRefusal::kParametersChanged,
+          absl::StrCat(name(theirs, path), ": its ", sides[side], " is ", wanted, ", in the executable ", was));
+    }
+    return absl::OkStatus();
+  }
+
+  // In whose memory an operand lies: CUDA cannot change that.
+  static absl::StatusOr<std::string> place_of(const CUgraphNodeParams& params, int side) {
+    CUdeviceptr address = params.memset.dst;
+    if (params.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
+      const CUDA_MEMCPY3D& copy = params.memcpy.copyParams;
+      const CUmemorytype kind = side == 0 ? copy.dstMemoryType : copy.srcMemoryType;
+      if (kind == CU_MEMORYTYPE_ARRAY) return "an array";
+      if (kind == CU_MEMORYTYPE_HOST) return "in host memory";
+      address = side == 0 ? copy.dstDevice : copy.srcDevice;
+    }
+    unsigned type = 0;
+    int device = -1;
+    CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void* values[] = {&type, &device};
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().PointerGetAttributes(2, ids, values, address),
+                                           "cuPointerGetAttributes"));
+    return type == CU_MEMORYTYPE_DEVICE ? absl::StrCat("in memory of device ", device) : "in host memory";
+  }
+
+  CUcontext our_context_, their_context_;
+  const std::vector<NodeAttributes>& our_attributes_;
+  const std::vector<NodeAttributes>& their_attributes_;
+  bool uses_priorities_;
+  std::vector<UpdateBlocker> blockers_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<UpdateBlocker>> find_blockers(const GraphState& ours, std::size_t node_count,
+                                                         const std::vector<NodeAttributes>& attributes,
+                                                         InstantiateFlags flags, GraphState& theirs) {
+  if (!theirs.patch_nodes.empty()) {
+    return std::vector<UpdateBlocker>{{std::nullopt, UpdateRefusal::kNotSupported,
+                                       "the other graph was made rebindable, and CUDA has no whole-graph update with "
+                                       "device-updatable nodes"}};
+  }
+  CGRT_ASSIGN_OR_RETURN(const std::vector<NodeAttributes> their_attributes, attributes_in(theirs));
+  Finder finder(ours.context, attributes, flags, theirs.context, their_attributes);
+  CGRT_RETURN_IF_ERROR(finder.compare(ours.handle, node_count, theirs.handle, {}));
+  return std::move(finder).take();
+}
+
+}  // namespace cgrt::internal
