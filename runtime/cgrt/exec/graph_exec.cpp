@@ -64,8 +64,7 @@ absl::Status GraphExec::launch(StreamRef stream) {
   }
   const CUresult result = driver::api().GraphLaunch(state_->handle.get(), stream.get());
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return internal::explain_graph_launch(result, "cuGraphLaunch");
-  if (ABSL_PREDICT_FALSE(rebind != nullptr)) rebind->after_launch();
-  return absl::OkStatus();
+  return ABSL_PREDICT_FALSE(rebind != nullptr) ? rebind->after_launch(stream) : absl::OkStatus();
 }
 
 absl::Status GraphExec::upload(StreamRef stream) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/optimization.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,6 +23,7 @@
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/node_params.h"
 #include "cgrt/memory/buffer.h"
+#include "cgrt/stream/event.h"
 #include "cgrt/stream/stream.h"
 
 namespace cgrt::internal {
@@ -59,6 +61,7 @@ class RebindState {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> words;
     std::vector<std::pair<std::uint32_t, CUgraphNodeParams>> params;  // by node
     std::vector<std::pair<std::uint32_t, bool>> enabled;              // by node, of those that are no kernels
+    std::vector<std::shared_ptr<const void>> kept;                    // what these may point to
   };
 
   // The values of all words and nodes at once.
@@ -67,6 +70,7 @@ class RebindState {
     std::vector<std::uint64_t> words;
     std::vector<CUgraphNodeParams> params;
     std::vector<bool> enabled;  // by params
+    std::vector<std::shared_ptr<const void>> kept;
   };
 
   // A node of a call that was captured.
@@ -144,11 +148,16 @@ class RebindState {
 
   // Before a launch of `exec` into `stream`, and after one that succeeded.
   absl::Status before_launch(CUgraphExec exec, StreamRef stream);
-  void after_launch() {
+  absl::Status after_launch(StreamRef stream) {
     patches_.launched();
     is_uploaded_ = true;
+    return ABSL_PREDICT_TRUE(kept_.empty()) ? absl::OkStatus() : stream.record(launched_.ref());
   }
   void after_upload() { is_uploaded_ = true; }
+  // Waits for launches that may call what is kept, if anything is.
+  ~RebindState();
+  RebindState(RebindState&&) = default;
+  RebindState& operator=(RebindState&&) = default;
 
  private:
   struct Parameter {
@@ -185,6 +194,8 @@ class RebindState {
   absl::Status set(std::uint32_t node, const CUgraphNodeParams& params, CUgraphExec exec) const;
   absl::Status set_enabled(std::uint32_t node, bool is_enabled, CUgraphExec exec) const;
 
+  RebindState() = default;
+
   std::uint64_t id_ = 0;
   CUcontext context_ = nullptr;
   bool has_alternatives_ = false;
@@ -199,6 +210,8 @@ class RebindState {
   PatchNodes patches_;
   Stream capture_stream_;     // empty: none yet
   Change at_first_;           // what does not run until a step says so
+  std::vector<std::shared_ptr<const void>> kept_;  // that host functions of captured calls may use
+  Event launched_;                                 // behind the last launch, while something is kept
   bool is_uploaded_ = false;  // the executable
 };
 

@@ -140,22 +140,26 @@ absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> ca
   CompiledClusters clusters;
   const auto add = [&]() -> absl::Status {
     CGRT_ASSIGN_OR_RETURN(const StreamRef stream, state_.capture_stream());
-    CGRT_ASSIGN_OR_RETURN(const Graph captured, capture_call(context_, stream, call));
-    return add_nodes(captured.ref().get(), clusters);
+    CGRT_ASSIGN_OR_RETURN(Graph captured, capture_call(context_, stream, call));
+    bool has_host = false;
+    CGRT_RETURN_IF_ERROR(add_nodes(captured.ref().get(), clusters, &has_host));
+    if (has_host) change_.kept.push_back(captured.state());  // which may own what the function uses
+    return absl::OkStatus();
   };
   const absl::Status status = add();
   return status.ok() || !failure_.ok() ? status : fail(status);
 }
 
-absl::Status Rebinder::add_nodes(CUgraph captured, CompiledClusters& clusters) {
+absl::Status Rebinder::add_nodes(CUgraph captured, CompiledClusters& clusters, bool* has_host) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(captured));
   for (CUgraphNode node : nodes) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
       CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));
-      CGRT_RETURN_IF_ERROR(add_nodes(inside, clusters));
+      CGRT_RETURN_IF_ERROR(add_nodes(inside, clusters, has_host));
     } else if (type != CU_GRAPH_NODE_TYPE_EMPTY) {
+      *has_host |= type == CU_GRAPH_NODE_TYPE_HOST;
       CGRT_RETURN_IF_ERROR(add_node(node, type, clusters));
     }
   }

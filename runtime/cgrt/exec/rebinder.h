@@ -40,7 +40,7 @@ class Rebinder final : public LaunchSink {
   absl::Status leave_out(std::size_t until);
   absl::Status set(const char* call, const CUgraphNodeParams& params);
   absl::Status fail(const absl::Status& status);
-  absl::Status add_nodes(CUgraph captured, CompiledClusters& clusters);
+  absl::Status add_nodes(CUgraph captured, CompiledClusters& clusters, bool* has_host);
   absl::Status add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters);
 
   RebindState& state_;
