@@ -28,6 +28,7 @@
 #include "cgrt/launch/host.h"
 #include "cgrt/launch/kernel.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt/launch/library.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt/memory/buffer.h"
 #include "cgrt/memory/copy.h"

@@ -3,6 +3,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
+#include "support/loaded_kernels.h"
 
 namespace cgrt::testing {
 
@@ -134,6 +135,44 @@ OPERATION("max_active_clusters",
           { return max_active_clusters(scale_kernel(), w.device, Dim3(2), Dim3(64), 0).status(); });
 OPERATION("max_cooperative_blocks", { return max_cooperative_blocks(scale_kernel(), w.device, Dim3(64), 0).status(); });
 OPERATION("preload", { return preload(add_kernel(), w.device); });
+
+OPERATION("Library::load", { return Library::load(w.device, loaded_cubin()).status(); });
+OPERATION("Library::kernel", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
+  CGRT_ASSIGN_OR_RETURN(const auto scale, library.kernel<loaded_scale>("scale"));
+  CGRT_RETURN_IF_ERROR((library.kernel<Range, float*, short>("fill").status()));
+  return launch(w.side.ref(), w.kConfig, scale, w.x, w.x, 1.0f, 32);
+});
+OPERATION("Library::kernel_ref", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
+  return library.kernel_ref("fill").status();
+});
+OPERATION("Library::kernel_names", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
+  return library.kernel_names().status();
+});
+OPERATION("ForeignKernel::adopt", {
+  CUkernel kernel = nullptr;
+  CUfunction function = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::resolve(*scale_kernel().identity(), &kernel), "resolve"));
+  CGRT_RETURN_IF_ERROR(ForeignKernel::adopt(kernel, w.device).status());
+  CGRT_ASSIGN_OR_RETURN(const CUcontext context, ContextRef(w.device).get());
+  {
+    CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().KernelGetFunction(&function, kernel), "cuKernelGetFunction"));
+  }
+  CGRT_ASSIGN_OR_RETURN(const ForeignKernel foreign, ForeignKernel::adopt(function, w.device));
+  CGRT_RETURN_IF_ERROR(occupancy(foreign.ref(), w.device, Dim3(64), 0).status());
+  CGRT_ASSIGN_OR_RETURN(const auto scale, foreign.as<float*, const float*, float, int>());
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  return graph.add_kernel({}, w.kConfig, scale, w.x, w.x, 1.0f, 32).status();
+});
+OPERATION("ForeignKernel::as", {
+  CUkernel kernel = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::resolve(*scale_kernel().identity(), &kernel), "resolve"));
+  CGRT_ASSIGN_OR_RETURN(const ForeignKernel foreign, ForeignKernel::adopt(kernel, w.device));
+  return foreign.as<float*, const float*, float, int>().status();
+});
 
 OPERATION("Graph::create", { return Graph::create(w.device).status(); });
 OPERATION("Graph::adopt", {
@@ -418,3 +457,43 @@ OPERATION("and::an update with another topology", {
 
 }  // namespace
 }  // namespace cgrt::testing
+OPERATION("and::a kernel that a library does not have", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
+  return library.kernel<float*>("none").ok() ? absl::InternalError("found") : absl::OkStatus();
+});
+OPERATION("and::unjoined work in a capture", {
+  const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {
+                                CGRT_RETURN_IF_ERROR(w.step(s));
+                                CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
+                                CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
+                                return w.step(w.side.ref());
+                              }).status();
+  return status.ok() ? absl::InternalError("unjoined work was taken") : absl::OkStatus();
+});
+OPERATION("and::an update with another topology", {
+  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));
+  for (int i = 0; i < 3; ++i) CGRT_RETURN_IF_ERROR(w.step(other.cursor()));
+  CGRT_ASSIGN_OR_RETURN(UpdateReport report, w.exec.try_update(other));
+  return report.rung == UpdateRung::kRefused ? absl::OkStatus() : absl::InternalError("taken over");
+});
+
+}  // namespace
+}  // namespace cgrt::testing
+OPERATION("and::a kernel that a library does not have", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
+  return library.kernel<float*>("none").ok() ? absl::InternalError("found") : absl::OkStatus();
+});
+OPERATION("and::edges that cannot be", {
+  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode foreign, other.add_empty({}));
+  if (w.graph.add_edge(w.kernel, w.copied).ok()) return absl::InternalError("added twice");
+  if (w.graph.remove_edge(w.copied, w.kernel).ok()) return absl::InternalError("removed without being");
+  return w.graph.remove(foreign).ok() ? absl::InternalError("a foreign node was removed") : absl::OkStatus();
+});
+OPERATION("and::a circle", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode first, graph.add_empty({}));
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode second, graph.add_empty(after(first)));
+  CGRT_RETURN_IF_ERROR(graph.add_edge(NodeRef(second), first));
+  return instantiate(graph).ok() ? absl::InternalError("instantiated") : absl::OkStatus();
+});

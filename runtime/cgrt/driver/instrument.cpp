@@ -21,7 +21,7 @@ std::size_t index_of(std::string_view entry) {
 bool gives_back(std::size_t entry) {
   constexpr std::string_view kGiveBack[] = {
       "cuCtxPopCurrent", "cuStreamDestroy", "cuStreamEndCapture", "cuEventDestroy",      "cuMemFree",
-      "cuMemFreeHost",   "cuGraphDestroy",  "cuGraphExecDestroy", "cuUserObjectRelease",
+      "cuMemFreeHost",   "cuGraphDestroy",  "cuGraphExecDestroy", "cuUserObjectRelease", "cuLibraryUnload",
   };
   for (std::string_view name : kGiveBack) {
     if (name == kEntryNames[entry]) return true;

@@ -155,6 +155,7 @@ absl::Status GraphExec::State::update(const Graph& other, std::optional<UpdateRe
     }
   }
   CUgraphExecUpdateResultInfo info{};
+  std::swap(libraries, other.libraries);
   const CUresult result = driver::api().GraphExecUpdate(handle.get(), other.ref().get(), &info);
   if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
   if (result != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) return driver::to_status(result, "cuGraphExecUpdate");

@@ -12,6 +12,7 @@
 #include "cgrt/exec/explain_update.h"
 #include "cgrt/exec/rebinder.h"
 #include "cgrt/graph/graph_state.h"
+#include "cgrt/launch/library.h"
 #include "cgrt/stream/capture_mode.h"
 #include "cgrt/stream/keep.h"
 
@@ -106,15 +107,19 @@ absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) 
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind != nullptr) return state_->set_rebindable(node.get(), launch);
   const CUcontext context = state_->definition->context;
-  CUDA_KERNEL_NODE_PARAMS params{};
-  const driver::ResolvedFunction* function = nullptr;
-  CGRT_RETURN_IF_ERROR(internal::set_kernel_params(params, context, launch, &function));
-  if (ABSL_PREDICT_FALSE(launch.attributes != nullptr || !state_->is_plain() || function->cluster != Dim3())) {
-    CGRT_RETURN_IF_ERROR(state_->check_attributes(node.get(), launch, function->cluster));
+  internal::KernelNodeParams params;
+  CGRT_RETURN_IF_ERROR(internal::set_kernel_params(params, context, launch));
+  if (ABSL_PREDICT_FALSE(launch.attributes != nullptr || !state_->is_plain() || params.function->cluster != Dim3())) {
+    CGRT_RETURN_IF_ERROR(state_->check_attributes(node.get(), launch, params.function->cluster));
   }
-  const CUresult result = driver::api().GraphExecKernelNodeSetParams(state_->handle.get(), node.get(), &params);
-  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
-  return explain_launch(driver::to_status(result, "cuGraphExecKernelNodeSetParams"), launch, context);
+  const CUresult result = driver::api().GraphExecKernelNodeSetParams(state_->handle.get(), node.get(), &params.driver);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return explain_launch(driver::to_status(result, "cuGraphExecKernelNodeSetParams"), launch, context);
+  }
+  if (ABSL_PREDICT_FALSE(launch.kernel->library != nullptr)) {
+    state_->libraries[node.get()] = internal::library_of(*launch.kernel);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status GraphExec::set_params(MemcpyNode node, const CopyParams& copy) {

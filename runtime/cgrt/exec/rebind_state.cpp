@@ -13,8 +13,8 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/explain_update.h"
-#include "cgrt/graph/function_name.h"
 #include "cgrt/graph/snapshot.h"
+#include "cgrt/launch/function_name.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
 

@@ -90,9 +90,10 @@ struct GraphState {
     CUgraphConditionalNodeType type;
     std::vector<std::shared_ptr<GraphState>> bodies;
   };
-  std::vector<ConditionalNode> conditionals;  // ascending
-  bool is_body = false;                       // of a conditional node
-  bool is_in_conditional = false;             // a body, or inside of one
+  std::vector<ConditionalNode> conditionals;      // ascending
+  bool is_body = false;                           // of a conditional node
+  std::vector<std::shared_ptr<const void>> kept;  // libraries of kernels, by the driver graph as well
+  bool is_in_conditional = false;                 // a body, or inside of one
 
  private:
   [[gnu::cold]] absl::Status complete_and_note_scope();
@@ -122,9 +123,16 @@ absl::StatusOr<CUgraph> graph_inside(CUgraphNode child);
 absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& original, CUgraph copy, bool is_owned);
 
 // The driver's form of node parameters, for adding and for setting; `params` is zero before. Nothing
-// is copied: `launch` and its arguments must outlive the call that takes the result.
-absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch,
-                               const driver::ResolvedFunction** resolved);
+// is copied: `launch` and its arguments must outlive the call that takes the result, and that is made while `out`
+// lives.
+struct KernelNodeParams {
+  CUDA_KERNEL_NODE_PARAMS driver{};
+  const driver::ResolvedFunction* function = nullptr;
+  std::optional<ScopedContext> current;  // where the call needs one
+};
+absl::Status set_kernel_params(KernelNodeParams& out, CUcontext context, const KernelLaunch& launch);
+// Before a kernel is added: keeps what its code is in, if that was loaded at run time.
+absl::Status keep_library(GraphState& state, std::shared_ptr<const void> library);
 // The value of an argument, given its position and its offset, as the driver hands a node's parameters out; null: it
 // does not.
 const void* argument_of(const CUDA_KERNEL_NODE_PARAMS& params, std::size_t index, std::size_t offset);

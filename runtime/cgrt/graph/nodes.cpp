@@ -9,18 +9,24 @@
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/ir/graph_ir.h"
+#include "cgrt/launch/library.h"
+#include "cgrt/stream/keep.h"
 
 namespace cgrt::internal {
 
-absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch,
-                               const driver::ResolvedFunction** resolved) {
+absl::Status set_kernel_params(KernelNodeParams& out, CUcontext context, const KernelLaunch& launch) {
   // A CUfunction is the cheaper way, but driver 580 crashes when it is given one on a thread that
   // has no current context; the CUkernel with its context is safe there.
+  CUDA_KERNEL_NODE_PARAMS& params = out.driver;
   CUcontext current = nullptr;
   CUresult result = driver::api().CtxGetCurrent(&current);
-  if (result == CUDA_SUCCESS) result = driver::resolve_function(*launch.kernel, context, resolved);
-  if (result == CUDA_SUCCESS && current != nullptr && !(*resolved)->is_shared) {
-    params.func = (*resolved)->function;
+  if (result == CUDA_SUCCESS) result = driver::resolve_function(*launch.kernel, context, &out.function);
+  if (result == CUDA_SUCCESS && current != nullptr && !out.function->is_shared) {
+    params.func = out.function->function;
+  } else if (result == CUDA_SUCCESS && launch.kernel->function_context != nullptr) {
+    CGRT_ASSIGN_OR_RETURN(ScopedContext entered, ScopedContext::enter(context));
+    out.current.emplace(std::move(entered));
+    params.func = out.function->function;
   } else if (result == CUDA_SUCCESS) {
     result = driver::resolve(*launch.kernel, &params.kern);
     params.ctx = context;
@@ -161,11 +167,33 @@ absl::Status set_attributes(GraphState& state, CUgraphNode node, const KernelLau
 
 }  // namespace
 
+namespace {
+
+// The driver graph that `state` is, or is inside of, and that executables are made from.
+CUgraph outermost(const GraphState& state) {
+  for (const GraphOwner* owner = state.owner.get(); owner != nullptr; owner = owner->outer.get()) {
+    if (owner->graph != nullptr) return owner->graph;
+  }
+  return state.handle;
+}
+
+}  // namespace
+
+absl::Status keep_library(GraphState& state, std::shared_ptr<const void> library) {
+  if (std::find(state.kept.begin(), state.kept.end(), library) != state.kept.end()) return absl::OkStatus();
+  CGRT_RETURN_IF_ERROR(keep_in_graph(outermost(state), library));
+  state.kept.push_back(std::move(library));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependencies, const KernelLaunch& launch) {
-  CUDA_KERNEL_NODE_PARAMS kernel{};
-  const driver::ResolvedFunction* function = nullptr;
-  CGRT_RETURN_IF_ERROR(set_kernel_params(kernel, state.context, launch, &function));
+  KernelNodeParams node_params;
+  CGRT_RETURN_IF_ERROR(set_kernel_params(node_params, state.context, launch));
   CGRT_RETURN_IF_ERROR(state.prepare());
+  if (ABSL_PREDICT_FALSE(launch.kernel->library != nullptr)) {
+    CGRT_RETURN_IF_ERROR(keep_library(state, library_of(*launch.kernel)));
+  }
+  const CUDA_KERNEL_NODE_PARAMS& kernel = node_params.driver;
   CUgraphNode node = nullptr;
   CUresult result = CUDA_SUCCESS;
   // Most nodes wait for one other or none, and the kernel's own call is cheaper than cuGraphAddNode.
@@ -186,8 +214,8 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
                    dependencies, absl::StrCat("Kernel \"", launch.kernel->name, "\": "),
                    [&](const absl::Status& status) { return explain_launch(status, launch, state.context); });
   }
-  if (ABSL_PREDICT_FALSE(has_attributes(launch, *function))) {
-    CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch, function->cluster));
+  if (ABSL_PREDICT_FALSE(has_attributes(launch, *node_params.function))) {
+    CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch, node_params.function->cluster));
   }
   return KernelNode(node);
 }

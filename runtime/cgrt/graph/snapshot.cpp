@@ -11,9 +11,9 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/addresses.h"
-#include "cgrt/graph/function_name.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/walk.h"
+#include "cgrt/launch/function_name.h"
 
 namespace cgrt {
 namespace {

@@ -8,6 +8,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/launch/library.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt/target/capture_context.h"
 
@@ -164,6 +165,9 @@ absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
     return explain_launch(driver::to_status(result, "cuLaunchKernelEx"), launch, context);
   }
   internal::CaptureContext::note_kernel(stream.get(), launch.attributes, resolved->cluster);
+  if (ABSL_PREDICT_FALSE(launch.kernel->library != nullptr && internal::CaptureContext::is_active())) {
+    internal::CaptureContext::keep(internal::library_of(*launch.kernel));
+  }
   return absl::OkStatus();
 }
 

@@ -5,7 +5,8 @@
 //   CGRT_ASSIGN_OR_RETURN(Occupancy o, occupancy(kernel, DeviceRef(0), config.block, 0));
 //   // o.ratio, o.limiter
 //
-// The answers are the driver's. Suggested block sizes are kept per kernel and context after the first question.
+// The answers are the driver's. Suggested block sizes are kept per kernel of the program and context after the
+// first question.
 // `shared_bytes` is dynamic shared memory of a block. Thread-safe. Never launches.
 #pragma once
 

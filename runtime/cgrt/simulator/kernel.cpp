@@ -167,13 +167,23 @@ CUresult check_body(const NodeData& node) {
       if (const CUresult bad = check_body(*inner); bad != CUDA_SUCCESS) return bad;
     }
   }
-  if (node.type != CU_GRAPH_NODE_TYPE_KERNEL || node.kernel->host_body != nullptr) return CUDA_SUCCESS;
+  if (node.type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_SUCCESS;
+  if (const LoadedKernel* loaded = find_loaded(node.kernel->symbol); loaded != nullptr && loaded->library == nullptr) {
+    return unsupported("kernel \"" + loaded->name + "\" was unloaded, and a graph is to run it");
+  }
+  if (node.kernel->host_body != nullptr) return CUDA_SUCCESS;
   return unsupported("kernel \"" + std::string(node.kernel->name) +
                      "\" has no host body, so the simulator cannot run it; give it one with cgrt::host_body");
 }
 
 CUresult ResolveKernel(CUkernel* kernel, const driver::KernelIdentity* identity) {
   const Lock lock(state->mutex);
+  if (LoadedKernel* const loaded = find_loaded(identity->symbol); loaded != nullptr) {
+    if (loaded->library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    learn(*loaded, *identity);
+    *kernel = reinterpret_cast<CUkernel>(const_cast<void*>(identity->symbol));
+    return CUDA_SUCCESS;
+  }
   const driver::KernelIdentity*& known = state->kernels[identity->symbol];
   if (known == nullptr || known->host_body == nullptr) known = identity;  // the file that has the body knows more
   *kernel = reinterpret_cast<CUkernel>(const_cast<void*>(identity->symbol));

@@ -87,7 +87,7 @@ std::unique_ptr<Simulator> Simulator::if_no_device(SimulatorOptions options) {
 std::size_t Simulator::live_handles() const {
   const simulator::State& s = impl_->state;
   return s.live_streams.size() + s.events.size() + s.graphs.size() + s.execs.size() + s.memory.size() +
-         s.user_objects.size();
+         s.user_objects.size() + s.libraries.size();
 }
 
 std::string Simulator::live_handles_text() const {
@@ -102,6 +102,7 @@ std::string Simulator::live_handles_text() const {
   add(s.execs.size(), "executable");
   add(s.memory.size(), "allocation");
   add(s.user_objects.size(), "user object");
+  add(s.libraries.size(), "loaded image");
   return text;
 }
 

@@ -102,6 +102,10 @@ struct CUctx_st {
   CUstream legacy = nullptr;  // its default stream
   int retained = 0;           // a primary context is active while it is
 };
+struct CUlib_st {
+  std::string image;
+  bool is_text = false;  // PTX
+};
 struct CUfunc_st {
   const cgrt::driver::KernelIdentity* kernel = nullptr;
   CUcontext context = nullptr;
@@ -183,6 +187,15 @@ struct PerThread {
   std::map<CUcontext, CUstream> streams;  // per-thread default streams
 };
 
+// A kernel of a library. Kept as long as the simulator, since nodes name it.
+struct LoadedKernel {
+  CUlibrary library = nullptr;  // null: unloaded
+  std::string name;
+  bool is_known = false;  // its parameters are
+  std::vector<std::uint32_t> sizes, offsets;
+  driver::KernelIdentity identity{};
+};
+
 struct Allocation {
   std::size_t bytes = 0;
   bool on_device = false;
@@ -217,6 +230,8 @@ struct State {
   std::map<std::pair<const void*, CUcontext>, std::unique_ptr<CUfunc_st>> functions;
   std::unordered_map<CUfunction, CUfunc_st*> function_handles;
   std::unordered_map<const void*, int> max_dynamic_shared;
+  std::unordered_map<CUlibrary, std::unique_ptr<CUlib_st>> libraries;
+  std::list<LoadedKernel> loaded_kernels;  // a CUkernel of one is the address of its identity
 
   std::list<CUgraphDeviceUpdatableNode_st> updatable_nodes;
   std::unordered_map<CUgraph, std::unique_ptr<CUgraph_st>> graphs;
@@ -286,6 +301,11 @@ CUresult check_attribute(const NodeData& kernel, CUlaunchAttributeID id, const C
 CUresult check_attributes(const NodeData& kernel);
 // 801, with its name, when the kernel has no host body.
 CUresult check_body(const NodeData& node);
+
+// library.cpp
+LoadedKernel* find_loaded(const void* symbol);  // null: part of the program
+// Takes over what the image does not say of a loaded kernel: its parameters, its host body.
+void learn(LoadedKernel& kernel, const driver::KernelIdentity& identity);
 
 // graph.cpp
 CUgraphNodeParams generic_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel);

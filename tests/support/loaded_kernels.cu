@@ -1,0 +1,30 @@
+// Kernels that tests load at run time, from images that tests/CMakeLists.txt has nvcc make of this file. It is part of
+// no program.
+
+extern "C" __global__ void scale(float* out, const float* in, float factor, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) out[i] = in[i] * factor;
+}
+
+namespace loaded {
+
+struct Range {
+  double first;
+  char step;
+};
+
+__global__ void fill(Range range, float* out, short count) {
+  const int i = static_cast<int>(threadIdx.x);
+  if (i < count) out[i] = static_cast<float>(range.first) + static_cast<float>(i) * range.step;
+}
+
+template <class T>
+__global__ void twice(T* x) {
+  *x = *x + *x;
+}
+template __global__ void twice<float>(float* x);
+template __global__ void twice<int>(int* x);
+
+__global__ void nothing() {}
+
+}  // namespace loaded
