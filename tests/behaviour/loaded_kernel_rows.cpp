@@ -320,7 +320,12 @@ BEHAVIOUR("per-node update of foreign kernels: nodes that another library made a
   CGRT_RETURN_IF_ERROR(exec.set_enabled(third, NodeState::kDisabled));
   CGRT_RETURN_IF_ERROR(exec.launch(stream));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
-  return note_first(world, notes, "2 * 10", x);
+  CGRT_RETURN_IF_ERROR(note_first(world, notes, "2 * 10", x));
+  CGRT_RETURN_IF_ERROR(graph.set_params(second, kConfig, scale, data, data, 0.5f, kCount));
+  CGRT_ASSIGN_OR_RETURN(GraphExec fresh, instantiate(graph));
+  CGRT_RETURN_IF_ERROR(fresh.launch(stream));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return note_first(world, notes, "2 * 0.5 * 2 of that", x);
 }
 
 }  // namespace

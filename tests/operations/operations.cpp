@@ -214,6 +214,30 @@ OPERATION("Graph::add_child", {
   CGRT_RETURN_IF_ERROR(w.graph.add_child({}, graph).status());
   return w.graph.add_child({}, std::move(graph)).status();
 });
+OPERATION("Graph::remove", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
+  CGRT_ASSIGN_OR_RETURN(const KernelNode first, graph.add_kernel({}, w.kConfig, scale_kernel(), w.x, w.x, 1.0f, 32));
+  CGRT_RETURN_IF_ERROR(graph.add_kernel(after(first), config, scale_kernel(), w.x, w.x, 1.0f, 32).status());
+  return graph.remove(first);
+});
+OPERATION("Graph::add_edge", {
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode last, w.graph.add_empty({}));
+  return w.graph.add_edge(launched(w.kernel), last);
+});
+OPERATION("Graph::remove_edge", {
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode last, w.graph.add_empty(after(w.kernel)));
+  return w.graph.remove_edge(w.kernel, last);
+});
+OPERATION("Graph::set_params", {
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.kernel, w.kConfig, scale_kernel(), w.x, w.x, 3.0f, 32));
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.copied, CopyParams{w.x, w.pinned.data(), 32}));
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.filled, FillParams{w.x, 2, 4, 4}));
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(
+      w.host, [](void*) {}, nullptr));
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.recorded, w.event.ref()));
+  return w.graph.set_params(w.waited, w.event.ref());
+});
 OPERATION("Graph::clone", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
   const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
@@ -439,46 +463,6 @@ OPERATION_WHILE_FAILING("cuGraphInstantiateWithParams", "and::instantiate withou
   static_cast<void>(instantiate(w.graph));  // succeeds once memory is there again
   return absl::OkStatus();
 });
-OPERATION("and::unjoined work in a capture", {
-  const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {
-                                CGRT_RETURN_IF_ERROR(w.step(s));
-                                CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
-                                CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
-                                return w.step(w.side.ref());
-                              }).status();
-  return status.ok() ? absl::InternalError("unjoined work was taken") : absl::OkStatus();
-});
-OPERATION("and::an update with another topology", {
-  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));
-  for (int i = 0; i < 3; ++i) CGRT_RETURN_IF_ERROR(w.step(other.cursor()));
-  CGRT_ASSIGN_OR_RETURN(UpdateReport report, w.exec.try_update(other));
-  return report.rung == UpdateRung::kRefused ? absl::OkStatus() : absl::InternalError("taken over");
-});
-
-}  // namespace
-}  // namespace cgrt::testing
-OPERATION("and::a kernel that a library does not have", {
-  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
-  return library.kernel<float*>("none").ok() ? absl::InternalError("found") : absl::OkStatus();
-});
-OPERATION("and::unjoined work in a capture", {
-  const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {
-                                CGRT_RETURN_IF_ERROR(w.step(s));
-                                CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
-                                CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
-                                return w.step(w.side.ref());
-                              }).status();
-  return status.ok() ? absl::InternalError("unjoined work was taken") : absl::OkStatus();
-});
-OPERATION("and::an update with another topology", {
-  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));
-  for (int i = 0; i < 3; ++i) CGRT_RETURN_IF_ERROR(w.step(other.cursor()));
-  CGRT_ASSIGN_OR_RETURN(UpdateReport report, w.exec.try_update(other));
-  return report.rung == UpdateRung::kRefused ? absl::OkStatus() : absl::InternalError("taken over");
-});
-
-}  // namespace
-}  // namespace cgrt::testing
 OPERATION("and::a kernel that a library does not have", {
   CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
   return library.kernel<float*>("none").ok() ? absl::InternalError("found") : absl::OkStatus();
@@ -497,3 +481,21 @@ OPERATION("and::a circle", {
   CGRT_RETURN_IF_ERROR(graph.add_edge(NodeRef(second), first));
   return instantiate(graph).ok() ? absl::InternalError("instantiated") : absl::OkStatus();
 });
+OPERATION("and::unjoined work in a capture", {
+  const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {
+                                CGRT_RETURN_IF_ERROR(w.step(s));
+                                CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
+                                CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
+                                return w.step(w.side.ref());
+                              }).status();
+  return status.ok() ? absl::InternalError("unjoined work was taken") : absl::OkStatus();
+});
+OPERATION("and::an update with another topology", {
+  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));
+  for (int i = 0; i < 3; ++i) CGRT_RETURN_IF_ERROR(w.step(other.cursor()));
+  CGRT_ASSIGN_OR_RETURN(UpdateReport report, w.exec.try_update(other));
+  return report.rung == UpdateRung::kRefused ? absl::OkStatus() : absl::InternalError("taken over");
+});
+
+}  // namespace
+}  // namespace cgrt::testing

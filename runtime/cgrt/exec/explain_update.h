@@ -8,12 +8,10 @@
 
 #include "absl/status/status.h"
 #include "cgrt/exec/graph_exec.h"
+#include "cgrt/graph/attribute_difference.h"
 #include "cgrt/target/launch_attributes.h"
 
 namespace cgrt::internal {
-
-// set_params with other attributes than the node's.
-absl::Status attributes_differ(const std::string& kernel, const LaunchAttributes& was, const LaunchAttributes& wanted);
 
 // A node of both graphs, its attributes in the executable, and those that an update would lose.
 struct LostAttributes {

@@ -78,14 +78,14 @@ absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, Gra
   return driver::to_status(result, "cuGraphKernelNodeCopyAttributes");
 }
 
-bool is_device_updatable(CUgraphNode kernel) {
+}  // namespace
+
+bool is_device_updatable(CUgraphNode node) {
   CUlaunchAttributeValue value{};
-  return driver::api().GraphKernelNodeGetAttribute(kernel, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
+  return driver::api().GraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
              CUDA_SUCCESS &&
          value.deviceUpdatableKernelNode.deviceUpdatable != 0;
 }
-
-}  // namespace
 
 std::string what_forbids_copies(CUgraph graph) {
   const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(graph);

@@ -96,6 +96,64 @@ absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, Graph
   return node;
 }
 
+absl::Status Graph::remove(const NodeRef& node) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::remove_node(*state_, node.get());
+}
+
+absl::Status Graph::add_edge(const Dependency& from, const NodeRef& to) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_edge(*state_, from, to.get());
+}
+
+absl::Status Graph::remove_edge(const NodeRef& from, const NodeRef& to) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::remove_edge(*state_, from.get(), to.get());
+}
+
+absl::Status Graph::set_params(KernelNode node, const KernelLaunch& launch) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::set_params(*state_, node.get(), launch);
+}
+
+absl::Status Graph::set_params(MemcpyNode node, const CopyParams& copy) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CUgraphNodeParams params{};
+  internal::set_copy_params(params, state_->context, copy);
+  return internal::explain(internal::set_params(node.get(), params), copy);
+}
+
+absl::Status Graph::set_params(MemsetNode node, const FillParams& fill) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CUgraphNodeParams params{};
+  internal::set_fill_params(params, state_->context, fill);
+  return internal::explain(internal::set_params(node.get(), params), fill);
+}
+
+absl::Status Graph::set_params(HostNode node, CUhostFn function, void* data) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (function == nullptr) return absl::InvalidArgumentError("Host node: the function is null.");
+  CUgraphNodeParams params{};
+  internal::set_host_params(params, {function, data});
+  return internal::set_params(node.get(), params);
+}
+
+absl::Status Graph::set_params(EventRecordNode node, EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (event.get() == nullptr) return driver::empty_object("Event");
+  CUgraphNodeParams params{};
+  internal::set_record_params(params, event);
+  return internal::set_params(node.get(), params);
+}
+
+absl::Status Graph::set_params(EventWaitNode node, EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (event.get() == nullptr) return driver::empty_object("Event");
+  CUgraphNodeParams params{};
+  internal::set_wait_params(params, event);
+  return internal::set_params(node.get(), params);
+}
+
 absl::StatusOr<Graph> Graph::clone() const {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   collect_released();

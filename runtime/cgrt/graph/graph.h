@@ -111,6 +111,35 @@ class Graph {
   absl::StatusOr<Conditional> add_while(Dependencies dependencies, CUgraphConditionalHandle handle);
   absl::StatusOr<Conditional> add_switch(Dependencies dependencies, CUgraphConditionalHandle handle, unsigned bodies);
 
+  // Takes a node out: what waited for it waits for it no more, and for what it waited for neither. What is inside of it
+  // goes with it: cursors, nodes and Graphs of a child or of bodies are invalid then. Executables that were made before
+  // go on as they were; only the handle of the node is invalid for them too. Lists the nodes: 0.1 us for each of them.
+  // kInvalidArgument: not a node of this graph. An error of the driver's, with the reason: the graph allocates or frees
+  // memory, or the node is device-updatable (instantiate_rebindable).
+  absl::Status remove(const NodeRef& node);
+  // Lets `to` wait for `from`, a node or programmatic(node) or launched(node). kInvalidArgument: there is an edge
+  // already, of whatever kind; one of both is no node of this graph; both are the same; nodes of those kinds cannot
+  // have such an edge. An edge that closes a circle is refused when the graph is instantiated, which names its nodes.
+  absl::Status add_edge(const Dependency& from, const NodeRef& to);
+  // kInvalidArgument: there is no edge; one of both is no node of this graph.
+  absl::Status remove_edge(const NodeRef& from, const NodeRef& to);
+
+  // New parameters for a node of this graph or inside of it, for executables that are made or updated from it
+  // afterwards. Refused parameters change nothing. A node keeps the launch attributes that it was made with:
+  // kFailedPrecondition when the launch asks for others.
+  template <class... Args>
+  absl::Status set_params(KernelNode node, const LaunchConfig& config, Kernel<Args...> kernel,
+                          std::type_identity_t<Args>... arguments) {
+    void* packed[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+    return set_params(node, internal::kernel_launch(config, kernel.identity(), packed));
+  }
+  absl::Status set_params(KernelNode node, const KernelLaunch& launch);
+  absl::Status set_params(MemcpyNode node, const CopyParams& copy);
+  absl::Status set_params(MemsetNode node, const FillParams& fill);
+  absl::Status set_params(HostNode node, CUhostFn function, void* data);
+  absl::Status set_params(EventRecordNode node, EventRef event);
+  absl::Status set_params(EventWaitNode node, EventRef event);
+
   // An independent copy, with what this one keeps and the same order of nodes. kUnimplemented, from
   // the driver, for graphs with conditional, allocation, free or device-updatable nodes.
   absl::StatusOr<Graph> clone() const;

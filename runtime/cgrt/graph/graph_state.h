@@ -57,6 +57,8 @@ struct GraphState {
   void move_into(GraphState& parent);
   // Leaves it to the caller.
   CUgraph release();
+  // The node at `position` is gone, and what was inside of it.
+  void note_removed(std::size_t position);
   // Whether `other` is this graph or inside of it.
   bool contains(const GraphState& other) const;
 
@@ -185,12 +187,23 @@ enum class ChildOwnership { kCopy, kMove };
 // none.
 [[gnu::cold]] std::string what_forbids_copies(CUgraph graph);
 
+bool is_device_updatable(CUgraphNode node);
+
 // Whether a graph and what is inside of it may be in the body of a conditional node.
 absl::Status check_in_conditional(CUgraph graph);
 
 // Copies the nodes of `from`, with their attributes and edges, into another graph; the roots wait for `before`. The
 // copies, in the order of the nodes. What `from` keeps is not kept.
 absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(CUgraph from, GraphState& into, Dependencies before);
+
+// See Graph.
+absl::Status remove_node(GraphState& state, CUgraphNode node);
+absl::Status add_edge(GraphState& state, const Dependency& from, CUgraphNode to);
+absl::Status remove_edge(GraphState& state, CUgraphNode from, CUgraphNode to);
+absl::Status set_params(GraphState& state, CUgraphNode node, const KernelLaunch& launch);
+absl::Status set_params(CUgraphNode node, CUgraphNodeParams& params);
+// "node 1 (kernel "scale") -> node 2 (memset) -> node 1", of nodes that wait for each other; empty: there are none.
+[[gnu::cold]] std::string describe_cycle(CUgraph graph);
 
 // On a move that succeeds, the child's driver graph is inside `state`'s.
 absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies,

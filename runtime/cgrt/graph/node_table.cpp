@@ -234,8 +234,27 @@ void NodeKnowledge::add(std::size_t position, CUgraphNode node, const LaunchAttr
   is_empty_.store(false, std::memory_order_release);
 }
 
+void NodeKnowledge::remove(std::size_t position) {
+  const std::lock_guard lock(table_mutex);
+  NodeTable table = table_ != nullptr ? *table_ : NodeTable{};
+  if (first_table_ == nullptr) first_table_ = std::make_unique<const NodeTable>(table);
+  const auto take_out = [&](auto& nodes) {
+    std::erase_if(nodes, [&](const auto& one) { return one.path.front() == position; });
+    for (auto& one : nodes) one.path.front() -= one.path.front() > position ? 1 : 0;
+  };
+  take_out(table.attributes);
+  take_out(table.children);
+  set_table(std::move(table));
+}
+
 NodeTable NodeKnowledge::table() const {
   const std::lock_guard lock(table_mutex);
+  return table_ != nullptr ? *table_ : NodeTable{};
+}
+
+NodeTable NodeKnowledge::first_table() const {
+  const std::lock_guard lock(table_mutex);
+  if (first_table_ != nullptr) return *first_table_;
   return table_ != nullptr ? *table_ : NodeTable{};
 }
 

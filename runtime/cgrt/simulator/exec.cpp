@@ -237,6 +237,20 @@ bool has_unused_handle(const CUgraph_st& graph) {
   });
 }
 
+// Whether nodes of the graph wait for each other; not for what is inside of them.
+bool has_cycle(const CUgraph_st& graph) {
+  std::unordered_set<CUgraphNode> done;
+  for (std::size_t before = SIZE_MAX; before != done.size();) {
+    before = done.size();
+    for (const auto& node : graph.nodes) {
+      const bool is_free = std::all_of(node->dependencies.begin(), node->dependencies.end(),
+                                       [&](const Dependency& dependency) { return done.contains(dependency.node); });
+      if (is_free) done.insert(node.get());
+    }
+  }
+  return done.size() != graph.nodes.size();
+}
+
 // The events that one launch records: known to their waiters from the launch on, done when the node is.
 using LaunchedEvents = std::unordered_map<CUevent, MarkerRef>;
 
@@ -341,6 +355,11 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   if (graph->owner != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   if (const CUresult refused = check_updatable(*graph); refused != CUDA_SUCCESS) return refused;
   if (const CUresult refused = check_conditional(*graph); refused != CUDA_SUCCESS) return refused;
+  if (has_cycle(*graph)) {
+    params->result_out = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+    params->hErrNode_out = nullptr;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (has_unused_handle(*graph)) {
     params->result_out = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
     params->hErrNode_out = nullptr;

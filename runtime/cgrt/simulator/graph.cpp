@@ -234,6 +234,7 @@ CUresult GraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgraph ha
 CUresult GraphDestroyNode(CUgraphNode node) {
   const Lock lock(state->mutex);
   if (!state->nodes.contains(node)) return CUDA_ERROR_INVALID_VALUE;
+  if (node->data->updatable != nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUgraph_st& graph = *node->graph;
   for (const auto& other : graph.nodes) {
     std::erase_if(other->dependencies, [&](const Dependency& dependency) { return dependency.node == node; });

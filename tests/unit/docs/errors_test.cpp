@@ -17,6 +17,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
+#include "support/loaded_kernels.h"
 #include "support/status_matchers.h"
 #include "support/test_kernels.h"
 
@@ -91,6 +92,27 @@ const Case kCases[] = {
     {"A kernel without a host body, on the simulator:",
      [](const Objects& w) -> Answer {
        return launch(w.stream, LaunchConfig{.grid = 1, .block = 64}, bodiless_kernel(), w.x);
+     }},
+
+    {"A type that is not that of a loaded kernel's parameter:",
+     [](const Objects& w) -> Answer {
+       const Library library = *Library::load(w.device, loaded_ptx());
+       return library.kernel<float*, const float*, double, int>("scale").status();
+     }},
+    {"A kernel that a library does not have:",
+     [](const Objects& w) -> Answer {
+       const Library library = *Library::load(w.device, loaded_ptx());
+       return library.kernel<float*>("twise<float>").status();
+     }},
+    {"A plain name that two kernels of a library have:",
+     [](const Objects& w) -> Answer {
+       const Library library = *Library::load(w.device, loaded_ptx());
+       return library.kernel<float*>("twice").status();
+     }},
+    {"Half of a cubin:",
+     [](const Objects& w) -> Answer {
+       const std::string_view cubin = loaded_cubin();
+       return Library::load(w.device, cubin.substr(0, 1000)).status();
      }},
 
     // ---- captures
@@ -207,6 +229,27 @@ const Case kCases[] = {
        Graph graph = w.graph_of({});
        const KernelNode node = *graph.add_kernel({}, kClusterOf2, scale_kernel(), w.x, w.x, 2.0f, 64);
        return instantiate(graph)->set_params(node, kClusterOf4, scale_kernel(), w.x, w.x, 2.0f, 64);
+     }},
+
+    {"`Graph::remove` of a node of another graph:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({}), other = w.graph_of({});
+       return graph.remove(*other.add_empty({}));
+     }},
+    {"`Graph::add_edge` beside an edge that is there:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({});
+       const KernelNode first = *graph.add_kernel({}, kPlain, scale_kernel(), w.x, w.x, 2.0f, 64);
+       const KernelNode second = *graph.add_kernel(after(first), kPlain, shift_kernel(), w.x, w.x, 2.0f, 64);
+       return graph.add_edge(programmatic(first), second);
+     }},
+    {"A graph whose nodes wait for each other:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({});
+       const KernelNode first = *graph.add_kernel({}, kPlain, scale_kernel(), w.x, w.x, 2.0f, 64);
+       const EmptyNode second = *graph.add_empty(after(first));
+       REQUIRE_OK(graph.add_edge(NodeRef(second), first));
+       return instantiate(graph).status();
      }},
 
     // ---- objects, memory and devices
