@@ -32,6 +32,8 @@
 #include "cgrt/launch/occupancy.h"
 #include "cgrt/memory/buffer.h"
 #include "cgrt/memory/copy.h"
+#include "cgrt/memory/memory_op.h"
+#include "cgrt/memory/stream_memory.h"
 #include "cgrt/stream/event.h"
 #include "cgrt/stream/keep.h"
 #include "cgrt/stream/stream.h"

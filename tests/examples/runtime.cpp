@@ -126,6 +126,31 @@ CGRT_EXAMPLE(memory_copy) {
   return runs(graph, 2);
 }
 
+CGRT_EXAMPLE(memory_stream_memory) {
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  const LaunchTarget target(stream);
+  const auto kernel = scale_kernel();
+#include "heads/cgrt/memory/stream_memory.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(memory_memory_op) {
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(const PinnedBuffer words, PinnedBuffer::create(DeviceRef(0), 8));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  std::uint32_t* const ready = words.as<std::uint32_t>();
+  std::uint32_t* const done = ready + 1;
+  *ready = 1;
+  *done = 0;
+  const LaunchTarget target(stream);
+  const auto kernel = scale_kernel();
+#include "heads/cgrt/memory/memory_op.h.1.inc"
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return equal(*done, 1u);
+}
+
 CGRT_EXAMPLE(launch_library) {
   CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(DeviceRef(0)));
   CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));

@@ -103,6 +103,24 @@ OPERATION("fill", {
   }
   return absl::OkStatus();
 });
+OPERATION("allocate_async", {
+  CGRT_ASSIGN_OR_RETURN(void* const memory, allocate_async(w.stream.ref(), 64));
+  return free_async(w.stream.ref(), memory);
+});
+OPERATION("free_async", {
+  CGRT_ASSIGN_OR_RETURN(void* const memory, allocate_async(w.side.ref(), 64));
+  return free_async(w.side.ref(), memory);
+});
+OPERATION("memory_ops", {
+  const MemoryOp ops[] = {write_op(reinterpret_cast<std::uint32_t*>(w.x), 7u),
+                          wait_op(reinterpret_cast<const std::uint32_t*>(w.x), 7u)};
+  return memory_ops(w.stream.ref(), ops);
+});
+OPERATION("write_value", { return write_value(w.stream.ref(), w.pinned.as<std::uint64_t>(), std::uint64_t{3}); });
+OPERATION("wait_value", {
+  CGRT_RETURN_IF_ERROR(write_value(w.stream.ref(), w.pinned.as<std::uint64_t>(), std::uint64_t{3}));
+  return wait_value(w.stream.ref(), w.pinned.as<std::uint64_t>(), std::uint64_t{3}, WaitCondition::kEqual);
+});
 OPERATION("record_event", { return record_event(w.stream.ref(), w.event.ref()); });
 OPERATION("wait_event", { return wait_event(w.stream.ref(), w.event.ref()); });
 OPERATION("launch_host", {
@@ -207,6 +225,34 @@ OPERATION("Graph::add_host", {
 });
 OPERATION("Graph::add_event_record", { return w.graph.add_event_record({}, w.event.ref()).status(); });
 OPERATION("Graph::add_event_wait", { return w.graph.add_event_wait({}, w.event.ref()).status(); });
+OPERATION("Graph::add_alloc", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_RETURN_IF_ERROR(graph.add_alloc({}, 64).status());
+  return snapshot(graph).status();
+});
+OPERATION("Graph::add_free", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const GraphAllocation memory, graph.add_alloc({}, 64));
+  CGRT_RETURN_IF_ERROR(graph.add_free(after(memory.node), memory.address).status());
+  return snapshot(graph).status();
+});
+OPERATION("Graph::add_memory_ops", {
+  const MemoryOp op = write_op(reinterpret_cast<std::uint32_t*>(w.x), 7u);
+  CGRT_RETURN_IF_ERROR(w.graph.add_memory_ops({}, {&op, 1}).status());
+  return snapshot(w.graph).status();
+});
+OPERATION("Cursor::add_alloc", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  return allocate_async(graph.cursor(), 64).status();
+});
+OPERATION("Cursor::add_free", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor place = graph.cursor();
+  CGRT_ASSIGN_OR_RETURN(void* const memory, allocate_async(place, 64));
+  return free_async(place, memory);
+});
+OPERATION("Cursor::add_memory_ops",
+          { return write_value(w.graph.cursor(), reinterpret_cast<std::uint32_t*>(w.x), 7u); });
 OPERATION("Graph::add_child", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
   const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
@@ -236,7 +282,10 @@ OPERATION("Graph::set_params", {
   CGRT_RETURN_IF_ERROR(w.graph.set_params(
       w.host, [](void*) {}, nullptr));
   CGRT_RETURN_IF_ERROR(w.graph.set_params(w.recorded, w.event.ref()));
-  return w.graph.set_params(w.waited, w.event.ref());
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.waited, w.event.ref()));
+  const MemoryOp op = write_op(reinterpret_cast<std::uint32_t*>(w.x), 7u);
+  CGRT_ASSIGN_OR_RETURN(const BatchMemOpNode node, w.graph.add_memory_ops({}, {&op, 1}));
+  return w.graph.set_params(node, {&op, 1});
 });
 OPERATION("Graph::clone", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
@@ -378,6 +427,12 @@ OPERATION("instantiate_rebindable", {
   CGRT_RETURN_IF_ERROR(wait_event(cursor, w.timed.ref()));
   return instantiate_rebindable(graph).status();
 });
+OPERATION("instantiate_rebindable", {  // with memory of its own
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const GraphAllocation memory, graph.add_alloc({}, 64));
+  CGRT_RETURN_IF_ERROR(graph.add_free(after(memory.node), memory.address).status());
+  return instantiate_rebindable(graph).status();
+});
 OPERATION("GraphExec::rebind", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
   const auto step = [&](LaunchTarget target, float factor) -> absl::Status {
@@ -466,6 +521,16 @@ OPERATION_WHILE_FAILING("cuGraphInstantiateWithParams", "and::instantiate withou
 OPERATION("and::a kernel that a library does not have", {
   CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
   return library.kernel<float*>("none").ok() ? absl::InternalError("found") : absl::OkStatus();
+});
+OPERATION("and::memory that a launch left", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const GraphAllocation memory, graph.add_alloc({}, 64));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  if (graph.clone().ok()) return absl::InternalError("cloned");
+  CGRT_RETURN_IF_ERROR(exec.launch(w.stream.ref()));
+  const bool is_launched_again = exec.launch(w.stream.ref()).ok();
+  static_cast<void>(free_async(w.stream.ref(), memory.address));
+  return is_launched_again ? absl::InternalError("launched twice") : absl::OkStatus();
 });
 OPERATION("and::edges that cannot be", {
   CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));

@@ -87,8 +87,14 @@ UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::siz
   return report;
 }
 
-absl::Status explain_graph_launch(CUresult result) {
+absl::Status explain_graph_launch(CUresult result, CUgraph definition) {
   const absl::Status failure = driver::to_status(result, "cuGraphLaunch");
+  if (const std::string unfreed = result == CUDA_ERROR_INVALID_VALUE ? unfreed_allocation(definition) : "";
+      !unfreed.empty()) {
+    return driver::annotate(failure, absl::StrCat("The graph does not free the memory of ", unfreed,
+                                                  ", and nobody has since the launch before: free it with free_async, "
+                                                  "or instantiate with InstantiateFlags::kAutoFreeOnLaunch"));
+  }
   if (result != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) return failure;
   return driver::annotate(failure,
                           "An executable cannot be launched into a stream that is being captured, and that capture has "

@@ -13,6 +13,7 @@
 #include "cgrt/exec/rebinder.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/launch/library.h"
+#include "cgrt/memory/memory_op.h"
 #include "cgrt/stream/capture_mode.h"
 #include "cgrt/stream/keep.h"
 
@@ -67,7 +68,7 @@ absl::Status GraphExec::launch(StreamRef stream) {
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     // The next patch must not overtake one that is under way.
     if (rebind != nullptr && rebind->has_patched()) rebind->after_launch(stream).IgnoreError();
-    return internal::explain_graph_launch(result);
+    return internal::explain_graph_launch(result, state_->definition->handle);
   }
   return ABSL_PREDICT_FALSE(rebind != nullptr) ? rebind->after_launch(stream) : absl::OkStatus();
 }
@@ -165,6 +166,17 @@ absl::Status GraphExec::set_params(EventWaitNode node, EventRef event) {
   CUgraphNodeParams params{};
   internal::set_wait_params(params, event);
   return state_->set(node.get(), params);
+}
+
+absl::Status GraphExec::set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  CGRT_RETURN_IF_ERROR(internal::check(ops));
+  const std::lock_guard lock(state_->mutex);
+  std::vector<CUstreamBatchMemOpParams> operations = internal::to_driver(ops);
+  CUgraphNodeParams params{};
+  internal::set_memory_op_params(params, state_->definition->context, operations);
+  const absl::Status status = state_->set(node.get(), params);
+  return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain(status, ops);
 }
 
 absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {

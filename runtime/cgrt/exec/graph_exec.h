@@ -95,7 +95,8 @@ class GraphExec {
   GraphExec& operator=(GraphExec&&) noexcept;
   ~GraphExec();
 
-  // Asynchronous. Into a stream that is being captured: kFailedPrecondition, and the capture ends.
+  // Asynchronous. Into a stream that is being captured: kFailedPrecondition, and the capture ends. kInvalidArgument
+  // while memory that the launch before allocated is not freed (memory/stream_memory.h).
   absl::Status launch(StreamRef stream);
 
   // Puts the executable onto the device ahead of its first launch, which otherwise pays for it (0.7 us per node on an
@@ -120,6 +121,7 @@ class GraphExec {
   absl::Status set_params(HostNode node, CUhostFn function, void* data);
   absl::Status set_params(EventRecordNode node, EventRef event);
   absl::Status set_params(EventWaitNode node, EventRef event);
+  absl::Status set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops);  // as many as it has
   // Takes over all parameters of `child`, launch attributes too, which must have the topology of the
   // node's own child. What `child` keeps (Graph::keep) is not taken over: keep it in this graph.
   absl::Status set_params(ChildGraphNode node, const Graph& child);
@@ -153,7 +155,7 @@ class GraphExec {
   // before this returns, and must not call this executable.
   // kFailedPrecondition names the call with another kernel, block, shared memory or attributes, another grid of a
   // cooperative kernel, the call of another kind, too many or too few; then, and when `step` fails, nothing has
-  // changed. Nodes that no call makes (empty ones, allocations) are passed over. Blocks for nothing.
+  // changed. Nodes that no call makes (empty ones) are passed over. Blocks for nothing.
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);
 
   // Every address within `bytes` bytes from `old` that a node of this executable, which must be rebindable, has becomes

@@ -52,7 +52,9 @@ bool is_made_by_calls(CUgraphNodeType type) {
     case CU_GRAPH_NODE_TYPE_MEMSET:
     case CU_GRAPH_NODE_TYPE_HOST:
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return true;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return true;
     default: return false;
   }
 }
@@ -223,6 +225,18 @@ absl::StatusOr<CUgraphNodeParams> RebindState::params_of(CUgraphNode node, CUgra
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
       CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphEventWaitNodeGetEvent(node, &params.eventWait.event),
                                              "cuGraphEventWaitNodeGetEvent"));
+      break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      CUDA_MEM_ALLOC_NODE_PARAMS alloc{};
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(api.GraphMemAllocNodeGetParams(node, &alloc), "cuGraphMemAllocNodeGetParams"));
+      params.alloc.bytesize = alloc.bytesize;
+      params.alloc.dptr = alloc.dptr;
+      break;
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(api.GraphMemFreeNodeGetParams(node, &params.free.dptr), "cuGraphMemFreeNodeGetParams"));
       break;
     default: break;
   }

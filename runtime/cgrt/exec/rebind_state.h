@@ -64,6 +64,8 @@ class RebindState {
   const std::vector<Node>& nodes() const { return nodes_; }
   // In the order of the calls that made them, those inside child graphs where these stand. nullptr: no node of it.
   const Node* find(CUgraphNode handle) const;
+  // Of a node that is no kernel, as it is set now.
+  const CUgraphNodeParams& current_params(const Node& node) const { return params_[node.params]; }
   bool is_enabled(const Node& kernel) const { return words_[kernel.first_word + kEnabledWord].value != 0; }
 
   // Puts what `launch` changes of `kernel` into `change`. kFailedPrecondition with what cannot change: the function,

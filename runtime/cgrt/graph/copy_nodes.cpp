@@ -105,6 +105,26 @@ std::string what_forbids_copies(CUgraph graph) {
   return "";
 }
 
+std::string unfreed_allocation(CUgraph graph) {
+  const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(graph);
+  if (!nodes.ok()) return "";
+  std::vector<std::pair<CUdeviceptr, std::size_t>> allocated;  // and by which node
+  for (std::size_t i = 0; i < nodes->size(); ++i) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    if (driver::api().GraphNodeGetType((*nodes)[i], &type) != CUDA_SUCCESS) return "";
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
+    CUdeviceptr freed = 0;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+        driver::api().GraphMemAllocNodeGetParams((*nodes)[i], &params) == CUDA_SUCCESS) {
+      allocated.emplace_back(params.dptr, i);
+    } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+               driver::api().GraphMemFreeNodeGetParams((*nodes)[i], &freed) == CUDA_SUCCESS) {
+      std::erase_if(allocated, [&](const auto& one) { return one.first == freed; });
+    }
+  }
+  return allocated.empty() ? "" : absl::StrCat("node ", allocated.front().second, " (mem alloc)");
+}
+
 absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(CUgraph from, GraphState& into, Dependencies before) {
   if (into.is_in_conditional) CGRT_RETURN_IF_ERROR(check_in_conditional(from));
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(into.context));

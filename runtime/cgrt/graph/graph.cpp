@@ -9,6 +9,7 @@
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/launch/host.h"
+#include "cgrt/memory/memory_op.h"
 
 namespace cgrt {
 
@@ -79,6 +80,21 @@ absl::StatusOr<EventRecordNode> Graph::add_event_record(Dependencies dependencie
 absl::StatusOr<EventWaitNode> Graph::add_event_wait(Dependencies dependencies, EventRef event) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::add_event_wait(*state_, dependencies, event);
+}
+
+absl::StatusOr<GraphAllocation> Graph::add_alloc(Dependencies dependencies, std::size_t bytes) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_alloc(*state_, dependencies, bytes);
+}
+
+absl::StatusOr<MemFreeNode> Graph::add_free(Dependencies dependencies, void* address) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_free(*state_, dependencies, address);
+}
+
+absl::StatusOr<BatchMemOpNode> Graph::add_memory_ops(Dependencies dependencies, absl::Span<const MemoryOp> ops) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_memory_ops(*state_, dependencies, ops);
 }
 
 absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, const Graph& child) {
@@ -152,6 +168,16 @@ absl::Status Graph::set_params(EventWaitNode node, EventRef event) {
   CUgraphNodeParams params{};
   internal::set_wait_params(params, event);
   return internal::set_params(node.get(), params);
+}
+
+absl::Status Graph::set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_RETURN_IF_ERROR(internal::check(ops));
+  std::vector<CUstreamBatchMemOpParams> operations = internal::to_driver(ops);
+  CUgraphNodeParams params{};
+  internal::set_memory_op_params(params, state_->context, operations);
+  const absl::Status status = internal::set_params(node.get(), params);
+  return status.ok() ? status : internal::explain(status, ops);
 }
 
 absl::StatusOr<Graph> Graph::clone() const {

@@ -38,6 +38,7 @@ namespace cgrt {
 
 class Cursor;
 struct Conditional;
+struct GraphAllocation;
 namespace internal {
 struct GraphState;
 }
@@ -88,6 +89,13 @@ class Graph {
   // The event must outlive the graph's last launch.
   absl::StatusOr<EventRecordNode> add_event_record(Dependencies dependencies, EventRef event);
   absl::StatusOr<EventWaitNode> add_event_wait(Dependencies dependencies, EventRef event);
+  // See memory/stream_memory.h, also for what CUDA does not do with such a graph. The address is valid for nodes that
+  // wait for the node. kInvalidArgument: 0 bytes; memory that is not an allocation node's, or that the graph frees
+  // already.
+  absl::StatusOr<GraphAllocation> add_alloc(Dependencies dependencies, std::size_t bytes);
+  absl::StatusOr<MemFreeNode> add_free(Dependencies dependencies, void* address);
+  // See memory/memory_op.h. In their order, as one node.
+  absl::StatusOr<BatchMemOpNode> add_memory_ops(Dependencies dependencies, absl::Span<const MemoryOp> ops);
   // A copy of `child` as one node; what it keeps is kept. kInvalidArgument for the graph itself and for one that it
   // is inside of.
   absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, const Graph& child);
@@ -139,6 +147,7 @@ class Graph {
   absl::Status set_params(HostNode node, CUhostFn function, void* data);
   absl::Status set_params(EventRecordNode node, EventRef event);
   absl::Status set_params(EventWaitNode node, EventRef event);
+  absl::Status set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops);
 
   // An independent copy, with what this one keeps and the same order of nodes. kUnimplemented, from
   // the driver, for graphs with conditional, allocation, free or device-updatable nodes.
@@ -178,6 +187,12 @@ class Graph {
 
  private:
   std::shared_ptr<internal::GraphState> state_;
+};
+
+// Memory of an allocation node: the same address at every launch.
+struct GraphAllocation {
+  MemAllocNode node;
+  void* address;
 };
 
 // A conditional node and its bodies: of `if` the one that runs when the value is not 0; of `if else` also the one that

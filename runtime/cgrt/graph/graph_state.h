@@ -143,6 +143,9 @@ void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillPar
 void set_host_params(CUgraphNodeParams& params, const HostParams& host);
 void set_record_params(CUgraphNodeParams& params, EventRef event);
 void set_wait_params(CUgraphNodeParams& params, EventRef event);
+// `operations` must outlive the call that takes the result.
+void set_memory_op_params(CUgraphNodeParams& params, CUcontext context,
+                          std::vector<CUstreamBatchMemOpParams>& operations);
 
 // Dependencies as the driver takes them. `edges` stays empty while all are full.
 struct DriverDependencies {
@@ -181,6 +184,13 @@ absl::StatusOr<EmptyNode> add_empty(GraphState& state, Dependencies dependencies
 absl::StatusOr<HostNode> add_host(GraphState& state, Dependencies dependencies, const HostParams& host);
 absl::StatusOr<EventRecordNode> add_event_record(GraphState& state, Dependencies dependencies, EventRef event);
 absl::StatusOr<EventWaitNode> add_event_wait(GraphState& state, Dependencies dependencies, EventRef event);
+
+absl::StatusOr<GraphAllocation> add_alloc(GraphState& state, Dependencies dependencies, std::size_t bytes);
+absl::StatusOr<MemFreeNode> add_free(GraphState& state, Dependencies dependencies, void* address);
+absl::StatusOr<BatchMemOpNode> add_memory_ops(GraphState& state, Dependencies dependencies,
+                                              absl::Span<const MemoryOp> ops);
+// "node 2 (mem alloc)", the first whose memory the graph does not free; empty: there is none.
+[[gnu::cold]] std::string unfreed_allocation(CUgraph graph);
 
 enum class ChildOwnership { kCopy, kMove };
 // Of a graph that can have no clone and one executable at a time, the first node that makes it so; empty: there is

@@ -10,6 +10,8 @@
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/ir/graph_ir.h"
 #include "cgrt/launch/library.h"
+#include "cgrt/memory/memory_op.h"
+#include "cgrt/memory/stream_memory.h"
 #include "cgrt/stream/keep.h"
 
 namespace cgrt::internal {
@@ -88,6 +90,14 @@ void set_record_params(CUgraphNodeParams& params, EventRef event) {
 void set_wait_params(CUgraphNodeParams& params, EventRef event) {
   params.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
   params.eventWait.event = event.get();
+}
+
+void set_memory_op_params(CUgraphNodeParams& params, CUcontext context,
+                          std::vector<CUstreamBatchMemOpParams>& operations) {
+  params.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  params.memOp.ctx = context;
+  params.memOp.count = static_cast<unsigned>(operations.size());
+  params.memOp.paramArray = operations.data();
 }
 
 std::string broken_dependency(const GraphState& state, Dependencies dependencies) {
@@ -323,6 +333,38 @@ absl::StatusOr<EventWaitNode> add_event_wait(GraphState& state, Dependencies dep
   return typed<EventWaitNode>(state, dependencies, params);
 }
 
+absl::StatusOr<GraphAllocation> add_alloc(GraphState& state, Dependencies dependencies, std::size_t bytes) {
+  if (bytes == 0) return absl::InvalidArgumentError("Allocation node: 0 bytes are no allocation.");
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(state.context).device());
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  params.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.alloc.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal()};
+  params.alloc.bytesize = bytes;
+  CGRT_ASSIGN_OR_RETURN(const MemAllocNode node, typed<MemAllocNode>(state, dependencies, params));
+  return GraphAllocation{node, reinterpret_cast<void*>(params.alloc.dptr)};
+}
+
+absl::StatusOr<MemFreeNode> add_free(GraphState& state, Dependencies dependencies, void* address) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+  params.free.dptr = reinterpret_cast<CUdeviceptr>(address);
+  absl::StatusOr<MemFreeNode> node = typed<MemFreeNode>(state, dependencies, params);
+  if (node.ok() || !driver::cuda_result(node.status()).has_value()) return node;
+  return explain_free(node.status(), address);
+}
+
+absl::StatusOr<BatchMemOpNode> add_memory_ops(GraphState& state, Dependencies dependencies,
+                                              absl::Span<const MemoryOp> ops) {
+  CGRT_RETURN_IF_ERROR(check(ops));
+  std::vector<CUstreamBatchMemOpParams> operations = to_driver(ops);
+  CUgraphNodeParams params{};
+  set_memory_op_params(params, state.context, operations);
+  absl::StatusOr<BatchMemOpNode> node = typed<BatchMemOpNode>(state, dependencies, params);
+  if (node.ok() || !driver::cuda_result(node.status()).has_value()) return node;
+  return explain(node.status(), ops);
+}
+
 absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies,
                                          const std::shared_ptr<GraphState>& child, ChildOwnership ownership) {
   // Driver 580 crashes on a copy of the graph into itself, and takes a move into itself.
@@ -342,7 +384,15 @@ absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies depende
   params.graph.graph = child->handle;
   params.graph.ownership =
       ownership == ChildOwnership::kMove ? CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE : CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-  CGRT_ASSIGN_OR_RETURN(const ChildGraphNode node, typed<ChildGraphNode>(state, dependencies, params));
+  const absl::StatusOr<ChildGraphNode> added = typed<ChildGraphNode>(state, dependencies, params);
+  if (ABSL_PREDICT_FALSE(!added.ok())) {
+    const std::string forbidden = ownership == ChildOwnership::kCopy ? what_forbids_copies(child->handle) : "";
+    if (forbidden.empty() || !driver::cuda_result(added.status()).has_value()) return added.status();
+    return driver::annotate(
+        added.status(),
+        absl::StrCat("Because of ", forbidden, " the graph can be no child by copy: move it in, with std::move"));
+  }
+  const ChildGraphNode node = *added;
   if (ownership == ChildOwnership::kMove) {
     child->move_into(state);
     if (state.is_in_conditional) set_in_conditional(*child);

@@ -153,6 +153,32 @@ void write_params(JsonWriter& json, const ir::MemsetParams& params) {
   member_unless(json, "pitch", params.pitch, standard.pitch);
 }
 
+void write_params(JsonWriter& json, const ir::MemAllocParams& params) {
+  json.key("address");
+  write(json, params.address);
+  json.member("bytes", params.bytes);
+}
+
+void write_params(JsonWriter& json, const ir::MemFreeParams& params) {
+  json.key("address");
+  write(json, params.address);
+}
+
+void write_params(JsonWriter& json, const ir::BatchMemOpParams& params) {
+  json.key("operations");
+  json.begin_array();
+  for (const ir::MemOp& op : params.operations) {
+    json.begin_object();
+    json.member("operation", ir::to_string(op.kind));
+    json.key("address");
+    write(json, op.address);
+    json.member("value", op.value);
+    json.member("bytes", op.bytes);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write(JsonWriter& json, const ir::Node& node, std::size_t id) {
   json.begin_object(JsonLayout::kOneLine);
   json.member("id", id);

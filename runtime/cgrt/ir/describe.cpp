@@ -178,6 +178,20 @@ std::string describe(const GraphIr& graph, const LaunchAttributes& attributes) {
   return absl::StrJoin(parts, " ");
 }
 
+std::string describe(const GraphIr& graph, const MemOp& operation) {
+  const std::string address = describe(graph, operation.address);
+  const char* relation = nullptr;
+  switch (operation.kind) {
+    case MemOpKind::kWrite: return absl::StrCat(address, " = ", operation.value, ", ", operation.bytes, " bytes");
+    case MemOpKind::kWaitGreaterOrEqual: relation = ">="; break;
+    case MemOpKind::kWaitEqual: relation = "=="; break;
+    case MemOpKind::kWaitAnd: relation = "&"; break;
+    case MemOpKind::kWaitNor: relation = "nor"; break;
+  }
+  return absl::StrCat("wait ", address, " ", relation != nullptr ? relation : "?", " ", operation.value, ", ",
+                      operation.bytes, " bytes");
+}
+
 std::string describe(const GraphIr& graph, const Argument& argument) {
   constexpr std::size_t kShown = 16;
   if (argument.pointer.has_value()) return describe(graph, *argument.pointer);

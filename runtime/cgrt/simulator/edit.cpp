@@ -41,6 +41,7 @@ CUresult GraphRemoveDependencies(CUgraph handle, const CUgraphNode* from, const 
   const Lock lock(state->mutex);
   const CUgraph_st* graph = find_graph(handle);
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (has_memory_nodes(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
   for (std::size_t i = 0; i < count; ++i) {
     if (!are_nodes_of(graph, from[i], to[i])) return CUDA_ERROR_INVALID_VALUE;
     const auto found = find_dependency(to[i], from[i]);
@@ -54,8 +55,8 @@ CUresult GraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) {
   const Lock lock(state->mutex);
   if (!state->nodes.contains(node) || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const NodeData& now = *node->data;
-  const bool is_alike =
-      params->type == now.type && now.type != CU_GRAPH_NODE_TYPE_GRAPH && now.type != CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  const bool is_alike = params->type == now.type && now.type != CU_GRAPH_NODE_TYPE_GRAPH &&
+                        now.type != CU_GRAPH_NODE_TYPE_CONDITIONAL && now.memory == nullptr;
   if (!is_alike) return CUDA_ERROR_INVALID_VALUE;
   NodeDataRef data;
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;

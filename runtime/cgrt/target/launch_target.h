@@ -19,6 +19,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cgrt/device/context.h"
 #include "cgrt/driver/kernel_identity.h"
 #include "cgrt/stream/stream.h"
@@ -71,6 +72,22 @@ struct HostParams {
   void* data;
 };
 
+// A write of `value` to device-visible memory, or a wait until what is there meets it, in the order of the target's
+// work.
+struct MemoryOp {
+  enum class Kind : std::uint8_t {
+    kWrite,
+    kWaitGreaterOrEqual,  // cyclic: the difference is not negative
+    kWaitEqual,
+    kWaitAnd,  // the two have a bit in common
+    kWaitNor,  // there is a bit that neither has
+  };
+  Kind kind;
+  void* address;  // of 4 or 8 bytes, at a multiple of that
+  std::uint64_t value;
+  std::uint32_t bytes = 4;  // 4 or 8
+};
+
 // What a target that is not a stream does with the work: graph/ and later exec/ make these.
 class LaunchSink {
  public:
@@ -80,6 +97,9 @@ class LaunchSink {
   virtual absl::Status add_host(const HostParams& host) = 0;
   virtual absl::Status add_event_record(EventRef event) = 0;
   virtual absl::Status add_event_wait(EventRef event) = 0;
+  virtual absl::StatusOr<void*> add_alloc(std::size_t bytes) = 0;
+  virtual absl::Status add_free(void* address) = 0;
+  virtual absl::Status add_memory_ops(absl::Span<const MemoryOp> ops) = 0;
   // What `call` puts into the stream that it is given: for libraries that take nothing but a stream. The context is
   // current during the call.
   virtual absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) = 0;

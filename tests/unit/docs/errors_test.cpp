@@ -252,6 +252,23 @@ const Case kCases[] = {
        return instantiate(graph).status();
      }},
 
+    {"A launch while the memory of the one before is not freed:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({});
+       const GraphAllocation memory = *graph.add_alloc({}, 256);
+       GraphExec exec = *instantiate(graph);
+       REQUIRE_OK(exec.launch(w.stream));
+       const absl::Status refused = exec.launch(w.stream);
+       REQUIRE_OK(free_async(w.stream, memory.address));
+       return refused;
+     }},
+    {"A clone of a graph that allocates:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({});
+       REQUIRE_OK(graph.add_alloc({}, 256));
+       return graph.clone().status();
+     }},
+
     // ---- objects, memory and devices
     {"A stream that was moved from, or that nothing was assigned to:",
      [](const Objects& w) -> Answer {
