@@ -147,6 +147,11 @@ OPERATION("occupancy", { return occupancy(scale_kernel(), w.device, Dim3(64), 0)
 OPERATION("suggest_config", { return suggest_config(add_kernel(), w.device, 100).status(); });
 OPERATION("set_max_shared_bytes", { return set_max_shared_bytes(scale_kernel(), w.device, 1000); });
 
+OPERATION("allow_large_clusters", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_cubin()));
+  CGRT_ASSIGN_OR_RETURN(const auto kernel, library.kernel<loaded_cluster_width>("cluster_width"));
+  return allow_large_clusters(kernel, w.device);
+});
 OPERATION("available_shared_bytes", { return available_shared_bytes(scale_kernel(), w.device, Dim3(64), 1).status(); });
 OPERATION("max_cluster_size", { return max_cluster_size(scale_kernel(), w.device, Dim3(64), 0).status(); });
 OPERATION("max_active_clusters",

@@ -28,3 +28,11 @@ template __global__ void twice<int>(int* x);
 __global__ void nothing() {}
 
 }  // namespace loaded
+
+extern "C" __global__ void cluster_width(int* out) {
+#if __CUDA_ARCH__ >= 900
+  unsigned blocks = 1;
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
+  if (blockIdx.x == 0 && threadIdx.x == 0) *out = static_cast<int>(blocks);
+#endif
+}

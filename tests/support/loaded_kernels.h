@@ -33,4 +33,6 @@ inline void loaded_fill(HostGrid, Range range, float* out, short count) {
   }
 }
 
+inline void loaded_cluster_width(HostGrid grid, int* out) { *out = static_cast<int>(grid.cluster.x); }
+
 }  // namespace cgrt::testing

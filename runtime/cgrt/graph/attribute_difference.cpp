@@ -10,6 +10,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/ir/graph_ir.h"
 #include "cgrt/launch/launch.h"
 
 namespace cgrt::internal {
@@ -39,6 +40,12 @@ AttributeDifference first_difference(const LaunchAttributes& was, const LaunchAt
   if (was.cluster != wanted.cluster) return {"cluster", to_text(was.cluster), to_text(wanted.cluster)};
   if (was.preferred_cluster != wanted.preferred_cluster) {
     return {"preferred cluster", to_text(was.preferred_cluster), to_text(wanted.preferred_cluster)};
+  }
+  if (was.cluster_scheduling != wanted.cluster_scheduling) {
+    const auto name = [](ClusterScheduling scheduling) {
+      return to_string(static_cast<ir::ClusterScheduling>(scheduling));
+    };
+    return {"cluster scheduling", name(was.cluster_scheduling), name(wanted.cluster_scheduling)};
   }
   if (was.cooperative != wanted.cooperative) {
     return {"cooperative flag", was.cooperative ? "set" : "not set", wanted.cooperative ? "set" : "not set"};

@@ -114,6 +114,7 @@ class Reader {
     out.cluster = dim(attributes.cluster.x, attributes.cluster.y, attributes.cluster.z);
     const Dim3& preferred = attributes.preferred_cluster;
     out.preferred_cluster = dim(preferred.x, preferred.y, preferred.z);
+    out.cluster_scheduling = static_cast<ir::ClusterScheduling>(attributes.cluster_scheduling);
     out.priority = attributes.priority;
     out.is_remote_domain = attributes.mem_sync_domain == MemSyncDomain::kRemote;
     out.shared_carveout_percent = static_cast<std::uint32_t>(attributes.shared_carveout_percent);

@@ -91,6 +91,9 @@ void write(JsonWriter& json, const ir::LaunchAttributes& attributes) {
     json.key(key);
     write(json, attributes.*member);
   }
+  if (attributes.cluster_scheduling != standard.cluster_scheduling) {
+    json.member("cluster_scheduling", ir::to_string(attributes.cluster_scheduling));
+  }
   member_unless(json, "priority", attributes.priority, standard.priority);
   if (attributes.is_remote_domain) json.member("remote_mem_sync_domain", true);
   member_unless(json, "shared_carveout_percent", attributes.shared_carveout_percent, 0u);

@@ -118,11 +118,16 @@ static absl::Status read(const JsonCursor& cursor, ir::AccessPolicyWindow& out) 
   return read_required(cursor, "miss", out.miss);
 }
 
+static absl::Status read(const JsonCursor& cursor, ir::ClusterScheduling& out) {
+  return read_enum(cursor, ir::parse_cluster_scheduling, "a cluster scheduling", out);
+}
+
 static absl::Status read(const JsonCursor& cursor, ir::LaunchAttributes& out) {
   CGRT_RETURN_IF_ERROR(cursor.expect_object());
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "cooperative", out.cooperative));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "cluster", out.cluster));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "preferred_cluster", out.preferred_cluster));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "cluster_scheduling", out.cluster_scheduling));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "priority", out.priority));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "remote_mem_sync_domain", out.is_remote_domain));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "shared_carveout_percent", out.shared_carveout_percent));

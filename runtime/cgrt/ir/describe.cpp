@@ -167,6 +167,9 @@ std::string describe(const GraphIr& graph, const LaunchAttributes& attributes) {
   if (attributes.preferred_cluster != kNone) {
     parts.push_back(absl::StrCat("preferred cluster ", describe(attributes.preferred_cluster)));
   }
+  if (attributes.cluster_scheduling != ClusterScheduling::kDefault) {
+    parts.push_back(absl::StrCat("scheduling ", to_string(attributes.cluster_scheduling)));
+  }
   if (attributes.priority != 0) parts.push_back(absl::StrCat("priority ", attributes.priority));
   if (attributes.is_remote_domain) parts.emplace_back("remote domain");
   if (attributes.shared_carveout_percent != 0) {

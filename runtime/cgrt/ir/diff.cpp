@@ -85,6 +85,9 @@ class Comparison {
     if (a.preferred_cluster != b.preferred_cluster) {
       return report("preferred cluster", describe(a.preferred_cluster), describe(b.preferred_cluster));
     }
+    if (a.cluster_scheduling != b.cluster_scheduling) {
+      return report("cluster scheduling", to_string(a.cluster_scheduling), to_string(b.cluster_scheduling));
+    }
     if (check("priority", a.priority, b.priority)) return;
     if (check("remote memory synchronization domain", int{a.is_remote_domain}, int{b.is_remote_domain})) return;
     if (check("shared carveout percent", a.shared_carveout_percent, b.shared_carveout_percent)) return;

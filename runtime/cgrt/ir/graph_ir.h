@@ -95,9 +95,12 @@ struct AccessPolicyWindow {
   bool operator==(const AccessPolicyWindow&) const = default;
 };
 
+enum class ClusterScheduling : std::uint8_t { kDefault, kSpread, kLoadBalancing };
+
 struct LaunchAttributes {
   bool cooperative = false;
   Dim3 cluster, preferred_cluster;  // (1, 1, 1): none
+  ClusterScheduling cluster_scheduling = ClusterScheduling::kDefault;
   std::int32_t priority = 0;
   bool is_remote_domain = false;              // memory synchronization domain
   std::uint32_t shared_carveout_percent = 0;  // 0: CUDA's choice
@@ -211,12 +214,13 @@ struct GraphIr {
   bool operator==(const GraphIr&) const = default;
 };
 
-const char* to_string(NodeKind kind);            // "kernel", "memcpy", "child graph", ...
-const char* to_string(EdgeType type);            // "full", "programmatic"
-const char* to_string(MemoryKind kind);          // "device", "pinned host", ...
-const char* to_string(AccessProperty property);  // "normal", "streaming", "persisting"
-const char* to_string(ConditionalKind kind);     // "if", "while", "switch"
-const char* to_string(MemOpKind kind);           // "write", "wait >=", "wait ==", "wait &", "wait nor"
+const char* to_string(NodeKind kind);                 // "kernel", "memcpy", "child graph", ...
+const char* to_string(EdgeType type);                 // "full", "programmatic"
+const char* to_string(MemoryKind kind);               // "device", "pinned host", ...
+const char* to_string(AccessProperty property);       // "normal", "streaming", "persisting"
+const char* to_string(ConditionalKind kind);          // "if", "while", "switch"
+const char* to_string(ClusterScheduling scheduling);  // "default", "spread", "load balancing"
+const char* to_string(MemOpKind kind);                // "write", "wait >=", "wait ==", "wait &", "wait nor"
 
 // The inverse of to_string; nullopt for any other text.
 std::optional<NodeKind> parse_node_kind(std::string_view text);
@@ -224,6 +228,7 @@ std::optional<EdgeType> parse_edge_type(std::string_view text);
 std::optional<MemoryKind> parse_memory_kind(std::string_view text);
 std::optional<AccessProperty> parse_access_property(std::string_view text);
 std::optional<ConditionalKind> parse_conditional_kind(std::string_view text);
+std::optional<ClusterScheduling> parse_cluster_scheduling(std::string_view text);
 std::optional<MemOpKind> parse_mem_op_kind(std::string_view text);
 
 }  // namespace cgrt::ir

@@ -41,6 +41,10 @@ class NodeChecker {
   absl::Status check(const KernelParams& params, NodeKind kind) const {
     if (kind != NodeKind::kKernel) return wrong_params(kind, "a kernel");
     CGRT_RETURN_IF_ERROR(check(params.attributes.access_policy));
+    if (params.attributes.cluster_scheduling > ClusterScheduling::kLoadBalancing) {
+      return offence(absl::StrCat("has the unknown cluster scheduling ",
+                                  static_cast<unsigned>(params.attributes.cluster_scheduling)));
+    }
     for (std::size_t i = 0; i < params.arguments.size(); ++i) {
       const Argument& argument = params.arguments[i];
       const std::string name = absl::StrCat("argument ", i);

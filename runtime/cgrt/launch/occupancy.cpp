@@ -322,4 +322,12 @@ absl::Status set_max_shared_bytes(KernelRef kernel, DeviceRef device, std::uint3
                    "\" on device ", device.ordinal(), ", whose blocks have at most ", optin));
 }
 
+absl::Status allow_large_clusters(KernelRef kernel, DeviceRef device) {
+  CGRT_ASSIGN_OR_RETURN(CUdevice ordinal, device.get());
+  CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
+  const CUresult result =
+      driver::api().KernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, handle, ordinal);
+  return result == CUDA_SUCCESS ? absl::OkStatus() : kernel_failed(result, "cuKernelSetAttribute", kernel);
+}
+
 }  // namespace cgrt

@@ -76,4 +76,8 @@ absl::Status preload(KernelRef kernel, ContextRef context);
 // kInvalidArgument, with the device's limit, when it has less.
 absl::Status set_max_shared_bytes(KernelRef kernel, DeviceRef device, std::uint32_t shared_bytes);
 
+// Allows launches of `kernel` on `device` to ask for clusters of more than 8 blocks, which CUDA promises on no device:
+// up to max_cluster_size afterwards, 16 on an H200. For all contexts and users of the kernel on that device, for good.
+absl::Status allow_large_clusters(KernelRef kernel, DeviceRef device);
+
 }  // namespace cgrt

@@ -196,6 +196,7 @@ CUresult LibraryUnload(CUlibrary library) {
     kernel.library = nullptr;
     state->kernels.erase(&kernel.identity);
     state->max_dynamic_shared.erase(&kernel.identity);
+    state->large_clusters.erase(&kernel.identity);
   }
   state->libraries.erase(library);
   return CUDA_SUCCESS;

@@ -248,6 +248,7 @@ struct State {
   std::map<std::pair<const void*, CUcontext>, std::unique_ptr<CUfunc_st>> functions;
   std::unordered_map<CUfunction, CUfunc_st*> function_handles;
   std::unordered_map<const void*, int> max_dynamic_shared;
+  std::unordered_set<const void*> large_clusters;  // kernels that may have clusters beyond the portable size
   std::unordered_map<CUlibrary, std::unique_ptr<CUlib_st>> libraries;
   std::list<LoadedKernel> loaded_kernels;  // a CUkernel of one is the address of its identity
 
@@ -293,7 +294,7 @@ void leave(Capture& capture);
 void invalidate(Capture& capture);
 // The capture that `stream` is in, ready for a node; sets the result when it cannot take one.
 bool is_capturing(CUstream stream, CUresult* result);
-void capture_node(CUstream stream, NodeDataRef data, bool programmatic);
+CUgraphNode capture_node(CUstream stream, NodeDataRef data, bool programmatic);
 // What a captured stream's event record and wait do.
 CUresult capture_record(CUstream stream, CUevent event);
 CUresult capture_wait(CUstream stream, CUevent event);

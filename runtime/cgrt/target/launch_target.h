@@ -134,9 +134,22 @@ class LaunchTarget {
     return target;
   }
 
+  // The same place, where the next kernel records `event` in its stream: when all of its blocks have triggered or ended
+  // (kProgrammatic), or have begun (kLaunchCompletion). A kernel of another stream that waits for the event with
+  // StreamRef::wait may start then; in a capture the wait becomes an edge of that kind. The event has no timing.
+  // Streams alone: in a graph being built the edge itself says it, programmatic(node) and launched(node).
+  LaunchTarget recording(EventRef event, EdgeKind when) const {
+    LaunchTarget target = *this;
+    target.event_ = event.get();
+    target.when_ = when;
+    return target;
+  }
+
   LaunchSink* sink() const { return sink_; }  // null: a stream
   StreamRef stream() const { return stream_; }
   EdgeKind edge() const { return edge_; }
+  CUevent event() const { return event_; }  // null: none is recorded
+  EdgeKind when() const { return when_; }   // it is
 
   // The context in which the work will run.
   absl::StatusOr<CUcontext> context() const { return sink_ != nullptr ? sink_->context() : stream_.context(); }
@@ -144,7 +157,8 @@ class LaunchTarget {
  private:
   StreamRef stream_;
   LaunchSink* sink_ = nullptr;
-  EdgeKind edge_ = EdgeKind::kFull;
+  CUevent event_ = nullptr;
+  EdgeKind edge_ = EdgeKind::kFull, when_ = EdgeKind::kFull;
 };
 
 // Records `event`, so that others can wait for it or ask it: in a stream as StreamRef::record does;
