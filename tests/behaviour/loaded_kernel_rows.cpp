@@ -158,7 +158,7 @@ BEHAVIOUR("kernels are found by their plain names where these are unique") {
     EXPECT(absl::StrContains(status.message(), "loaded::twice<float>"));
   };
   refused("twice", "The library has several kernels named \"twice\": ");
-  refused("wice<float>", "The library has no kernel named \"wice<float>\". It has ");
+  refused("ice<float>", "The library has no kernel named \"ice<float>\". It has ");
   notes.status("of an empty library", Library().kernel<float*>("twice").status());
   return absl::OkStatus();
 }
@@ -210,6 +210,12 @@ BEHAVIOUR("graphs and executables keep the code of their kernels loaded") {
       CGRT_ASSIGN_OR_RETURN(exec, instantiate(graph));
     }
     CGRT_RETURN_IF_ERROR(run(name.c_str(), *exec));
+  }
+  {
+    CGRT_ASSIGN_OR_RETURN(Graph graph, build(false));
+    CGRT_ASSIGN_OR_RETURN(const Graph adopted, Graph::adopt(std::move(graph).release(), world.device()));
+    CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(adopted));
+    CGRT_RETURN_IF_ERROR(run("released and adopted", exec));
   }
   CGRT_ASSIGN_OR_RETURN(Graph around, Graph::create(world.device()));
   {

@@ -520,8 +520,8 @@ namespace {
 // A launch under way, with what it needs.
 class Launch {
  public:
-  Launch(Body body, LaunchedEvents events, std::vector<std::shared_ptr<void>> kept)
-      : body_(std::move(body)), events_(std::move(events)), kept_(std::move(kept)) {}
+  Launch(const Body& body, LaunchedEvents events, std::vector<std::shared_ptr<void>> kept)
+      : body_(body), events_(std::move(events)), kept_(std::move(kept)) {}
   bool advance() {
     if (run_ == nullptr) begin();
     return run_->advance();
