@@ -46,6 +46,15 @@ absl::Status Notes::graph(const std::string& name, const Graph& graph) {
       absl::StrAppend(&text, " ", to_string(conditional->kind), " handle ", conditional->handle);
       if (conditional->at_launch.has_value()) absl::StrAppend(&text, " at launch ", *conditional->at_launch);
     }
+    if (const auto* alloc = std::get_if<ir::MemAllocParams>(&node.params)) {
+      absl::StrAppend(&text, " ", alloc->bytes, " at ", describe(ir, alloc->address));
+    }
+    if (const auto* freed = std::get_if<ir::MemFreeParams>(&node.params)) {
+      absl::StrAppend(&text, " ", describe(ir, freed->address));
+    }
+    if (const auto* operations = std::get_if<ir::BatchMemOpParams>(&node.params)) {
+      for (const ir::MemOp& op : operations->operations) absl::StrAppend(&text, " {", describe(ir, op), "}");
+    }
     if (node.body != 0) absl::StrAppend(&text, " in ", ir.bodies[node.body - 1].owner);
     if (!node.scope.empty()) absl::StrAppend(&text, " scope ", node.scope);
     line(std::move(text));

@@ -15,8 +15,6 @@ inline constexpr Exemption kExemptions[] = {
     {"every target works in a green context", "the simulator has primary contexts only"},
     {"copies between two devices carry the values, in every target",
      "the transcript is of a machine with one GPU; run on two by hand"},
-    {"a graph that allocates has one executable at a time, and the refusal says so",
-     "the simulator has no allocation nodes"},
 };
 
 // The reason; null when the row is compared.

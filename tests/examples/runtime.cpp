@@ -3,6 +3,7 @@
 #include "cgrt/driver/instrument.h"
 #include "cgrt/simulator/simulator.h"
 #include "examples/examples.h"
+#include "support/loaded_kernels.h"
 
 namespace cgrt::examples {
 namespace {
@@ -123,6 +124,47 @@ CGRT_EXAMPLE(memory_copy) {
 #include "heads/cgrt/memory/copy.h.1.inc"
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   return runs(graph, 2);
+}
+
+CGRT_EXAMPLE(memory_stream_memory) {
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  const LaunchTarget target(stream);
+  const auto kernel = scale_kernel();
+#include "heads/cgrt/memory/stream_memory.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(memory_memory_op) {
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(const PinnedBuffer words, PinnedBuffer::create(DeviceRef(0), 8));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  std::uint32_t* const ready = words.as<std::uint32_t>();
+  std::uint32_t* const done = ready + 1;
+  *ready = 1;
+  *done = 0;
+  const LaunchTarget target(stream);
+  const auto kernel = scale_kernel();
+#include "heads/cgrt/memory/memory_op.h.1.inc"
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return equal(*done, 1u);
+}
+
+CGRT_EXAMPLE(launch_library) {
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  const std::string_view image = testing::loaded_ptx();
+  const auto example = [&]() -> absl::Status {
+#include "heads/cgrt/launch/library.h.1.inc"
+    return stream.ref().synchronize();
+  };
+  const absl::Status status = example();
+  if (!is_simulated()) return status;
+  CGRT_RETURN_IF_ERROR(launch(stream, config, scale_kernel(), y, x, 2.0f, n));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return contains(status.ToString(), "has no host body");
 }
 
 CGRT_EXAMPLE(launch_launch) {

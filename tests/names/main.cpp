@@ -2,7 +2,7 @@
 #include <iostream>
 #include <string>
 
-#include "cgrt/graph/function_name.h"
+#include "cgrt/launch/function_name.h"
 
 int main() {
   for (std::string symbol; std::getline(std::cin, symbol);) {

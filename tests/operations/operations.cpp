@@ -3,6 +3,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
+#include "support/loaded_kernels.h"
 
 namespace cgrt::testing {
 
@@ -102,6 +103,24 @@ OPERATION("fill", {
   }
   return absl::OkStatus();
 });
+OPERATION("allocate_async", {
+  CGRT_ASSIGN_OR_RETURN(void* const memory, allocate_async(w.stream.ref(), 64));
+  return free_async(w.stream.ref(), memory);
+});
+OPERATION("free_async", {
+  CGRT_ASSIGN_OR_RETURN(void* const memory, allocate_async(w.side.ref(), 64));
+  return free_async(w.side.ref(), memory);
+});
+OPERATION("memory_ops", {
+  const MemoryOp ops[] = {write_op(reinterpret_cast<std::uint32_t*>(w.x), 7u),
+                          wait_op(reinterpret_cast<const std::uint32_t*>(w.x), 7u)};
+  return memory_ops(w.stream.ref(), ops);
+});
+OPERATION("write_value", { return write_value(w.stream.ref(), w.pinned.as<std::uint64_t>(), std::uint64_t{3}); });
+OPERATION("wait_value", {
+  CGRT_RETURN_IF_ERROR(write_value(w.stream.ref(), w.pinned.as<std::uint64_t>(), std::uint64_t{3}));
+  return wait_value(w.stream.ref(), w.pinned.as<std::uint64_t>(), std::uint64_t{3}, WaitCondition::kEqual);
+});
 OPERATION("record_event", { return record_event(w.stream.ref(), w.event.ref()); });
 OPERATION("wait_event", { return wait_event(w.stream.ref(), w.event.ref()); });
 OPERATION("launch_host", {
@@ -128,12 +147,55 @@ OPERATION("occupancy", { return occupancy(scale_kernel(), w.device, Dim3(64), 0)
 OPERATION("suggest_config", { return suggest_config(add_kernel(), w.device, 100).status(); });
 OPERATION("set_max_shared_bytes", { return set_max_shared_bytes(scale_kernel(), w.device, 1000); });
 
+OPERATION("allow_large_clusters", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_cubin()));
+  CGRT_ASSIGN_OR_RETURN(const auto kernel, library.kernel<loaded_cluster_width>("cluster_width"));
+  return allow_large_clusters(kernel, w.device);
+});
 OPERATION("available_shared_bytes", { return available_shared_bytes(scale_kernel(), w.device, Dim3(64), 1).status(); });
 OPERATION("max_cluster_size", { return max_cluster_size(scale_kernel(), w.device, Dim3(64), 0).status(); });
 OPERATION("max_active_clusters",
           { return max_active_clusters(scale_kernel(), w.device, Dim3(2), Dim3(64), 0).status(); });
 OPERATION("max_cooperative_blocks", { return max_cooperative_blocks(scale_kernel(), w.device, Dim3(64), 0).status(); });
 OPERATION("preload", { return preload(add_kernel(), w.device); });
+
+OPERATION("Library::load", { return Library::load(w.device, loaded_cubin()).status(); });
+OPERATION("Library::kernel", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
+  CGRT_ASSIGN_OR_RETURN(const auto scale, library.kernel<loaded_scale>("scale"));
+  CGRT_RETURN_IF_ERROR((library.kernel<Range, float*, short>("fill").status()));
+  return launch(w.side.ref(), w.kConfig, scale, w.x, w.x, 1.0f, 32);
+});
+OPERATION("Library::kernel_ref", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
+  return library.kernel_ref("fill").status();
+});
+OPERATION("Library::kernel_names", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
+  return library.kernel_names().status();
+});
+OPERATION("ForeignKernel::adopt", {
+  CUkernel kernel = nullptr;
+  CUfunction function = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::resolve(*scale_kernel().identity(), &kernel), "resolve"));
+  CGRT_RETURN_IF_ERROR(ForeignKernel::adopt(kernel, w.device).status());
+  CGRT_ASSIGN_OR_RETURN(const CUcontext context, ContextRef(w.device).get());
+  {
+    CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().KernelGetFunction(&function, kernel), "cuKernelGetFunction"));
+  }
+  CGRT_ASSIGN_OR_RETURN(const ForeignKernel foreign, ForeignKernel::adopt(function, w.device));
+  CGRT_RETURN_IF_ERROR(occupancy(foreign.ref(), w.device, Dim3(64), 0).status());
+  CGRT_ASSIGN_OR_RETURN(const auto scale, foreign.as<float*, const float*, float, int>());
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  return graph.add_kernel({}, w.kConfig, scale, w.x, w.x, 1.0f, 32).status();
+});
+OPERATION("ForeignKernel::as", {
+  CUkernel kernel = nullptr;
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::resolve(*scale_kernel().identity(), &kernel), "resolve"));
+  CGRT_ASSIGN_OR_RETURN(const ForeignKernel foreign, ForeignKernel::adopt(kernel, w.device));
+  return foreign.as<float*, const float*, float, int>().status();
+});
 
 OPERATION("Graph::create", { return Graph::create(w.device).status(); });
 OPERATION("Graph::adopt", {
@@ -168,12 +230,67 @@ OPERATION("Graph::add_host", {
 });
 OPERATION("Graph::add_event_record", { return w.graph.add_event_record({}, w.event.ref()).status(); });
 OPERATION("Graph::add_event_wait", { return w.graph.add_event_wait({}, w.event.ref()).status(); });
+OPERATION("Graph::add_alloc", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_RETURN_IF_ERROR(graph.add_alloc({}, 64).status());
+  return snapshot(graph).status();
+});
+OPERATION("Graph::add_free", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const GraphAllocation memory, graph.add_alloc({}, 64));
+  CGRT_RETURN_IF_ERROR(graph.add_free(after(memory.node), memory.address).status());
+  return snapshot(graph).status();
+});
+OPERATION("Graph::add_memory_ops", {
+  const MemoryOp op = write_op(reinterpret_cast<std::uint32_t*>(w.x), 7u);
+  CGRT_RETURN_IF_ERROR(w.graph.add_memory_ops({}, {&op, 1}).status());
+  return snapshot(w.graph).status();
+});
+OPERATION("Cursor::add_alloc", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  return allocate_async(graph.cursor(), 64).status();
+});
+OPERATION("Cursor::add_free", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor place = graph.cursor();
+  CGRT_ASSIGN_OR_RETURN(void* const memory, allocate_async(place, 64));
+  return free_async(place, memory);
+});
+OPERATION("Cursor::add_memory_ops",
+          { return write_value(w.graph.cursor(), reinterpret_cast<std::uint32_t*>(w.x), 7u); });
 OPERATION("Graph::add_child", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
   const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
   CGRT_RETURN_IF_ERROR(graph.add_kernel({}, config, scale_kernel(), w.x, w.x, 1.0f, 32).status());
   CGRT_RETURN_IF_ERROR(w.graph.add_child({}, graph).status());
   return w.graph.add_child({}, std::move(graph)).status();
+});
+OPERATION("Graph::remove", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
+  CGRT_ASSIGN_OR_RETURN(const KernelNode first, graph.add_kernel({}, w.kConfig, scale_kernel(), w.x, w.x, 1.0f, 32));
+  CGRT_RETURN_IF_ERROR(graph.add_kernel(after(first), config, scale_kernel(), w.x, w.x, 1.0f, 32).status());
+  return graph.remove(first);
+});
+OPERATION("Graph::add_edge", {
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode last, w.graph.add_empty({}));
+  return w.graph.add_edge(launched(w.kernel), last);
+});
+OPERATION("Graph::remove_edge", {
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode last, w.graph.add_empty(after(w.kernel)));
+  return w.graph.remove_edge(w.kernel, last);
+});
+OPERATION("Graph::set_params", {
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.kernel, w.kConfig, scale_kernel(), w.x, w.x, 3.0f, 32));
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.copied, CopyParams{w.x, w.pinned.data(), 32}));
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.filled, FillParams{w.x, 2, 4, 4}));
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(
+      w.host, [](void*) {}, nullptr));
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.recorded, w.event.ref()));
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(w.waited, w.event.ref()));
+  const MemoryOp op = write_op(reinterpret_cast<std::uint32_t*>(w.x), 7u);
+  CGRT_ASSIGN_OR_RETURN(const BatchMemOpNode node, w.graph.add_memory_ops({}, {&op, 1}));
+  return w.graph.set_params(node, {&op, 1});
 });
 OPERATION("Graph::clone", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
@@ -338,6 +455,12 @@ OPERATION("instantiate_rebindable", {
   CGRT_RETURN_IF_ERROR(wait_event(cursor, w.timed.ref()));
   return instantiate_rebindable(graph).status();
 });
+OPERATION("instantiate_rebindable", {  // with memory of its own
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const GraphAllocation memory, graph.add_alloc({}, 64));
+  CGRT_RETURN_IF_ERROR(graph.add_free(after(memory.node), memory.address).status());
+  return instantiate_rebindable(graph).status();
+});
 OPERATION("GraphExec::rebind", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
   const auto step = [&](LaunchTarget target, float factor) -> absl::Status {
@@ -489,6 +612,34 @@ OPERATION("and::a node whose attributes are refused", {
 OPERATION_WHILE_FAILING("cuGraphInstantiateWithParams", "and::instantiate without memory", {
   static_cast<void>(instantiate(w.graph));  // succeeds once memory is there again
   return absl::OkStatus();
+});
+OPERATION("and::a kernel that a library does not have", {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
+  return library.kernel<float*>("none").ok() ? absl::InternalError("found") : absl::OkStatus();
+});
+OPERATION("and::memory that a launch left", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const GraphAllocation memory, graph.add_alloc({}, 64));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  if (graph.clone().ok()) return absl::InternalError("cloned");
+  CGRT_RETURN_IF_ERROR(exec.launch(w.stream.ref()));
+  const bool is_launched_again = exec.launch(w.stream.ref()).ok();
+  static_cast<void>(free_async(w.stream.ref(), memory.address));
+  return is_launched_again ? absl::InternalError("launched twice") : absl::OkStatus();
+});
+OPERATION("and::edges that cannot be", {
+  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode foreign, other.add_empty({}));
+  if (w.graph.add_edge(w.kernel, w.copied).ok()) return absl::InternalError("added twice");
+  if (w.graph.remove_edge(w.copied, w.kernel).ok()) return absl::InternalError("removed without being");
+  return w.graph.remove(foreign).ok() ? absl::InternalError("a foreign node was removed") : absl::OkStatus();
+});
+OPERATION("and::a circle", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode first, graph.add_empty({}));
+  CGRT_ASSIGN_OR_RETURN(const EmptyNode second, graph.add_empty(after(first)));
+  CGRT_RETURN_IF_ERROR(graph.add_edge(NodeRef(second), first));
+  return instantiate(graph).ok() ? absl::InternalError("instantiated") : absl::OkStatus();
 });
 OPERATION("and::unjoined work in a capture", {
   const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {

@@ -15,6 +15,9 @@ class IdleSink : public LaunchSink {
   absl::Status add_host(const HostParams&) override { return absl::OkStatus(); }
   absl::Status add_event_record(EventRef) override { return absl::OkStatus(); }
   absl::Status add_event_wait(EventRef) override { return absl::OkStatus(); }
+  absl::StatusOr<void*> add_alloc(std::size_t) override { return nullptr; }
+  absl::Status add_free(void*) override { return absl::OkStatus(); }
+  absl::Status add_memory_ops(absl::Span<const MemoryOp>) override { return absl::OkStatus(); }
   absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)>) override { return absl::OkStatus(); }
   absl::Status keep(std::shared_ptr<const void>) override { return absl::OkStatus(); }
   absl::StatusOr<CUcontext> context() const override { return ContextRef(DeviceRef(0)).get(); }

@@ -170,27 +170,31 @@ const Api& load() {
 
 CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context, const ResolvedFunction** found) {
   const std::uint32_t now = driver::generation();
+  const bool is_function = identity.function_context != nullptr;
+  if (is_function && identity.function_context != context) return CUDA_ERROR_INVALID_CONTEXT;
   CUkernel kernel = nullptr;
-  if (const CUresult result = resolve(identity, &kernel); result != CUDA_SUCCESS) return result;
-  CUfunction function = nullptr;
+  if (!is_function) {
+    if (const CUresult result = resolve(identity, &kernel); result != CUDA_SUCCESS) return result;
+  }
+  CUfunction function = is_function ? static_cast<CUfunction>(const_cast<void*>(identity.symbol)) : nullptr;
   CUdevice device = 0;
   Dim3 cluster;
   int ptx_version = 0;
   CUresult result = in_context(context, [&] {
-    CUresult asked = api().KernelGetFunction(&function, kernel);
+    CUresult asked = is_function ? CUDA_SUCCESS : api().KernelGetFunction(&function, kernel);
     if (asked == CUDA_SUCCESS) asked = api().CtxGetDevice(&device);
     if (asked == CUDA_SUCCESS) asked = api().FuncGetAttribute(&ptx_version, CU_FUNC_ATTRIBUTE_PTX_VERSION, function);
     return asked == CUDA_SUCCESS ? compiled_cluster(function, &cluster) : asked;
   });
   if (result != CUDA_SUCCESS) return result;
   bool is_shared = false;
-  result = is_shared_with_primary(context, kernel, device, function, &is_shared);
+  if (!is_function) result = is_shared_with_primary(context, kernel, device, function, &is_shared);
   if (result != CUDA_SUCCESS) return result;
   auto* entry =
       new ResolvedFunction{now, context, function, is_shared, cluster, ptx_version >= 90, identity.functions.load()};
   while (!identity.functions.compare_exchange_weak(entry->next, entry)) {
   }
-  {
+  if (identity.library == nullptr) {  // others end
     KnownKernels& known = known_kernels();
     const std::lock_guard lock(known.mutex);
     known.by_function.insert_or_assign(function, KnownKernels::Entry{now, &identity});

@@ -101,7 +101,8 @@ const char* load_error();
     *kernel = identity.resolved.load(std::memory_order_relaxed);
     return CUDA_SUCCESS;
   }
-  if (identity.symbol == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // kNoKernel
+  if (identity.symbol == nullptr) return CUDA_ERROR_INVALID_HANDLE;           // kNoKernel
+  if (identity.function_context != nullptr) return CUDA_ERROR_NOT_SUPPORTED;  // it has no CUkernel
   const CUresult result = api().ResolveKernel(kernel, &identity);
   if (result != CUDA_SUCCESS) return result;
   identity.resolved.store(*kernel, std::memory_order_relaxed);

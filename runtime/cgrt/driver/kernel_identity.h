@@ -80,10 +80,17 @@ struct KernelIdentity {
   const std::uint32_t* parameter_offsets;
   std::size_t parameter_count;
   // A type whose name holds the kernel's mangled name, so that graphs of the simulator and of a device name it
-  // alike: "ns::norm<(ns::Op)3>", see graph/function_name.h. Null where the kernel was compiled without RTTI.
+  // alike: "ns::norm<(ns::Op)3>", see launch/function_name.h. Null where the kernel was compiled without RTTI.
   const std::type_info* tag = nullptr;
   const bool* parameter_is_pointer = nullptr;  // null: not known
   bool waits = false;                          // for its predecessors, by itself: launch/kernel.h
+
+  // Of a kernel that was loaded or found at run time (launch/library.h): its internal::LoadedLibrary. Null: it is part
+  // of the program.
+  const void* library = nullptr;
+  // Of a kernel that somebody made as a CUfunction, which is then `symbol`: the context that it is of. It has no
+  // CUkernel. Null: others.
+  CUcontext function_context = nullptr;
 
   // What was asked before. See driver::resolve and driver::resolve_function in api.h.
   mutable std::atomic<std::uint32_t> resolved_generation{0};

@@ -19,6 +19,7 @@ absl::StatusCode code_of(CUresult result) {
     case CUDA_ERROR_INVALID_HANDLE:
     case CUDA_ERROR_INVALID_DEVICE:
     case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_INVALID_PTX:
     case CUDA_ERROR_INVALID_SOURCE: return absl::StatusCode::kInvalidArgument;
     case CUDA_ERROR_OUT_OF_MEMORY:
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
@@ -46,6 +47,7 @@ absl::StatusCode code_of(CUresult result) {
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
     case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: return absl::StatusCode::kUnavailable;
     case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
     case CUDA_ERROR_NO_BINARY_FOR_GPU: return absl::StatusCode::kUnimplemented;
     case CUDA_ERROR_NOT_FOUND: return absl::StatusCode::kNotFound;
     case CUDA_ERROR_NOT_PERMITTED: return absl::StatusCode::kPermissionDenied;

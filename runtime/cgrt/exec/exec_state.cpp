@@ -51,16 +51,6 @@ std::optional<internal::LostAttributes> find_lost(const std::vector<internal::No
   return std::nullopt;
 }
 
-// Priorities are clamped to what the context has.
-absl::StatusOr<bool> is_same_priority(int a, int b, CUcontext context) {
-  if (a == b) return true;
-  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
-  int least = 0, greatest = 0;  // the greatest priority has the smallest number
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().CtxGetStreamPriorityRange(&least, &greatest), "cuCtxGetStreamPriorityRange"));
-  return std::clamp(a, greatest, least) == std::clamp(b, greatest, least);
-}
-
 }  // namespace
 
 void internal::destroy_exec(CUgraphExec exec) {
@@ -83,7 +73,7 @@ absl::Status GraphExec::State::complete_table() {
   if (is_complete) return absl::OkStatus();
   // The graph completes it before it grows, so its driver graph is not read beside its owner's calls.
   CGRT_RETURN_IF_ERROR(definition->knowledge.complete(definition->handle));
-  table = definition->knowledge.table();
+  table = definition->knowledge.first_table();
   internal::drop_from(table, node_count);
   is_complete = true;
   return absl::OkStatus();
@@ -95,12 +85,8 @@ absl::Status GraphExec::State::check_attributes(CUgraphNode node, const KernelLa
   const auto found = std::find_if(table.attributes.begin(), table.attributes.end(),
                                   [&](const internal::NodeAttributes& one) { return one.node == node; });
   const LaunchAttributes was = found != table.attributes.end() ? found->attributes : LaunchAttributes{};
-  const LaunchAttributes wanted =
-      internal::normal_form(launch.attributes != nullptr ? *launch.attributes : LaunchAttributes{}, compiled_cluster);
-  if (!internal::are_interchangeable(was, wanted)) return internal::attributes_differ(launch.kernel->name, was, wanted);
-  if (wanted.priority == 0) return absl::OkStatus();  // the node's
-  CGRT_ASSIGN_OR_RETURN(const bool is_same, is_same_priority(was.priority, wanted.priority, definition->context));
-  return is_same ? absl::OkStatus() : internal::attributes_differ(launch.kernel->name, was, wanted);
+  return internal::check_attributes(was, launch, compiled_cluster, definition->context,
+                                    internal::NodeOwner::kExecutable);
 }
 
 absl::StatusOr<const internal::RebindState::Node*> GraphExec::State::find_kernel(KernelNode node) const {
@@ -180,6 +166,7 @@ void GraphExec::State::swap(State& other) {
   std::swap(is_complete, other.is_complete);
   std::swap(table, other.table);
   std::swap(rebind, other.rebind);
+  std::swap(libraries, other.libraries);
 }
 
 }  // namespace cgrt

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cgrt/base/unique_handle.h"
@@ -57,6 +58,8 @@ struct GraphExec::State {
   void swap(State& other);  // of the same flags
 
   std::shared_ptr<internal::GraphState> definition;  // node handles are valid as long as it lives
+  // Of kernels that nodes were set to, where they were loaded at run time: outlive the executable.
+  absl::flat_hash_map<CUgraphNode, std::shared_ptr<const void>> libraries;
   UniqueHandle<CUgraphExec, internal::destroy_exec> handle;
   InstantiateFlags flags = InstantiateFlags::kNone;
   std::size_t node_count = 0;

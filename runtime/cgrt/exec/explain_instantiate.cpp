@@ -14,7 +14,11 @@ namespace {
 
 std::string explanation(CUgraph graph, CUresult result, const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
   switch (params.result_out) {
-    case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: return "The graph's structure is invalid.";
+    case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: {
+      const std::string cycle = describe_cycle(graph);
+      if (cycle.empty()) return "The graph's structure is invalid.";
+      return absl::StrCat("Nodes wait for each other in a circle: ", cycle, ". Remove one of these edges.");
+    }
     case CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED:
       return "A node's operation is not supported where it is: in the body of a conditional node, or in a graph that "
              "the device launches.";

@@ -15,37 +15,6 @@
 namespace cgrt::internal {
 namespace {
 
-// "cluster (2, 1, 1)" of the first attribute in which both differ.
-struct Difference {
-  const char* name;
-  std::string was, wanted;
-};
-Difference difference(const LaunchAttributes& was, const LaunchAttributes& wanted) {
-  if (was.cluster != wanted.cluster) return {"cluster", to_text(was.cluster), to_text(wanted.cluster)};
-  if (was.preferred_cluster != wanted.preferred_cluster) {
-    return {"preferred cluster", to_text(was.preferred_cluster), to_text(wanted.preferred_cluster)};
-  }
-  if (was.cooperative != wanted.cooperative) {
-    return {"cooperative flag", was.cooperative ? "set" : "not set", wanted.cooperative ? "set" : "not set"};
-  }
-  if (was.mem_sync_domain != wanted.mem_sync_domain) {
-    const auto name = [](MemSyncDomain domain) { return domain == MemSyncDomain::kRemote ? "remote" : "default"; };
-    return {"memory sync domain", name(was.mem_sync_domain), name(wanted.mem_sync_domain)};
-  }
-  if (was.shared_carveout_percent != wanted.shared_carveout_percent) {
-    return {"shared memory carveout", absl::StrCat(was.shared_carveout_percent, " %"),
-            absl::StrCat(wanted.shared_carveout_percent, " %")};
-  }
-  if (was.access_policy != wanted.access_policy) {
-    const auto text = [](const AccessPolicyWindow& window) {
-      return absl::StrCat(counted(window.bytes, "byte"), " at 0x",
-                          absl::Hex(reinterpret_cast<std::uintptr_t>(window.base)), ", hit ratio ", window.hit_ratio);
-    };
-    return {"access policy window", text(was.access_policy), text(wanted.access_policy)};
-  }
-  return {"priority", absl::StrCat(was.priority), absl::StrCat(wanted.priority)};
-}
-
 // The node of `graph` at `path`; null: there is none.
 CUgraphNode node_at(CUgraph graph, const std::vector<std::size_t>& path) {
   CUgraphNode node = nullptr;
@@ -87,26 +56,13 @@ std::string describe_at(CUgraphNode node, const std::vector<std::size_t>& path) 
 
 }  // namespace
 
-absl::Status attributes_differ(const std::string& kernel, const LaunchAttributes& was, const LaunchAttributes& wanted) {
-  const Difference differs = difference(was, wanted);
-  return absl::FailedPreconditionError(
-      absl::StrCat("Kernel \"", kernel, "\": launch attributes of a node cannot be changed in an executable. The ",
-                   differs.name, " of this node is ", differs.was, ", the launch asks for ", differs.wanted,
-                   ". Launch it with the node's own, or instantiate the graph anew."));
-}
-
-std::string attribute_difference(const LaunchAttributes& was, const LaunchAttributes& wanted) {
-  const Difference differs = difference(was, wanted);
-  return absl::StrCat("its ", differs.name, " is ", differs.wanted, ", in the executable ", differs.was);
-}
-
 UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other) {
   UpdateReport report;
   report.rung = UpdateRung::kRefused;
   report.refusal = UpdateRefusal::kAttributesChanged;
   const CUgraphNode node = node_at(other, lost.path);
   if (node != nullptr) report.node = NodeRef(node);
-  const Difference differs = difference(lost.was, lost.wanted);
+  const AttributeDifference differs = first_difference(lost.was, lost.wanted);
   report.text = absl::StrCat("The executable cannot take over the other graph: the ", differs.name, " of ",
                              describe_at(node, lost.path), " is ", differs.was, " here and ", differs.wanted,
                              " there, and CUDA would keep the old one. Instantiate that graph anew.");
@@ -131,8 +87,14 @@ UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::siz
   return report;
 }
 
-absl::Status explain_graph_launch(CUresult result, const char* call) {
+absl::Status explain_graph_launch(CUresult result, const char* call, CUgraph definition) {
   const absl::Status failure = driver::to_status(result, call);
+  if (const std::string unfreed = result == CUDA_ERROR_INVALID_VALUE ? unfreed_allocation(definition) : "";
+      !unfreed.empty()) {
+    return driver::annotate(failure, absl::StrCat("The graph does not free the memory of ", unfreed,
+                                                  ", and nobody has since the launch before: free it with free_async, "
+                                                  "or instantiate with InstantiateFlags::kAutoFreeOnLaunch"));
+  }
   if (result != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) return failure;
   return driver::annotate(failure,
                           "An executable cannot be launched into a stream that is being captured, and that capture has "

@@ -9,15 +9,10 @@
 
 #include "absl/status/status.h"
 #include "cgrt/exec/graph_exec.h"
+#include "cgrt/graph/attribute_difference.h"
 #include "cgrt/target/launch_attributes.h"
 
 namespace cgrt::internal {
-
-// set_params with other attributes than the node's.
-absl::Status attributes_differ(const std::string& kernel, const LaunchAttributes& was, const LaunchAttributes& wanted);
-
-// "the cluster is (2, 1, 1), in the executable (1, 1, 1)", of the first attribute in which both differ.
-std::string attribute_difference(const LaunchAttributes& was, const LaunchAttributes& wanted);
 
 // A node of both graphs, its attributes in the executable, and those that an update would lose.
 struct LostAttributes {
@@ -30,7 +25,7 @@ UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other);
 UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::size_t node_count, CUgraph other);
 
 // `call`: "cuGraphLaunch", or what comes before it.
-absl::Status explain_graph_launch(CUresult result, const char* call);
+absl::Status explain_graph_launch(CUresult result, const char* call, CUgraph definition);
 
 // What rebindable executables, and others, do not do.
 absl::Status not_rebindable();

@@ -12,6 +12,8 @@
 #include "cgrt/exec/explain_update.h"
 #include "cgrt/exec/update_blockers.h"
 #include "cgrt/graph/graph_state.h"
+#include "cgrt/launch/library.h"
+#include "cgrt/memory/memory_op.h"
 #include "cgrt/stream/capture_mode.h"
 #include "cgrt/stream/keep.h"
 
@@ -63,7 +65,9 @@ absl::Status GraphExec::launch(StreamRef stream) {
     CGRT_RETURN_IF_ERROR(rebind->before_launch(state_->handle.get(), stream));
   }
   const CUresult result = driver::api().GraphLaunch(state_->handle.get(), stream.get());
-  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return internal::explain_graph_launch(result, "cuGraphLaunch");
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return internal::explain_graph_launch(result, "cuGraphLaunch", state_->definition->handle);
+  }
   return ABSL_PREDICT_FALSE(rebind != nullptr) ? rebind->after_launch(stream) : absl::OkStatus();
 }
 
@@ -82,18 +86,20 @@ absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) 
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind != nullptr) return state_->set_rebindable(node.get(), launch);
   const CUcontext context = state_->definition->context;
-  CUDA_KERNEL_NODE_PARAMS params{};
-  const driver::ResolvedFunction* function = nullptr;
-  CGRT_RETURN_IF_ERROR(internal::set_kernel_params(params, context, launch, &function));
-  if (ABSL_PREDICT_FALSE(launch.attributes != nullptr || !state_->is_plain() || function->cluster != Dim3())) {
-    CGRT_RETURN_IF_ERROR(state_->check_attributes(node.get(), launch, function->cluster));
+  internal::KernelNodeParams params;
+  CGRT_RETURN_IF_ERROR(internal::set_kernel_params(params, context, launch));
+  if (ABSL_PREDICT_FALSE(launch.attributes != nullptr || !state_->is_plain() || params.function->cluster != Dim3())) {
+    CGRT_RETURN_IF_ERROR(state_->check_attributes(node.get(), launch, params.function->cluster));
   }
-  const CUresult result = driver::api().GraphExecKernelNodeSetParams(state_->handle.get(), node.get(), &params);
-  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) {
-    ++state_->counts.set;
-    return absl::OkStatus();
+  const CUresult result = driver::api().GraphExecKernelNodeSetParams(state_->handle.get(), node.get(), &params.driver);
+  if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
+    return explain_launch(driver::to_status(result, "cuGraphExecKernelNodeSetParams"), launch, context);
   }
-  return explain_launch(driver::to_status(result, "cuGraphExecKernelNodeSetParams"), launch, context);
+  if (ABSL_PREDICT_FALSE(launch.kernel->library != nullptr)) {
+    state_->libraries[node.get()] = internal::library_of(*launch.kernel);
+  }
+  ++state_->counts.set;
+  return absl::OkStatus();
 }
 
 absl::Status GraphExec::set_params(MemcpyNode node, const CopyParams& copy) {
@@ -139,6 +145,17 @@ absl::Status GraphExec::set_params(EventWaitNode node, EventRef event) {
   CUgraphNodeParams params{};
   internal::set_wait_params(params, event);
   return state_->set(node.get(), params);
+}
+
+absl::Status GraphExec::set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  CGRT_RETURN_IF_ERROR(internal::check(ops));
+  const std::lock_guard lock(state_->mutex);
+  std::vector<CUstreamBatchMemOpParams> operations = internal::to_driver(ops);
+  CUgraphNodeParams params{};
+  internal::set_memory_op_params(params, state_->definition->context, operations);
+  const absl::Status status = state_->set(node.get(), params);
+  return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain(status, ops);
 }
 
 absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {

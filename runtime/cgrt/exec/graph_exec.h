@@ -115,7 +115,8 @@ class GraphExec {
   GraphExec& operator=(GraphExec&&) noexcept;
   ~GraphExec();
 
-  // Asynchronous. Into a stream that is being captured: kFailedPrecondition, and the capture ends.
+  // Asynchronous. Into a stream that is being captured: kFailedPrecondition, and the capture ends. kInvalidArgument
+  // while memory that the launch before allocated is not freed (memory/stream_memory.h).
   absl::Status launch(StreamRef stream);
 
   // Puts the executable onto the device ahead of its first launch, which otherwise pays for it (0.7 us per node on an
@@ -140,6 +141,7 @@ class GraphExec {
   absl::Status set_params(HostNode node, CUhostFn function, void* data);
   absl::Status set_params(EventRecordNode node, EventRef event);
   absl::Status set_params(EventWaitNode node, EventRef event);
+  absl::Status set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops);  // as many as it has
   // Takes over all parameters of `child`, launch attributes too, which must have the topology of the
   // node's own child. What `child` keeps (Graph::keep) is not taken over: keep it in this graph.
   absl::Status set_params(ChildGraphNode node, const Graph& child);
@@ -181,7 +183,7 @@ class GraphExec {
   // before this returns, and must not call this executable.
   // kFailedPrecondition names the call with another kernel, block, shared memory or attributes, another grid of a
   // cooperative kernel, the call of another kind, too many or too few; then, and when `step` fails, nothing has
-  // changed. Nodes that no call makes (empty ones, allocations) are passed over. In a graph of build_alternatives
+  // changed. Nodes that no call makes (empty ones) are passed over. In a graph of build_alternatives
   // (graph/alternatives.h) calls may pass over nodes, which do not run then. Blocks for nothing. What a library's host
   // function uses is kept as long as this executable, which then waits for its launches when it is destroyed.
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);

@@ -104,10 +104,9 @@ absl::Status PatchNodes::load_list(CUgraphExec exec, std::size_t i) {
   list.words = words_on_device_;
   list.count = static_cast<std::uint32_t>(std::min(pending_count_ - i * kMaxPatches, kMaxPatches));
   void* arguments[] = {&list};
-  CUDA_KERNEL_NODE_PARAMS params{};
-  const driver::ResolvedFunction* function = nullptr;
-  CGRT_RETURN_IF_ERROR(set_kernel_params(params, context_, patch_launch_of(list.count, arguments), &function));
-  return driver::to_status(driver::api().GraphExecKernelNodeSetParams(exec, nodes_[i], &params),
+  KernelNodeParams params;
+  CGRT_RETURN_IF_ERROR(set_kernel_params(params, context_, patch_launch_of(list.count, arguments)));
+  return driver::to_status(driver::api().GraphExecKernelNodeSetParams(exec, nodes_[i], &params.driver),
                            "cuGraphExecKernelNodeSetParams");
 }
 

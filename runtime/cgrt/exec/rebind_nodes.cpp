@@ -9,8 +9,8 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/rebind_state.h"
-#include "cgrt/graph/function_name.h"
 #include "cgrt/graph/snapshot.h"
+#include "cgrt/launch/function_name.h"
 
 namespace cgrt::internal {
 namespace {
@@ -26,7 +26,9 @@ bool is_made_by_calls(CUgraphNodeType type) {
     case CU_GRAPH_NODE_TYPE_MEMSET:
     case CU_GRAPH_NODE_TYPE_HOST:
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return true;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return true;
     default: return false;
   }
 }

@@ -13,9 +13,9 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/explain_update.h"
-#include "cgrt/graph/function_name.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/ir/graph_ir.h"
+#include "cgrt/launch/function_name.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/stream/capture_mode.h"
 
@@ -443,7 +443,7 @@ absl::Status RebindState::before_launch(CUgraphExec exec, StreamRef stream) {
   // CUDA wants graphs that change their own nodes uploaded before the first launch that does.
   if (ABSL_PREDICT_FALSE(!is_uploaded_ && patches_.is_pending())) {
     const CUresult result = driver::api().GraphUpload(exec, stream.get());
-    if (result != CUDA_SUCCESS) return explain_graph_launch(result, "cuGraphUpload");
+    if (result != CUDA_SUCCESS) return explain_graph_launch(result, "cuGraphUpload", nullptr);
     is_uploaded_ = true;
   }
   return patches_.load(exec);

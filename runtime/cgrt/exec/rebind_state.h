@@ -102,7 +102,10 @@ class RebindState {
 
   // In the order of the calls that made them, those inside child graphs where these stand.
   const std::vector<Node>& nodes() const { return nodes_; }
-  const Node* find(CUgraphNode handle) const;  // null: no node of it
+  // Null: no node of it.
+  const Node* find(CUgraphNode handle) const;
+  // Of a node that is no kernel, as it is set now.
+  const CUgraphNodeParams& current_params(const Node& node) const { return params_[node.params]; }
   std::uint32_t id_of(const Node& node) const { return static_cast<std::uint32_t>(&node - nodes_.data()); }
   bool is_enabled(const Node& node) const;
   std::string describe(const Node& node) const;  // "kernel \"scale\"", "memcpy"

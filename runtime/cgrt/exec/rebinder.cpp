@@ -135,6 +135,30 @@ absl::Status Rebinder::add_event_wait(EventRef event) {
   return set("an event wait", params);
 }
 
+absl::StatusOr<void*> Rebinder::add_alloc(std::size_t bytes) {
+  if (!failure_.ok()) return failure_;
+  ++calls_;
+  CGRT_ASSIGN_OR_RETURN(const RebindState::Node* node, next(CU_GRAPH_NODE_TYPE_MEM_ALLOC, "an allocation"));
+  const CUDA_MEM_ALLOC_NODE_PARAMS_v2& has = state_.current_params(*node).alloc;
+  if (has.bytesize == bytes) return reinterpret_cast<void*>(has.dptr);
+  return fail(absl::FailedPreconditionError(absl::StrCat("The node allocates ", counted(has.bytesize, "byte"),
+                                                         ", and this call wants ", bytes,
+                                                         ": an executable cannot change that.")));
+}
+
+absl::Status Rebinder::add_free(void* address) {
+  if (!failure_.ok()) return failure_;
+  ++calls_;
+  CGRT_ASSIGN_OR_RETURN(const RebindState::Node* node, next(CU_GRAPH_NODE_TYPE_MEM_FREE, "a free"));
+  if (state_.current_params(*node).free.dptr == reinterpret_cast<CUdeviceptr>(address)) return absl::OkStatus();
+  return fail(absl::FailedPreconditionError("The node frees other memory, and an executable cannot change that."));
+}
+
+absl::Status Rebinder::add_memory_ops(absl::Span<const MemoryOp>) {
+  return fail(absl::UnimplementedError(
+      "A rebound step cannot have memory operations: set their nodes one by one, with GraphExec::set_params."));
+}
+
 absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
   if (!failure_.ok()) return failure_;
   CompiledClusters clusters;
@@ -168,6 +192,11 @@ absl::Status Rebinder::add_nodes(CUgraph captured, CompiledClusters& clusters, b
 
 absl::Status Rebinder::add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters) {
   ++calls_;
+  if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+    return fail(absl::UnimplementedError(
+        "A library call that allocates or frees memory cannot be rebound: its addresses would be others. Give it a "
+        "workspace."));
+  }
   const RebindState::Node* node = nullptr;
   CGRT_ASSIGN_OR_RETURN(const RebindState::CapturedNode wanted, state_.read(captured, type, clusters));
   if (state_.has_alternatives()) {

@@ -28,6 +28,9 @@ class Rebinder final : public LaunchSink {
   absl::Status add_host(const HostParams& host) override;
   absl::Status add_event_record(EventRef event) override;
   absl::Status add_event_wait(EventRef event) override;
+  absl::StatusOr<void*> add_alloc(std::size_t bytes) override;
+  absl::Status add_free(void* address) override;
+  absl::Status add_memory_ops(absl::Span<const MemoryOp> ops) override;
   absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) override;
   absl::Status keep(std::shared_ptr<const void> resource) override;
   absl::StatusOr<CUcontext> context() const override { return context_; }

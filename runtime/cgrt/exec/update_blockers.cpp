@@ -166,8 +166,9 @@ class Finder {
     }
     const LaunchAttributes was = attributes_at(our_attributes_, path), wanted = attributes_at(their_attributes_, path);
     if (!are_interchangeable(was, wanted) || (uses_priorities_ && was.priority != wanted.priority)) {
+      const AttributeDifference differs = first_difference(was, wanted);
       add(theirs, UpdateRefusal::kAttributesChanged,
-          absl::StrCat(name(theirs, path), ": ", attribute_difference(was, wanted)));
+          absl::StrCat(name(theirs, path), ": its ", differs.name, " is ", differs.wanted, ", in the executable ", differs.was));
     }
     return absl::OkStatus();
   }

@@ -74,6 +74,17 @@ absl::StatusOr<ir::Pointer> Addresses::operand(CUdeviceptr address) {
   return add(address, address, 1, {ir::MemoryKind::kPageableHost, -1, 0});
 }
 
+absl::StatusOr<ir::Pointer> Addresses::device_operand(CUdeviceptr address) {
+  CGRT_ASSIGN_OR_RETURN(const std::optional<ir::Pointer> found, find(address));
+  if (found.has_value()) return *found;
+  return add(address, address, 1, {ir::MemoryKind::kUnknown, -1, 0});
+}
+
+ir::Pointer Addresses::graph_memory(CUdeviceptr start, std::size_t bytes, std::int32_t device) {
+  if (const std::optional<ir::Pointer> found = known(start); found.has_value()) return *found;
+  return add(start, start, bytes, {ir::MemoryKind::kDevice, device, bytes});
+}
+
 absl::StatusOr<ir::Argument> Addresses::argument(const void* value, std::size_t offset, std::size_t size) {
   ir::Argument argument;
   argument.offset = static_cast<std::uint32_t>(offset);

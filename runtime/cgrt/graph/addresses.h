@@ -36,6 +36,12 @@ class Addresses {
   // For an operand that is an address for certain: unknown ones are pageable host memory.
   absl::StatusOr<ir::Pointer> operand(CUdeviceptr address);
 
+  // The same for memory of a device: unknown ones are that.
+  absl::StatusOr<ir::Pointer> device_operand(CUdeviceptr address);
+
+  // Memory of an allocation node, which may not be there while the graph does not run.
+  ir::Pointer graph_memory(CUdeviceptr start, std::size_t bytes, std::int32_t device);
+
   // A kernel's parameter of `size` bytes, `offset` into the parameter buffer: an address, or bytes with the
   // addresses among them apart. Looked at are the words of 8 bytes that are aligned in the buffer.
   absl::StatusOr<ir::Argument> argument(const void* value, std::size_t offset, std::size_t size);

@@ -155,6 +155,9 @@ absl::Status capture_graph(StreamRef stream, absl::FunctionRef<absl::Status(Stre
   const CUresult ended = end();
   if (ABSL_PREDICT_FALSE(ended != CUDA_SUCCESS)) return explain_end(ended, capture.ended_by(), unjoined);
   CGRT_RETURN_IF_ERROR(last_known);
+  for (const std::shared_ptr<const void>& library : capture.kept()) {
+    CGRT_RETURN_IF_ERROR(internal::keep_library(state, library));
+  }
   if (ABSL_PREDICT_FALSE(capture.outside() != nullptr)) warn_if_empty(state.handle, stream.get(), capture.outside());
   return absl::OkStatus();
 }
@@ -227,6 +230,9 @@ absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<abs
   };
   CGRT_ASSIGN_OR_RETURN(const bool may_keep, may_keep_resources(originals, noted));
   if (may_keep) CGRT_RETURN_IF_ERROR(internal::keep_in_graph(state->handle, captured));
+  for (const std::shared_ptr<const void>& library : captured->kept) {
+    CGRT_RETURN_IF_ERROR(internal::keep_library(*state, library));
+  }
   CGRT_RETURN_IF_ERROR(state->knowledge.add_captured(state->handle, std::move(noted), first));
   std::move(take_out).Cancel();
 

@@ -11,6 +11,7 @@
 #include "cgrt/graph/snapshot.h"
 
 namespace cgrt::internal {
+
 absl::StatusOr<bool> is_device_updatable(CUgraphNode kernel) {
   CUlaunchAttributeValue value{};
   CGRT_RETURN_IF_ERROR(driver::to_status(
@@ -23,6 +24,7 @@ absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, Gra
   const driver::Api& api = driver::api();
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
+  if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) return cannot_be_copied(type);
   CUgraphNodeParams params{};
   CGRT_RETURN_IF_ERROR(read_params(node, type, into.context, params));
   CUgraphNode copy = nullptr;
@@ -52,6 +54,26 @@ std::string what_forbids_copies(CUgraph graph) {
     }
   }
   return "";
+}
+
+std::string unfreed_allocation(CUgraph graph) {
+  const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(graph);
+  if (!nodes.ok()) return "";
+  std::vector<std::pair<CUdeviceptr, std::size_t>> allocated;  // and by which node
+  for (std::size_t i = 0; i < nodes->size(); ++i) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    if (driver::api().GraphNodeGetType((*nodes)[i], &type) != CUDA_SUCCESS) return "";
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
+    CUdeviceptr freed = 0;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+        driver::api().GraphMemAllocNodeGetParams((*nodes)[i], &params) == CUDA_SUCCESS) {
+      allocated.emplace_back(params.dptr, i);
+    } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+               driver::api().GraphMemFreeNodeGetParams((*nodes)[i], &freed) == CUDA_SUCCESS) {
+      std::erase_if(allocated, [&](const auto& one) { return one.first == freed; });
+    }
+  }
+  return allocated.empty() ? "" : absl::StrCat("node ", allocated.front().second, " (mem alloc)");
 }
 
 absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(CUgraph from, GraphState& into, Dependencies before) {

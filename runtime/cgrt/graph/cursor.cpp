@@ -142,6 +142,27 @@ absl::Status Cursor::add_event_wait(EventRef event) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<void*> Cursor::add_alloc(std::size_t bytes) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(const GraphAllocation allocation, internal::add_alloc(*state_, frontier_, bytes));
+  advance(allocation.node);
+  return allocation.address;
+}
+
+absl::Status Cursor::add_free(void* address) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(MemFreeNode node, internal::add_free(*state_, frontier_, address));
+  advance(node);
+  return absl::OkStatus();
+}
+
+absl::Status Cursor::add_memory_ops(absl::Span<const MemoryOp> ops) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(BatchMemOpNode node, internal::add_memory_ops(*state_, frontier_, ops));
+  advance(node);
+  return absl::OkStatus();
+}
+
 absl::Status Cursor::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(state_->context));

@@ -9,6 +9,7 @@
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/launch/host.h"
+#include "cgrt/memory/memory_op.h"
 
 namespace cgrt {
 
@@ -81,6 +82,21 @@ absl::StatusOr<EventWaitNode> Graph::add_event_wait(Dependencies dependencies, E
   return internal::add_event_wait(*state_, dependencies, event);
 }
 
+absl::StatusOr<GraphAllocation> Graph::add_alloc(Dependencies dependencies, std::size_t bytes) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_alloc(*state_, dependencies, bytes);
+}
+
+absl::StatusOr<MemFreeNode> Graph::add_free(Dependencies dependencies, void* address) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_free(*state_, dependencies, address);
+}
+
+absl::StatusOr<BatchMemOpNode> Graph::add_memory_ops(Dependencies dependencies, absl::Span<const MemoryOp> ops) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_memory_ops(*state_, dependencies, ops);
+}
+
 absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, const Graph& child) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_FALSE(child.state_ == nullptr)) return driver::empty_object("Graph");
@@ -94,6 +110,74 @@ absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, Graph
                         internal::add_child(*state_, dependencies, child.state_, internal::ChildOwnership::kMove));
   child.state_ = nullptr;
   return node;
+}
+
+absl::Status Graph::remove(const NodeRef& node) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::remove_node(*state_, node.get());
+}
+
+absl::Status Graph::add_edge(const Dependency& from, const NodeRef& to) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::add_edge(*state_, from, to.get());
+}
+
+absl::Status Graph::remove_edge(const NodeRef& from, const NodeRef& to) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::remove_edge(*state_, from.get(), to.get());
+}
+
+absl::Status Graph::set_params(KernelNode node, const KernelLaunch& launch) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::set_params(*state_, node.get(), launch);
+}
+
+absl::Status Graph::set_params(MemcpyNode node, const CopyParams& copy) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CUgraphNodeParams params{};
+  internal::set_copy_params(params, state_->context, copy);
+  return internal::explain(internal::set_params(node.get(), params), copy);
+}
+
+absl::Status Graph::set_params(MemsetNode node, const FillParams& fill) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CUgraphNodeParams params{};
+  internal::set_fill_params(params, state_->context, fill);
+  return internal::explain(internal::set_params(node.get(), params), fill);
+}
+
+absl::Status Graph::set_params(HostNode node, CUhostFn function, void* data) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (function == nullptr) return absl::InvalidArgumentError("Host node: the function is null.");
+  CUgraphNodeParams params{};
+  internal::set_host_params(params, {function, data});
+  return internal::set_params(node.get(), params);
+}
+
+absl::Status Graph::set_params(EventRecordNode node, EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (event.get() == nullptr) return driver::empty_object("Event");
+  CUgraphNodeParams params{};
+  internal::set_record_params(params, event);
+  return internal::set_params(node.get(), params);
+}
+
+absl::Status Graph::set_params(EventWaitNode node, EventRef event) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  if (event.get() == nullptr) return driver::empty_object("Event");
+  CUgraphNodeParams params{};
+  internal::set_wait_params(params, event);
+  return internal::set_params(node.get(), params);
+}
+
+absl::Status Graph::set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_RETURN_IF_ERROR(internal::check(ops));
+  std::vector<CUstreamBatchMemOpParams> operations = internal::to_driver(ops);
+  CUgraphNodeParams params{};
+  internal::set_memory_op_params(params, state_->context, operations);
+  const absl::Status status = internal::set_params(node.get(), params);
+  return status.ok() ? status : internal::explain(status, ops);
 }
 
 absl::StatusOr<Graph> Graph::clone() const {

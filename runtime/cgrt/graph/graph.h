@@ -38,6 +38,7 @@ namespace cgrt {
 
 class Cursor;
 struct Conditional;
+struct GraphAllocation;
 namespace internal {
 struct GraphState;
 }
@@ -88,6 +89,13 @@ class Graph {
   // The event must outlive the graph's last launch.
   absl::StatusOr<EventRecordNode> add_event_record(Dependencies dependencies, EventRef event);
   absl::StatusOr<EventWaitNode> add_event_wait(Dependencies dependencies, EventRef event);
+  // See memory/stream_memory.h, also for what CUDA does not do with such a graph. The address is valid for nodes that
+  // wait for the node. kInvalidArgument: 0 bytes; memory that is not an allocation node's, or that the graph frees
+  // already.
+  absl::StatusOr<GraphAllocation> add_alloc(Dependencies dependencies, std::size_t bytes);
+  absl::StatusOr<MemFreeNode> add_free(Dependencies dependencies, void* address);
+  // See memory/memory_op.h. In their order, as one node.
+  absl::StatusOr<BatchMemOpNode> add_memory_ops(Dependencies dependencies, absl::Span<const MemoryOp> ops);
   // A copy of `child` as one node; what it keeps is kept. kInvalidArgument for the graph itself and for one that it
   // is inside of.
   absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, const Graph& child);
@@ -110,6 +118,36 @@ class Graph {
   absl::StatusOr<Conditional> add_if_else(Dependencies dependencies, CUgraphConditionalHandle handle);
   absl::StatusOr<Conditional> add_while(Dependencies dependencies, CUgraphConditionalHandle handle);
   absl::StatusOr<Conditional> add_switch(Dependencies dependencies, CUgraphConditionalHandle handle, unsigned bodies);
+
+  // Takes a node out: what waited for it waits for it no more, and for what it waited for neither. What is inside of it
+  // goes with it: cursors, nodes and Graphs of a child or of bodies are invalid then. Executables that were made before
+  // go on as they were; only the handle of the node is invalid for them too. Lists the nodes: 0.1 us for each of them.
+  // kInvalidArgument: not a node of this graph. An error of the driver's, with the reason: the graph allocates or frees
+  // memory, or the node is device-updatable (instantiate_rebindable).
+  absl::Status remove(const NodeRef& node);
+  // Lets `to` wait for `from`, a node or programmatic(node) or launched(node). kInvalidArgument: there is an edge
+  // already, of whatever kind; one of both is no node of this graph; both are the same; nodes of those kinds cannot
+  // have such an edge. An edge that closes a circle is refused when the graph is instantiated, which names its nodes.
+  absl::Status add_edge(const Dependency& from, const NodeRef& to);
+  // kInvalidArgument: there is no edge; one of both is no node of this graph.
+  absl::Status remove_edge(const NodeRef& from, const NodeRef& to);
+
+  // New parameters for a node of this graph or inside of it, for executables that are made or updated from it
+  // afterwards. Refused parameters change nothing. A node keeps the launch attributes that it was made with:
+  // kFailedPrecondition when the launch asks for others.
+  template <class... Args>
+  absl::Status set_params(KernelNode node, const LaunchConfig& config, Kernel<Args...> kernel,
+                          std::type_identity_t<Args>... arguments) {
+    void* packed[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+    return set_params(node, internal::kernel_launch(config, kernel.identity(), packed));
+  }
+  absl::Status set_params(KernelNode node, const KernelLaunch& launch);
+  absl::Status set_params(MemcpyNode node, const CopyParams& copy);
+  absl::Status set_params(MemsetNode node, const FillParams& fill);
+  absl::Status set_params(HostNode node, CUhostFn function, void* data);
+  absl::Status set_params(EventRecordNode node, EventRef event);
+  absl::Status set_params(EventWaitNode node, EventRef event);
+  absl::Status set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops);
 
   // An independent copy, with what this one keeps and the same order of nodes. kUnimplemented, from
   // the driver, for graphs with conditional, allocation, free or device-updatable nodes.
@@ -149,6 +187,12 @@ class Graph {
 
  private:
   std::shared_ptr<internal::GraphState> state_;
+};
+
+// Memory of an allocation node: the same address at every launch.
+struct GraphAllocation {
+  MemAllocNode node;
+  void* address;
 };
 
 // A conditional node and its bodies: of `if` the one that runs when the value is not 0; of `if else` also the one that

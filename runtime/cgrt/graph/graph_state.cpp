@@ -49,6 +49,48 @@ bool GraphState::contains(const GraphState& other) const {
          });
 }
 
+namespace {
+
+// Of a driver graph that is gone with the node that it was in.
+void forget(GraphState& state) {
+  state.handle = nullptr;
+  state.is_owned = false;
+  state.owner = nullptr;
+  for (const GraphState::Child& child : state.children) forget(*child.state);
+  for (const GraphState::ConditionalNode& node : state.conditionals) {
+    for (const std::shared_ptr<GraphState>& body : node.bodies) forget(*body);
+  }
+}
+
+template <class Node>
+void take_out(std::vector<Node>& nodes, std::size_t position) {
+  std::erase_if(nodes, [&](const Node& node) { return node.position == position; });
+  for (Node& node : nodes) node.position -= node.position > position ? 1 : 0;
+}
+
+}  // namespace
+
+void GraphState::note_removed(std::size_t position) {
+  knowledge.remove(position);
+  for (const Child& child : children) {
+    if (child.position == position) forget(*child.state);
+  }
+  for (const ConditionalNode& node : conditionals) {
+    if (node.position != position) continue;
+    for (const std::shared_ptr<GraphState>& body : node.bodies) forget(*body);
+  }
+  take_out(children, position);
+  take_out(conditionals, position);
+  for (ScopeRun& run : scope_runs) run.first_node -= run.first_node > position ? 1 : 0;
+  for (std::size_t i = 1; i < scope_runs.size();) {  // of two that begin at one node, the first has none
+    if (scope_runs[i].first_node == scope_runs[i - 1].first_node) {
+      scope_runs.erase(scope_runs.begin() + static_cast<std::ptrdiff_t>(i - 1));
+    } else {
+      ++i;
+    }
+  }
+}
+
 bool has_conditionals(const GraphState& state) {
   return !state.conditionals.empty() ||
          std::any_of(state.children.begin(), state.children.end(),

@@ -57,6 +57,8 @@ struct GraphState {
   void move_into(GraphState& parent);
   // Leaves it to the caller.
   CUgraph release();
+  // The node at `position` is gone, and what was inside of it.
+  void note_removed(std::size_t position);
   // Whether `other` is this graph or inside of it.
   bool contains(const GraphState& other) const;
 
@@ -90,14 +92,15 @@ struct GraphState {
     CUgraphConditionalNodeType type;
     std::vector<std::shared_ptr<GraphState>> bodies;
   };
-  std::vector<ConditionalNode> conditionals;  // ascending
-  std::vector<CUgraphNode> patch_nodes;       // of a rebindable graph: exec/patch_nodes.h
+  std::vector<ConditionalNode> conditionals;      // ascending
+  std::vector<CUgraphNode> patch_nodes;           // of a rebindable graph: exec/patch_nodes.h
+  std::vector<std::shared_ptr<const void>> kept;  // libraries of kernels, by the driver graph as well
 
   // Of a graph that has the nodes of several steps (graph/alternatives.h), those that its first step does not have.
   std::vector<CUgraphNode> left_out_at_first;
   bool has_alternatives = false;
-  bool is_body = false;                       // of a conditional node
-  bool is_in_conditional = false;             // a body, or inside of one
+  bool is_body = false;            // of a conditional node
+  bool is_in_conditional = false;  // a body, or inside of one
 
  private:
   [[gnu::cold]] absl::Status complete_and_note_scope();
@@ -127,9 +130,16 @@ absl::StatusOr<CUgraph> graph_inside(CUgraphNode child);
 absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& original, CUgraph copy, bool is_owned);
 
 // The driver's form of node parameters, for adding and for setting; `params` is zero before. Nothing
-// is copied: `launch` and its arguments must outlive the call that takes the result.
-absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch,
-                               const driver::ResolvedFunction** resolved);
+// is copied: `launch` and its arguments must outlive the call that takes the result, and that is made while `out`
+// lives.
+struct KernelNodeParams {
+  CUDA_KERNEL_NODE_PARAMS driver{};
+  const driver::ResolvedFunction* function = nullptr;
+  std::optional<ScopedContext> current;  // where the call needs one
+};
+absl::Status set_kernel_params(KernelNodeParams& out, CUcontext context, const KernelLaunch& launch);
+// Before a kernel is added: keeps what its code is in, if that was loaded at run time.
+absl::Status keep_library(GraphState& state, std::shared_ptr<const void> library);
 // The value of an argument, given its position and its offset, as the driver hands a node's parameters out (in
 // `kernelParams` or in `extra`); null: it does not.
 const void* argument_of(void** values, void** extra, std::size_t index, std::size_t offset);
@@ -138,6 +148,9 @@ void set_fill_params(CUgraphNodeParams& params, CUcontext context, const FillPar
 void set_host_params(CUgraphNodeParams& params, const HostParams& host);
 void set_record_params(CUgraphNodeParams& params, EventRef event);
 void set_wait_params(CUgraphNodeParams& params, EventRef event);
+// `operations` must outlive the call that takes the result.
+void set_memory_op_params(CUgraphNodeParams& params, CUcontext context,
+                          std::vector<CUstreamBatchMemOpParams>& operations);
 
 // Dependencies as the driver takes them. `edges` stays empty while all are full.
 struct DriverDependencies {
@@ -177,6 +190,13 @@ absl::StatusOr<HostNode> add_host(GraphState& state, Dependencies dependencies, 
 absl::StatusOr<EventRecordNode> add_event_record(GraphState& state, Dependencies dependencies, EventRef event);
 absl::StatusOr<EventWaitNode> add_event_wait(GraphState& state, Dependencies dependencies, EventRef event);
 
+absl::StatusOr<GraphAllocation> add_alloc(GraphState& state, Dependencies dependencies, std::size_t bytes);
+absl::StatusOr<MemFreeNode> add_free(GraphState& state, Dependencies dependencies, void* address);
+absl::StatusOr<BatchMemOpNode> add_memory_ops(GraphState& state, Dependencies dependencies,
+                                              absl::Span<const MemoryOp> ops);
+// "node 2 (mem alloc)", the first whose memory the graph does not free; empty: there is none.
+[[gnu::cold]] std::string unfreed_allocation(CUgraph graph);
+
 enum class ChildOwnership { kCopy, kMove };
 // Of a graph that can have no clone and one executable at a time, the first node that makes it so; empty: there is
 // none.
@@ -193,6 +213,15 @@ absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, Gra
 // Copies the nodes of `from`, with their attributes and edges, into another graph; the roots wait for `before`. The
 // copies, in the order of the nodes. What `from` keeps is not kept.
 absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(CUgraph from, GraphState& into, Dependencies before);
+
+// See Graph.
+absl::Status remove_node(GraphState& state, CUgraphNode node);
+absl::Status add_edge(GraphState& state, const Dependency& from, CUgraphNode to);
+absl::Status remove_edge(GraphState& state, CUgraphNode from, CUgraphNode to);
+absl::Status set_params(GraphState& state, CUgraphNode node, const KernelLaunch& launch);
+absl::Status set_params(CUgraphNode node, CUgraphNodeParams& params);
+// "node 1 (kernel "scale") -> node 2 (memset) -> node 1", of nodes that wait for each other; empty: there are none.
+[[gnu::cold]] std::string describe_cycle(CUgraph graph);
 
 // On a move that succeeds, the child's driver graph is inside `state`'s.
 absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies,

@@ -8,8 +8,8 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
-#include "cgrt/graph/function_name.h"
 #include "cgrt/graph/walk.h"
+#include "cgrt/launch/function_name.h"
 
 namespace cgrt {
 namespace {
@@ -60,17 +60,6 @@ absl::StatusOr<std::vector<EdgeInfo>> list_edges_of(CUgraph graph, const interna
   return out;
 }
 
-// With or without its namespaces, and its template arguments.
-bool has_name(std::string_view name, std::string_view wanted) {
-  if (wanted.empty()) return true;
-  for (const std::string_view one : {name, name.substr(0, name.find('<'))}) {
-    if (!one.ends_with(wanted)) continue;
-    const std::string_view before = one.substr(0, one.size() - wanted.size());
-    if (before.empty() || before.ends_with("::")) return true;
-  }
-  return false;
-}
-
 bool is_in_scope(std::string_view scope, std::string_view wanted) {
   return wanted.empty() || scope == wanted || (scope.starts_with(wanted) && scope[wanted.size()] == '/');
 }
@@ -119,7 +108,9 @@ absl::StatusOr<NodeRef> internal::find_node(const Graph& graph, ir::NodeKind kin
   CGRT_ASSIGN_OR_RETURN(const std::vector<NodeInfo> nodes, list_nodes(graph));
   std::size_t matching = 0;
   for (const NodeInfo& node : nodes) {
-    if (node.kind != kind || !has_name(node.name, query.name) || !is_in_scope(node.scope, query.scope)) continue;
+    if (node.kind != kind || !(query.name.empty() || internal::has_name(node.name, query.name)) ||
+        !is_in_scope(node.scope, query.scope))
+      continue;
     if (matching++ == query.nth) return node.node;
   }
   const std::string what = absl::StrCat(to_string(kind), " node", describe(query));

@@ -67,6 +67,12 @@ inline constexpr ir::NodeKind kKindOf<EventRecordNode> = ir::NodeKind::kEventRec
 template <>
 inline constexpr ir::NodeKind kKindOf<EventWaitNode> = ir::NodeKind::kEventWait;
 template <>
+inline constexpr ir::NodeKind kKindOf<MemAllocNode> = ir::NodeKind::kMemAlloc;
+template <>
+inline constexpr ir::NodeKind kKindOf<MemFreeNode> = ir::NodeKind::kMemFree;
+template <>
+inline constexpr ir::NodeKind kKindOf<BatchMemOpNode> = ir::NodeKind::kBatchMemOp;
+template <>
 inline constexpr ir::NodeKind kKindOf<ConditionalNode> = ir::NodeKind::kConditional;
 
 absl::StatusOr<NodeRef> find_node(const Graph& graph, ir::NodeKind kind, const NodeQuery& query);

@@ -51,6 +51,15 @@ class EventRecordNode : public NodeRef {
 class EventWaitNode : public NodeRef {
   using NodeRef::NodeRef;
 };
+class MemAllocNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+class MemFreeNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+class BatchMemOpNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
 class ConditionalNode : public NodeRef {
   using NodeRef::NodeRef;
 };

@@ -11,6 +11,13 @@
 
 namespace cgrt::internal {
 
+absl::Status cannot_be_copied(CUgraphNodeType type) {
+  return absl::UnimplementedError(
+      absl::StrCat("A node of the kind \"", to_string(static_cast<ir::NodeKind>(type)),
+                   "\" cannot be copied into another graph: make the graph that it is in a child, with "
+                   "Graph::add_child."));
+}
+
 absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext context, CUgraphNodeParams& params) {
   const driver::Api& api = driver::api();
   params.type = type;
@@ -56,11 +63,18 @@ absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext conte
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
       return driver::to_status(api.GraphEventWaitNodeGetEvent(node, &params.eventWait.event),
                                "cuGraphEventWaitNodeGetEvent");
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      CUDA_MEM_ALLOC_NODE_PARAMS alloc{};
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(api.GraphMemAllocNodeGetParams(node, &alloc), "cuGraphMemAllocNodeGetParams"));
+      params.alloc.bytesize = alloc.bytesize;
+      params.alloc.dptr = alloc.dptr;
+      return absl::OkStatus();
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return driver::to_status(api.GraphMemFreeNodeGetParams(node, &params.free.dptr), "cuGraphMemFreeNodeGetParams");
     case CU_GRAPH_NODE_TYPE_EMPTY: return absl::OkStatus();
-    default:
-      return absl::UnimplementedError(absl::StrCat(
-          "A node of the kind \"", to_string(static_cast<ir::NodeKind>(type)),
-          "\" cannot be copied into another graph: make the graph that it is in a child, with Graph::add_child."));
+    default: return cannot_be_copied(type);
   }
 }
 

@@ -7,8 +7,11 @@
 
 namespace cgrt::internal {
 
+// kUnimplemented: nodes that the driver does not tell all of, as conditional ones, or that have memory of their own.
+absl::Status cannot_be_copied(CUgraphNodeType type);
+
 // What the driver adds a node like `node` by, which is in a graph of `context`. `params` is zero before. What it points
-// to stays the node's. kUnimplemented for kinds that the driver does not tell, as conditional nodes.
+// to stays the node's. kUnimplemented for kinds that the driver does not tell.
 absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext context, CUgraphNodeParams& params);
 
 // Whether a node of an executable, of one type with `wanted` and no kernel, can be set to it: of copies and memsets in

@@ -101,11 +101,20 @@ absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode node, CompiledCluster
   CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, value));
   out.shared_carveout_percent = static_cast<int>(value.sharedMemCarveout);
   CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value));
-  if (value.clusterDim.x == 0) {  // none; a captured node has the one that it was compiled with, another has not
+  const CUlaunchAttributeValue cluster = value;
+  if (cluster.clusterDim.x == 0) {  // none; a captured node has the one that it was compiled with, another has not
     CGRT_ASSIGN_OR_RETURN(out.cluster, compiled_cluster(node, clusters));
-    return out;
+    if (out.cluster == Dim3()) return out;
+  } else {
+    out.cluster = Dim3(cluster.clusterDim.x, cluster.clusterDim.y, cluster.clusterDim.z);
   }
-  out.cluster = Dim3(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
+  CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, value));
+  switch (value.clusterSchedulingPolicyPreference) {
+    case CU_CLUSTER_SCHEDULING_POLICY_SPREAD: out.cluster_scheduling = ClusterScheduling::kSpread; break;
+    case CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING: out.cluster_scheduling = ClusterScheduling::kLoadBalancing; break;
+    default: break;
+  }
+  if (cluster.clusterDim.x == 0) return out;
   // Only beside a cluster. Devices without preferred clusters refuse the question (1 on an H200).
   const CUresult preferred =
       driver::api().GraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, &value);
@@ -234,8 +243,27 @@ void NodeKnowledge::add(std::size_t position, CUgraphNode node, const LaunchAttr
   is_empty_.store(false, std::memory_order_release);
 }
 
+void NodeKnowledge::remove(std::size_t position) {
+  const std::lock_guard lock(table_mutex);
+  NodeTable table = table_ != nullptr ? *table_ : NodeTable{};
+  if (first_table_ == nullptr) first_table_ = std::make_unique<const NodeTable>(table);
+  const auto take_out = [&](auto& nodes) {
+    std::erase_if(nodes, [&](const auto& one) { return one.path.front() == position; });
+    for (auto& one : nodes) one.path.front() -= one.path.front() > position ? 1 : 0;
+  };
+  take_out(table.attributes);
+  take_out(table.children);
+  set_table(std::move(table));
+}
+
 NodeTable NodeKnowledge::table() const {
   const std::lock_guard lock(table_mutex);
+  return table_ != nullptr ? *table_ : NodeTable{};
+}
+
+NodeTable NodeKnowledge::first_table() const {
+  const std::lock_guard lock(table_mutex);
+  if (first_table_ != nullptr) return *first_table_;
   return table_ != nullptr ? *table_ : NodeTable{};
 }
 

@@ -65,8 +65,13 @@ class NodeKnowledge {
   // For a node that was just made, of a graph that is_complete().
   void add(std::size_t position, CUgraphNode node, const LaunchAttributes& attributes);
 
+  // For a graph that is_complete(): the node at that position is gone.
+  void remove(std::size_t position);
+
   // For a graph that is_complete(). Thread-safe.
   NodeTable table() const;
+  // The same as it was before the first remove(), with the nodes that were added until then.
+  NodeTable first_table() const;
   bool is_empty() const { return is_empty_.load(std::memory_order_acquire); }  // the table
 
  private:
@@ -76,6 +81,7 @@ class NodeKnowledge {
   bool is_captured_ = false;
   CapturedNodes captured_;
   std::unique_ptr<NodeTable> table_;  // null: empty. Behind a mutex: executables read it while their graph grows
+  std::unique_ptr<const NodeTable> first_table_;  // null: none was removed
 };
 
 // By function: the cluster that it was compiled with.

@@ -9,18 +9,26 @@
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/ir/graph_ir.h"
+#include "cgrt/launch/library.h"
+#include "cgrt/memory/memory_op.h"
+#include "cgrt/memory/stream_memory.h"
+#include "cgrt/stream/keep.h"
 
 namespace cgrt::internal {
 
-absl::Status set_kernel_params(CUDA_KERNEL_NODE_PARAMS& params, CUcontext context, const KernelLaunch& launch,
-                               const driver::ResolvedFunction** resolved) {
+absl::Status set_kernel_params(KernelNodeParams& out, CUcontext context, const KernelLaunch& launch) {
   // A CUfunction is the cheaper way, but driver 580 crashes when it is given one on a thread that
   // has no current context; the CUkernel with its context is safe there.
+  CUDA_KERNEL_NODE_PARAMS& params = out.driver;
   CUcontext current = nullptr;
   CUresult result = driver::api().CtxGetCurrent(&current);
-  if (result == CUDA_SUCCESS) result = driver::resolve_function(*launch.kernel, context, resolved);
-  if (result == CUDA_SUCCESS && current != nullptr && !(*resolved)->is_shared) {
-    params.func = (*resolved)->function;
+  if (result == CUDA_SUCCESS) result = driver::resolve_function(*launch.kernel, context, &out.function);
+  if (result == CUDA_SUCCESS && current != nullptr && !out.function->is_shared) {
+    params.func = out.function->function;
+  } else if (result == CUDA_SUCCESS && launch.kernel->function_context != nullptr) {
+    CGRT_ASSIGN_OR_RETURN(ScopedContext entered, ScopedContext::enter(context));
+    out.current.emplace(std::move(entered));
+    params.func = out.function->function;
   } else if (result == CUDA_SUCCESS) {
     result = driver::resolve(*launch.kernel, &params.kern);
     params.ctx = context;
@@ -82,6 +90,14 @@ void set_record_params(CUgraphNodeParams& params, EventRef event) {
 void set_wait_params(CUgraphNodeParams& params, EventRef event) {
   params.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
   params.eventWait.event = event.get();
+}
+
+void set_memory_op_params(CUgraphNodeParams& params, CUcontext context,
+                          std::vector<CUstreamBatchMemOpParams>& operations) {
+  params.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  params.memOp.ctx = context;
+  params.memOp.count = static_cast<unsigned>(operations.size());
+  params.memOp.paramArray = operations.data();
 }
 
 std::string broken_dependency(const GraphState& state, Dependencies dependencies) {
@@ -161,11 +177,33 @@ absl::Status set_attributes(GraphState& state, CUgraphNode node, const KernelLau
 
 }  // namespace
 
+namespace {
+
+// The driver graph that `state` is, or is inside of, and that executables are made from.
+CUgraph outermost(const GraphState& state) {
+  for (const GraphOwner* owner = state.owner.get(); owner != nullptr; owner = owner->outer.get()) {
+    if (owner->graph != nullptr) return owner->graph;
+  }
+  return state.handle;
+}
+
+}  // namespace
+
+absl::Status keep_library(GraphState& state, std::shared_ptr<const void> library) {
+  if (std::find(state.kept.begin(), state.kept.end(), library) != state.kept.end()) return absl::OkStatus();
+  CGRT_RETURN_IF_ERROR(keep_in_graph(outermost(state), library));
+  state.kept.push_back(std::move(library));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependencies, const KernelLaunch& launch) {
-  CUDA_KERNEL_NODE_PARAMS kernel{};
-  const driver::ResolvedFunction* function = nullptr;
-  CGRT_RETURN_IF_ERROR(set_kernel_params(kernel, state.context, launch, &function));
+  KernelNodeParams node_params;
+  CGRT_RETURN_IF_ERROR(set_kernel_params(node_params, state.context, launch));
   CGRT_RETURN_IF_ERROR(state.prepare());
+  if (ABSL_PREDICT_FALSE(launch.kernel->library != nullptr)) {
+    CGRT_RETURN_IF_ERROR(keep_library(state, library_of(*launch.kernel)));
+  }
+  const CUDA_KERNEL_NODE_PARAMS& kernel = node_params.driver;
   CUgraphNode node = nullptr;
   CUresult result = CUDA_SUCCESS;
   // Most nodes wait for one other or none, and the kernel's own call is cheaper than cuGraphAddNode.
@@ -186,8 +224,8 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
                    dependencies, absl::StrCat("Kernel \"", launch.kernel->name, "\": "),
                    [&](const absl::Status& status) { return explain_launch(status, launch, state.context); });
   }
-  if (ABSL_PREDICT_FALSE(has_attributes(launch, *function))) {
-    CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch, function->cluster));
+  if (ABSL_PREDICT_FALSE(has_attributes(launch, *node_params.function))) {
+    CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch, node_params.function->cluster));
   }
   return KernelNode(node);
 }
@@ -295,6 +333,38 @@ absl::StatusOr<EventWaitNode> add_event_wait(GraphState& state, Dependencies dep
   return typed<EventWaitNode>(state, dependencies, params);
 }
 
+absl::StatusOr<GraphAllocation> add_alloc(GraphState& state, Dependencies dependencies, std::size_t bytes) {
+  if (bytes == 0) return absl::InvalidArgumentError("Allocation node: 0 bytes are no allocation.");
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(state.context).device());
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  params.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.alloc.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal()};
+  params.alloc.bytesize = bytes;
+  CGRT_ASSIGN_OR_RETURN(const MemAllocNode node, typed<MemAllocNode>(state, dependencies, params));
+  return GraphAllocation{node, reinterpret_cast<void*>(params.alloc.dptr)};
+}
+
+absl::StatusOr<MemFreeNode> add_free(GraphState& state, Dependencies dependencies, void* address) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+  params.free.dptr = reinterpret_cast<CUdeviceptr>(address);
+  absl::StatusOr<MemFreeNode> node = typed<MemFreeNode>(state, dependencies, params);
+  if (node.ok() || !driver::cuda_result(node.status()).has_value()) return node;
+  return explain_free(node.status(), address);
+}
+
+absl::StatusOr<BatchMemOpNode> add_memory_ops(GraphState& state, Dependencies dependencies,
+                                              absl::Span<const MemoryOp> ops) {
+  CGRT_RETURN_IF_ERROR(check(ops));
+  std::vector<CUstreamBatchMemOpParams> operations = to_driver(ops);
+  CUgraphNodeParams params{};
+  set_memory_op_params(params, state.context, operations);
+  absl::StatusOr<BatchMemOpNode> node = typed<BatchMemOpNode>(state, dependencies, params);
+  if (node.ok() || !driver::cuda_result(node.status()).has_value()) return node;
+  return explain(node.status(), ops);
+}
+
 absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies,
                                          const std::shared_ptr<GraphState>& child, ChildOwnership ownership) {
   // Driver 580 crashes on a copy of the graph into itself, and takes a move into itself.
@@ -319,7 +389,15 @@ absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies depende
   params.graph.graph = child->handle;
   params.graph.ownership =
       ownership == ChildOwnership::kMove ? CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE : CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-  CGRT_ASSIGN_OR_RETURN(const ChildGraphNode node, typed<ChildGraphNode>(state, dependencies, params));
+  const absl::StatusOr<ChildGraphNode> added = typed<ChildGraphNode>(state, dependencies, params);
+  if (ABSL_PREDICT_FALSE(!added.ok())) {
+    const std::string forbidden = ownership == ChildOwnership::kCopy ? what_forbids_copies(child->handle) : "";
+    if (forbidden.empty() || !driver::cuda_result(added.status()).has_value()) return added.status();
+    return driver::annotate(
+        added.status(),
+        absl::StrCat("Because of ", forbidden, " the graph can be no child by copy: move it in, with std::move"));
+  }
+  const ChildGraphNode node = *added;
   if (ownership == ChildOwnership::kMove) {
     child->move_into(state);
     if (state.is_in_conditional) set_in_conditional(*child);

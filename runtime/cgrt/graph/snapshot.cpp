@@ -11,9 +11,9 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/addresses.h"
-#include "cgrt/graph/function_name.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/walk.h"
+#include "cgrt/launch/function_name.h"
 
 namespace cgrt {
 namespace {
@@ -41,6 +41,9 @@ class Reader {
       case CU_GRAPH_NODE_TYPE_MEMSET: CGRT_RETURN_IF_ERROR(read_memset(handle, node)); break;
       case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       case CU_GRAPH_NODE_TYPE_WAIT_EVENT: CGRT_RETURN_IF_ERROR(read_event(handle, type, node)); break;
+      case CU_GRAPH_NODE_TYPE_MEM_ALLOC: CGRT_RETURN_IF_ERROR(read_alloc(handle, node)); break;
+      case CU_GRAPH_NODE_TYPE_MEM_FREE: CGRT_RETURN_IF_ERROR(read_free(handle, node)); break;
+      case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: CGRT_RETURN_IF_ERROR(read_memory_ops(handle, node)); break;
       default: break;
     }
     return node;
@@ -111,6 +114,7 @@ class Reader {
     out.cluster = dim(attributes.cluster.x, attributes.cluster.y, attributes.cluster.z);
     const Dim3& preferred = attributes.preferred_cluster;
     out.preferred_cluster = dim(preferred.x, preferred.y, preferred.z);
+    out.cluster_scheduling = static_cast<ir::ClusterScheduling>(attributes.cluster_scheduling);
     out.priority = attributes.priority;
     out.is_remote_domain = attributes.mem_sync_domain == MemSyncDomain::kRemote;
     out.shared_carveout_percent = static_cast<std::uint32_t>(attributes.shared_carveout_percent);
@@ -186,6 +190,49 @@ class Reader {
     memset.height = params.height;
     memset.pitch = params.height <= 1 ? 0 : params.pitch;
     node.params = memset;
+    return absl::OkStatus();
+  }
+
+  absl::Status read_alloc(CUgraphNode handle, ir::Node& node) {
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().GraphMemAllocNodeGetParams(handle, &params), "cuGraphMemAllocNodeGetParams"));
+    node.device = params.poolProps.location.id;
+    node.params =
+        ir::MemAllocParams{addresses_.graph_memory(params.dptr, params.bytesize, node.device), params.bytesize};
+    return absl::OkStatus();
+  }
+
+  absl::Status read_free(CUgraphNode handle, ir::Node& node) {
+    CUdeviceptr address = 0;
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().GraphMemFreeNodeGetParams(handle, &address), "cuGraphMemFreeNodeGetParams"));
+    CGRT_ASSIGN_OR_RETURN(const ir::Pointer pointer, addresses_.device_operand(address));
+    node.params = ir::MemFreeParams{pointer};
+    return absl::OkStatus();
+  }
+
+  absl::Status read_memory_ops(CUgraphNode handle, ir::Node& node) {
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params{};
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphBatchMemOpNodeGetParams(handle, &params),
+                                           "cuGraphBatchMemOpNodeGetParams"));
+    ir::BatchMemOpParams out;
+    for (unsigned i = 0; i < params.count; ++i) {
+      const CUstreamBatchMemOpParams& op = params.paramArray[i];
+      const CUstreamBatchMemOpType type = op.operation;
+      const bool is_wait = type == CU_STREAM_MEM_OP_WAIT_VALUE_32 || type == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+      const bool is_write = type == CU_STREAM_MEM_OP_WRITE_VALUE_32 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+      if (!is_wait && !is_write) return absl::OkStatus();  // barriers and flushes: not decoded
+      const bool is_long = type == CU_STREAM_MEM_OP_WAIT_VALUE_64 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+      ir::MemOp decoded;
+      CGRT_ASSIGN_OR_RETURN(decoded.address, addresses_.device_operand(op.waitValue.address));
+      decoded.bytes = is_long ? 8 : 4;
+      decoded.value = is_long ? op.waitValue.value64 : op.waitValue.value;
+      // The flags count from 0 in the order of the conditions; a flush of remote writes is a bit above them.
+      if (is_wait) decoded.kind = static_cast<ir::MemOpKind>((op.waitValue.flags & 3) + 1);
+      out.operations.push_back(decoded);
+    }
+    node.params = std::move(out);
     return absl::OkStatus();
   }
 

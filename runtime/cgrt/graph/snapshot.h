@@ -14,7 +14,7 @@
 // was left: two runs write the same when the structure has none, or is cleared before it is filled.
 //
 // Kernels have one name on every machine: "ns::norm<(ns::Op)3, float>", where messages about a
-// launch say ns::norm<ns::Op::kNorm, float>. graph/function_name.h names two exceptions.
+// launch say ns::norm<ns::Op::kNorm, float>. launch/function_name.h names two exceptions.
 #pragma once
 
 #include <string>

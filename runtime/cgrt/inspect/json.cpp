@@ -91,6 +91,9 @@ void write(JsonWriter& json, const ir::LaunchAttributes& attributes) {
     json.key(key);
     write(json, attributes.*member);
   }
+  if (attributes.cluster_scheduling != standard.cluster_scheduling) {
+    json.member("cluster_scheduling", ir::to_string(attributes.cluster_scheduling));
+  }
   member_unless(json, "priority", attributes.priority, standard.priority);
   if (attributes.is_remote_domain) json.member("remote_mem_sync_domain", true);
   member_unless(json, "shared_carveout_percent", attributes.shared_carveout_percent, 0u);
@@ -151,6 +154,32 @@ void write_params(JsonWriter& json, const ir::MemsetParams& params) {
   json.member("width", params.width);
   member_unless(json, "height", params.height, standard.height);
   member_unless(json, "pitch", params.pitch, standard.pitch);
+}
+
+void write_params(JsonWriter& json, const ir::MemAllocParams& params) {
+  json.key("address");
+  write(json, params.address);
+  json.member("bytes", params.bytes);
+}
+
+void write_params(JsonWriter& json, const ir::MemFreeParams& params) {
+  json.key("address");
+  write(json, params.address);
+}
+
+void write_params(JsonWriter& json, const ir::BatchMemOpParams& params) {
+  json.key("operations");
+  json.begin_array();
+  for (const ir::MemOp& op : params.operations) {
+    json.begin_object();
+    json.member("operation", ir::to_string(op.kind));
+    json.key("address");
+    write(json, op.address);
+    json.member("value", op.value);
+    json.member("bytes", op.bytes);
+    json.end_object();
+  }
+  json.end_array();
 }
 
 void write(JsonWriter& json, const ir::Node& node, std::size_t id) {

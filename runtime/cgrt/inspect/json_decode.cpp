@@ -72,6 +72,7 @@ static absl::Status read(const JsonCursor& cursor, std::vector<std::uint8_t>& ou
 
 static absl::Status read(const JsonCursor& cursor, ir::Argument& out);
 static absl::Status read(const JsonCursor& cursor, ir::InnerPointer& out);
+static absl::Status read(const JsonCursor& cursor, ir::MemOp& out);
 
 template <class Item>
 static absl::Status read(const JsonCursor& cursor, std::vector<Item>& out) {
@@ -117,11 +118,16 @@ static absl::Status read(const JsonCursor& cursor, ir::AccessPolicyWindow& out) 
   return read_required(cursor, "miss", out.miss);
 }
 
+static absl::Status read(const JsonCursor& cursor, ir::ClusterScheduling& out) {
+  return read_enum(cursor, ir::parse_cluster_scheduling, "a cluster scheduling", out);
+}
+
 static absl::Status read(const JsonCursor& cursor, ir::LaunchAttributes& out) {
   CGRT_RETURN_IF_ERROR(cursor.expect_object());
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "cooperative", out.cooperative));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "cluster", out.cluster));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "preferred_cluster", out.preferred_cluster));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "cluster_scheduling", out.cluster_scheduling));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "priority", out.priority));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "remote_mem_sync_domain", out.is_remote_domain));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "shared_carveout_percent", out.shared_carveout_percent));
@@ -141,6 +147,37 @@ static absl::Status read(const JsonCursor& node, ir::ConditionalParams& out) {
   CGRT_RETURN_IF_ERROR(read_required(node, "handle", out.handle));
   const std::optional<JsonCursor> at_launch = node.member("at_launch");
   return at_launch.has_value() ? read(*at_launch, out.at_launch.emplace()) : absl::OkStatus();
+}
+
+static absl::Status read(const JsonCursor& node, ir::MemAllocParams& out) {
+  CGRT_RETURN_IF_ERROR(read_required(node, "address", out.address));
+  return read_required(node, "bytes", out.bytes);
+}
+
+static absl::Status read(const JsonCursor& node, ir::MemFreeParams& out) {
+  return read_required(node, "address", out.address);
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::MemOpKind& out) {
+  return read_enum(cursor, ir::parse_mem_op_kind, "a memory operation", out);
+}
+
+static absl::Status read(const JsonCursor& cursor, ir::MemOp& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "operation", out.kind));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "address", out.address));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "value", out.value));
+  return read_required(cursor, "bytes", out.bytes);
+}
+
+static absl::Status read(const JsonCursor& node, ir::BatchMemOpParams& out) {
+  return read_required(node, "operations", out.operations);
+}
+
+// Of a kind that earlier writers did not decode.
+template <class Params>
+static absl::Status read_if_decoded(const JsonCursor& node, std::string_view key, ir::Node& out) {
+  return node.member(key).has_value() ? read(node, out.params.emplace<Params>()) : absl::OkStatus();
 }
 
 static absl::Status read(const JsonCursor& node, ir::KernelParams& out) {
@@ -194,6 +231,9 @@ static absl::Status read(const JsonCursor& cursor, ir::Node& out) {
     case ir::NodeKind::kConditional:  // not decoded where the driver does not tell, and before version 4
       return cursor.member("conditional") ? read(cursor, out.params.emplace<ir::ConditionalParams>())
                                           : absl::OkStatus();
+    case ir::NodeKind::kMemAlloc: return read_if_decoded<ir::MemAllocParams>(cursor, "address", out);
+    case ir::NodeKind::kMemFree: return read_if_decoded<ir::MemFreeParams>(cursor, "address", out);
+    case ir::NodeKind::kBatchMemOp: return read_if_decoded<ir::BatchMemOpParams>(cursor, "operations", out);
     default: return absl::OkStatus();
   }
 }

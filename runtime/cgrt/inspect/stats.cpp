@@ -53,7 +53,7 @@ struct Stats {
   std::size_t full_edges = 0, programmatic_edges = 0;
   std::vector<std::uint32_t> critical_path;
   std::vector<KernelStats> kernels;  // by number of nodes, descending, then by name
-  std::uint64_t copied_bytes = 0, set_bytes = 0;
+  std::uint64_t copied_bytes = 0, set_bytes = 0, allocated_bytes = 0;
   std::map<ir::MemoryKind, AllocationStats> allocations;
 };
 
@@ -76,6 +76,8 @@ void count_nodes(const ir::GraphIr& graph, Stats& stats) {
       add_to(stats.copied_bytes, product({copy->width_bytes, copy->height, copy->depth}));
     } else if (const auto* set = std::get_if<ir::MemsetParams>(&node.params)) {
       add_to(stats.set_bytes, product({set->width, set->element_bytes, set->height}));
+    } else if (const auto* alloc = std::get_if<ir::MemAllocParams>(&node.params)) {
+      add_to(stats.allocated_bytes, alloc->bytes);
     }
   }
   for (const auto& [name, kernel] : kernels) stats.kernels.push_back(kernel);
@@ -117,6 +119,7 @@ void append_summary(const ir::GraphIr& graph, const Stats& stats, std::string& o
   table.add({"leaves", absl::StrCat(stats.shape.leaves)});
   table.add({"copied", bytes(stats.copied_bytes)});
   table.add({"set", bytes(stats.set_bytes)});
+  if (stats.allocated_bytes != 0) table.add({"allocated", bytes(stats.allocated_bytes)});
   table.append_to(out, Align::kLeft);
 }
 

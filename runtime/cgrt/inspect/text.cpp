@@ -88,6 +88,21 @@ Cells cells_of(const ir::GraphIr&, const ir::ConditionalParams& params) {
           .arguments = {}};
 }
 
+Cells cells_of(const ir::GraphIr& graph, const ir::MemAllocParams& params) {
+  return {.subject = describe(graph, params.address), .size = count_of(params.bytes, "byte", "bytes"), .arguments = {}};
+}
+
+Cells cells_of(const ir::GraphIr& graph, const ir::MemFreeParams& params) {
+  return {.subject = describe(graph, params.address), .size = {}, .arguments = {}};
+}
+
+Cells cells_of(const ir::GraphIr& graph, const ir::BatchMemOpParams& params) {
+  const auto append = [&](std::string* out, const ir::MemOp& operation) { *out += describe(graph, operation); };
+  return {.subject = count_of(params.operations.size(), "operation", "operations"),
+          .size = {},
+          .arguments = absl::StrCat("(", absl::StrJoin(params.operations, "; ", append), ")")};
+}
+
 // "2", "2 (programmatic)", and with ports that are not the usual ones of the type.
 std::string dependency(const ir::Edge& edge) {
   const bool is_programmatic = edge.type == ir::EdgeType::kProgrammatic;

@@ -167,6 +167,9 @@ std::string describe(const GraphIr& graph, const LaunchAttributes& attributes) {
   if (attributes.preferred_cluster != kNone) {
     parts.push_back(absl::StrCat("preferred cluster ", describe(attributes.preferred_cluster)));
   }
+  if (attributes.cluster_scheduling != ClusterScheduling::kDefault) {
+    parts.push_back(absl::StrCat("scheduling ", to_string(attributes.cluster_scheduling)));
+  }
   if (attributes.priority != 0) parts.push_back(absl::StrCat("priority ", attributes.priority));
   if (attributes.is_remote_domain) parts.emplace_back("remote domain");
   if (attributes.shared_carveout_percent != 0) {
@@ -176,6 +179,20 @@ std::string describe(const GraphIr& graph, const LaunchAttributes& attributes) {
     parts.push_back(absl::StrCat("window ", describe(graph, attributes.access_policy)));
   }
   return absl::StrJoin(parts, " ");
+}
+
+std::string describe(const GraphIr& graph, const MemOp& operation) {
+  const std::string address = describe(graph, operation.address);
+  const char* relation = nullptr;
+  switch (operation.kind) {
+    case MemOpKind::kWrite: return absl::StrCat(address, " = ", operation.value, ", ", operation.bytes, " bytes");
+    case MemOpKind::kWaitGreaterOrEqual: relation = ">="; break;
+    case MemOpKind::kWaitEqual: relation = "=="; break;
+    case MemOpKind::kWaitAnd: relation = "&"; break;
+    case MemOpKind::kWaitNor: relation = "nor"; break;
+  }
+  return absl::StrCat("wait ", address, " ", relation != nullptr ? relation : "?", " ", operation.value, ", ",
+                      operation.bytes, " bytes");
 }
 
 std::string describe(const GraphIr& graph, const Argument& argument) {

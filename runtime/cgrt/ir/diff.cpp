@@ -54,8 +54,15 @@ class Comparison {
   }
 
   // Two nodes of one kind have different ones only in graphs that are not valid.
-  static constexpr const char* kParams[] = {"none",        "of a kernel", "of a memcpy",
-                                            "of a memset", "of an event", "of a conditional node"};
+  static constexpr const char* kParams[] = {"none",
+                                            "of a kernel",
+                                            "of a memcpy",
+                                            "of a memset",
+                                            "of an event",
+                                            "of a conditional node",
+                                            "of an allocation",
+                                            "of a free",
+                                            "of memory operations"};
 
   void compare(const NoParams&, const NoParams&) {}
 
@@ -77,6 +84,9 @@ class Comparison {
     if (a.cluster != b.cluster) return report("cluster", describe(a.cluster), describe(b.cluster));
     if (a.preferred_cluster != b.preferred_cluster) {
       return report("preferred cluster", describe(a.preferred_cluster), describe(b.preferred_cluster));
+    }
+    if (a.cluster_scheduling != b.cluster_scheduling) {
+      return report("cluster scheduling", to_string(a.cluster_scheduling), to_string(b.cluster_scheduling));
     }
     if (check("priority", a.priority, b.priority)) return;
     if (check("remote memory synchronization domain", int{a.is_remote_domain}, int{b.is_remote_domain})) return;
@@ -137,6 +147,21 @@ class Comparison {
     if (check("width", a.width, b.width)) return;
     if (check("height", a.height, b.height)) return;
     check("pitch", a.pitch, b.pitch);
+  }
+
+  void compare(const MemAllocParams& a, const MemAllocParams& b) {
+    if (check("bytes", a.bytes, b.bytes)) return;
+    check_pointer("address", a.address, b.address);
+  }
+
+  void compare(const MemFreeParams& a, const MemFreeParams& b) { check_pointer("address", a.address, b.address); }
+
+  void compare(const BatchMemOpParams& a, const BatchMemOpParams& b) {
+    if (check("number of operations", a.operations.size(), b.operations.size())) return;
+    for (std::size_t i = 0; i < a.operations.size(); ++i) {
+      if (a.operations[i] == b.operations[i]) continue;
+      return report(absl::StrCat("operation ", i), describe(a_, a.operations[i]), describe(b_, b.operations[i]));
+    }
   }
 
   void compare_edges() {

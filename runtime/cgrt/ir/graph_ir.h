@@ -95,9 +95,12 @@ struct AccessPolicyWindow {
   bool operator==(const AccessPolicyWindow&) const = default;
 };
 
+enum class ClusterScheduling : std::uint8_t { kDefault, kSpread, kLoadBalancing };
+
 struct LaunchAttributes {
   bool cooperative = false;
   Dim3 cluster, preferred_cluster;  // (1, 1, 1): none
+  ClusterScheduling cluster_scheduling = ClusterScheduling::kDefault;
   std::int32_t priority = 0;
   bool is_remote_domain = false;              // memory synchronization domain
   std::uint32_t shared_carveout_percent = 0;  // 0: CUDA's choice
@@ -145,6 +148,32 @@ struct ConditionalParams {
   bool operator==(const ConditionalParams&) const = default;
 };
 
+// Memory of the graph's own, at the same address in every launch, and what frees such memory, of this or another graph.
+struct MemAllocParams {
+  Pointer address = {};
+  std::uint64_t bytes = 0;
+  bool operator==(const MemAllocParams&) const = default;
+};
+struct MemFreeParams {
+  Pointer address = {};
+  bool operator==(const MemFreeParams&) const = default;
+};
+
+enum class MemOpKind : std::uint8_t { kWrite, kWaitGreaterOrEqual, kWaitEqual, kWaitAnd, kWaitNor };
+
+// A write of `value`, of `bytes` bytes, or a wait for it.
+struct MemOp {
+  MemOpKind kind = MemOpKind::kWrite;
+  Pointer address = {};
+  std::uint64_t value = 0;
+  std::uint32_t bytes = 4;
+  bool operator==(const MemOp&) const = default;
+};
+struct BatchMemOpParams {
+  std::vector<MemOp> operations = {};  // in their order
+  bool operator==(const BatchMemOpParams&) const = default;
+};
+
 // Kinds without parameters, and kinds that are listed but not decoded.
 struct NoParams {
   bool operator==(const NoParams&) const = default;
@@ -154,7 +183,9 @@ struct Node {
   NodeKind kind = NodeKind::kEmpty;
   std::int32_t device = -1;  // ordinal of the node's context; -1 when the kind has none
   std::string scope = {};    // names given while recording, outermost first: "layer0/attention"
-  std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams, EventParams, ConditionalParams> params = {};
+  std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams, EventParams, ConditionalParams, MemAllocParams,
+               MemFreeParams, BatchMemOpParams>
+      params = {};
   std::uint32_t body = 0;  // 0: the graph itself; n: bodies[n - 1]
   bool operator==(const Node&) const = default;
 };
@@ -183,11 +214,13 @@ struct GraphIr {
   bool operator==(const GraphIr&) const = default;
 };
 
-const char* to_string(NodeKind kind);            // "kernel", "memcpy", "child graph", ...
-const char* to_string(EdgeType type);            // "full", "programmatic"
-const char* to_string(MemoryKind kind);          // "device", "pinned host", ...
-const char* to_string(AccessProperty property);  // "normal", "streaming", "persisting"
-const char* to_string(ConditionalKind kind);     // "if", "while", "switch"
+const char* to_string(NodeKind kind);                 // "kernel", "memcpy", "child graph", ...
+const char* to_string(EdgeType type);                 // "full", "programmatic"
+const char* to_string(MemoryKind kind);               // "device", "pinned host", ...
+const char* to_string(AccessProperty property);       // "normal", "streaming", "persisting"
+const char* to_string(ConditionalKind kind);          // "if", "while", "switch"
+const char* to_string(ClusterScheduling scheduling);  // "default", "spread", "load balancing"
+const char* to_string(MemOpKind kind);                // "write", "wait >=", "wait ==", "wait &", "wait nor"
 
 // The inverse of to_string; nullopt for any other text.
 std::optional<NodeKind> parse_node_kind(std::string_view text);
@@ -195,5 +228,7 @@ std::optional<EdgeType> parse_edge_type(std::string_view text);
 std::optional<MemoryKind> parse_memory_kind(std::string_view text);
 std::optional<AccessProperty> parse_access_property(std::string_view text);
 std::optional<ConditionalKind> parse_conditional_kind(std::string_view text);
+std::optional<ClusterScheduling> parse_cluster_scheduling(std::string_view text);
+std::optional<MemOpKind> parse_mem_op_kind(std::string_view text);
 
 }  // namespace cgrt::ir

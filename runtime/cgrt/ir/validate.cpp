@@ -41,6 +41,10 @@ class NodeChecker {
   absl::Status check(const KernelParams& params, NodeKind kind) const {
     if (kind != NodeKind::kKernel) return wrong_params(kind, "a kernel");
     CGRT_RETURN_IF_ERROR(check(params.attributes.access_policy));
+    if (params.attributes.cluster_scheduling > ClusterScheduling::kLoadBalancing) {
+      return offence(absl::StrCat("has the unknown cluster scheduling ",
+                                  static_cast<unsigned>(params.attributes.cluster_scheduling)));
+    }
     for (std::size_t i = 0; i < params.arguments.size(); ++i) {
       const Argument& argument = params.arguments[i];
       const std::string name = absl::StrCat("argument ", i);
@@ -115,6 +119,31 @@ class NodeChecker {
     if (kind != NodeKind::kConditional) return wrong_params(kind, "a conditional node");
     if (params.kind <= ConditionalKind::kSwitch) return absl::OkStatus();
     return offence(absl::StrCat("is of the unknown conditional kind ", static_cast<unsigned>(params.kind)));
+  }
+
+  absl::Status check(const MemAllocParams& params, NodeKind kind) const {
+    if (kind != NodeKind::kMemAlloc) return wrong_params(kind, "an allocation");
+    if (params.bytes == 0) return offence("allocates 0 bytes");
+    return check_pointer("address", params.address);
+  }
+
+  absl::Status check(const MemFreeParams& params, NodeKind kind) const {
+    if (kind != NodeKind::kMemFree) return wrong_params(kind, "a free");
+    return check_pointer("address", params.address);
+  }
+
+  absl::Status check(const BatchMemOpParams& params, NodeKind kind) const {
+    if (kind != NodeKind::kBatchMemOp) return wrong_params(kind, "memory operations");
+    for (std::size_t i = 0; i < params.operations.size(); ++i) {
+      const MemOp& op = params.operations[i];
+      const std::string name = absl::StrCat("operation ", i);
+      if (op.kind > MemOpKind::kWaitNor || (op.bytes != 4 && op.bytes != 8)) {
+        return offence(absl::StrCat(name, " has the kind ", static_cast<unsigned>(op.kind), " and ",
+                                    counted(op.bytes, "byte"), "; there are 4 and 8"));
+      }
+      CGRT_RETURN_IF_ERROR(check_pointer(name, op.address));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status check_pointer(const std::string& name, const Pointer& pointer) const {

@@ -8,6 +8,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/launch/library.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt/target/capture_context.h"
 
@@ -36,7 +37,8 @@ BrokenLimit broken_attribute(const KernelLaunch& launch, const LaunchAttributes&
   if (cluster.count() > 1) {
     const absl::StatusOr<int> max = max_cluster_size(kernel, context, launch.block, launch.shared_bytes);
     if (max.ok() && cluster.count() > static_cast<std::uint64_t>(*max)) {
-      return {absl::StrCat(" A cluster of ", cluster.count(), " blocks exceeds the largest, ", *max, ".")};
+      return {absl::StrCat(" A cluster of ", cluster.count(), " blocks exceeds the largest, ", *max,
+                           cluster.count() <= 16 ? "; allow_large_clusters may allow more." : ".")};
     }
   }
   if (attributes.cooperative) {
@@ -101,16 +103,44 @@ void set_programmatic(CUlaunchAttribute& attribute) {
   attribute.value.programmaticStreamSerializationAllowed = 1;
 }
 
+void set_event(CUlaunchAttribute& attribute, CUevent event, EdgeKind when) {
+  attribute = {};
+  if (when == EdgeKind::kProgrammatic) {
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+    attribute.value.programmaticEvent.event = event;
+  } else {
+    attribute.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+    attribute.value.launchCompletionEvent.event = event;
+  }
+}
+
+// An event that a launch is to record cannot be.
+absl::Status check_event(LaunchTarget target, const KernelLaunch& launch) {
+  const char* reason = nullptr;
+  if (target.sink() != nullptr) {
+    reason =
+        "a graph has no event that a launch records. An edge says the same: programmatic(node) or launched(node) as "
+        "the "
+        "dependency of what waits";
+  } else if (target.when() == EdgeKind::kFull) {
+    reason = "an event behind the whole kernel is recorded by record_event or StreamRef::record";
+  } else {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("Kernel \"", launch.kernel->name, "\": ", reason, "."));
+}
+
 // Apart, because an array of attributes costs the launches that have none.
 [[gnu::noinline]] CUresult launch_with_attributes(LaunchTarget target, const KernelLaunch& launch,
                                                   const driver::ResolvedFunction& resolved) {
   CUlaunchAttribute own[internal::kMaxLaunchAttributes];
-  CUlaunchAttribute attributes[internal::kMaxLaunchAttributes + 1];
+  CUlaunchAttribute attributes[internal::kMaxLaunchAttributes + 2];
   CUlaunchConfig config;
   set_config(config, launch, target.stream());
   config.attrs = attributes;
-  config.numAttrs = internal::to_driver(*launch.attributes, own);
+  config.numAttrs = launch.attributes != nullptr ? internal::to_driver(*launch.attributes, own) : 0;
   std::copy_n(own, config.numAttrs, attributes);
+  if (target.event() != nullptr) set_event(attributes[config.numAttrs++], target.event(), target.when());
   if (target.edge() == EdgeKind::kProgrammatic && resolved.can_wait) set_programmatic(attributes[config.numAttrs++]);
   return driver::api().LaunchKernelEx(&config, resolved.function, launch.arguments, nullptr);
 }
@@ -132,6 +162,7 @@ absl::Status explain_launch(const absl::Status& status, const KernelLaunch& laun
 }
 
 absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
+  if (ABSL_PREDICT_FALSE(target.event() != nullptr)) CGRT_RETURN_IF_ERROR(check_event(target, launch));
   if (target.sink() != nullptr) return target.sink()->add_kernel(launch, target.edge());
   const StreamRef stream = target.stream();
   CUcontext context = stream.known_context();
@@ -145,7 +176,7 @@ absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     return explain_launch(driver::to_status(result, "cuKernelGetFunction"), launch, context);
   }
-  if (ABSL_PREDICT_FALSE(launch.attributes != nullptr)) {
+  if (ABSL_PREDICT_FALSE(launch.attributes != nullptr || target.event() != nullptr)) {
     result = launch_with_attributes(target, launch, *resolved);
   } else {
     CUlaunchAttribute programmatic;
@@ -164,6 +195,9 @@ absl::Status launch(LaunchTarget target, const KernelLaunch& launch) {
     return explain_launch(driver::to_status(result, "cuLaunchKernelEx"), launch, context);
   }
   internal::CaptureContext::note_kernel(stream.get(), launch.attributes, resolved->cluster);
+  if (ABSL_PREDICT_FALSE(launch.kernel->library != nullptr && internal::CaptureContext::is_active())) {
+    internal::CaptureContext::keep(internal::library_of(*launch.kernel));
+  }
   return absl::OkStatus();
 }
 

@@ -23,16 +23,35 @@ namespace {
 }
 
 absl::StatusOr<CUkernel> resolve(KernelRef kernel) {
+  if (kernel.identity()->function_context != nullptr) {
+    return absl::UnimplementedError(absl::StrCat("Kernel \"", kernel.name(),
+                                                 "\" was made from a CUfunction, whose attributes are set by who has "
+                                                 "its module: cuFuncSetAttribute."));
+  }
   CUkernel handle = nullptr;
   const CUresult result = driver::resolve(*kernel.identity(), &handle);
   if (result != CUDA_SUCCESS) return kernel_failed(result, "cudaGetKernel", kernel);
   return handle;
 }
 
-absl::StatusOr<int> attribute(CUkernel kernel, CUfunction_attribute id, CUdevice device) {
+// As the questions about occupancy take it: a CUkernel is a CUfunction to them.
+absl::StatusOr<CUfunction> queryable(KernelRef kernel) {
+  const driver::KernelIdentity& identity = *kernel.identity();
+  if (identity.function_context != nullptr) return static_cast<CUfunction>(const_cast<void*>(identity.symbol));
+  CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
+  return reinterpret_cast<CUfunction>(handle);
+}
+
+absl::StatusOr<int> attribute(KernelRef kernel, CUfunction_attribute id, CUdevice device) {
   int value = 0;
+  if (kernel.identity()->function_context != nullptr) {
+    CGRT_ASSIGN_OR_RETURN(const CUfunction function, queryable(kernel));
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().FuncGetAttribute(&value, id, function), "cuFuncGetAttribute"));
+    return value;
+  }
+  CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
   CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().KernelGetAttribute(&value, id, kernel, device), "cuKernelGetAttribute"));
+      driver::to_status(driver::api().KernelGetAttribute(&value, id, handle, device), "cuKernelGetAttribute"));
   return value;
 }
 
@@ -48,19 +67,21 @@ absl::StatusOr<int> attribute(CUkernel kernel, CUfunction_attribute id, CUdevice
 
 absl::StatusOr<int> suggested_block(KernelRef kernel, CUcontext context) {
   static std::mutex mutex;
-  static auto& known = *new absl::flat_hash_map<std::tuple<CUkernel, CUcontext, std::uint32_t>, int>();
-  CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
+  static auto& known = *new absl::flat_hash_map<std::tuple<CUfunction, CUcontext, std::uint32_t>, int>();
+  CGRT_ASSIGN_OR_RETURN(const CUfunction handle, queryable(kernel));
   const std::tuple key(handle, context, driver::generation());
-  {
+  const bool is_kept = kernel.identity()->library == nullptr;  // else the handle may be another kernel's one day
+  if (is_kept) {
     const std::lock_guard lock(mutex);
     if (const auto found = known.find(key); found != known.end()) return found->second;
   }
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
   int grid = 0, block = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().OccupancyMaxPotentialBlockSize(&grid, &block, reinterpret_cast<CUfunction>(handle), nullptr, 0, 0),
-      "cuOccupancyMaxPotentialBlockSize"));
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().OccupancyMaxPotentialBlockSize(&grid, &block, handle, nullptr, 0, 0),
+                        "cuOccupancyMaxPotentialBlockSize"));
   if (block == 0) return no_block_fits(kernel, 0);
+  if (!is_kept) return block;
   const std::lock_guard lock(mutex);
   known.emplace(key, block);
   return block;
@@ -82,8 +103,8 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
   const std::uint64_t threads = block.count();
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(CUdevice ordinal, device.get());
-  CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
-  CGRT_ASSIGN_OR_RETURN(int max_threads, attribute(handle, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal));
+  CGRT_ASSIGN_OR_RETURN(const CUfunction handle, queryable(kernel));
+  CGRT_ASSIGN_OR_RETURN(int max_threads, attribute(kernel, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal));
   if (threads == 0 || threads > static_cast<std::uint64_t>(max_threads)) {
     return absl::InvalidArgumentError(absl::StrCat("A block of ", threads, " threads is outside 1 to ", max_threads,
                                                    ", the range of kernel \"", kernel.name(), "\" on device ",
@@ -94,7 +115,7 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
                                                    ") threads exceeds (1024, 1024, 64) for kernel \"", kernel.name(),
                                                    "\"."));
   }
-  CGRT_ASSIGN_OR_RETURN(int static_shared, attribute(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal));
+  CGRT_ASSIGN_OR_RETURN(int static_shared, attribute(kernel, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal));
   CGRT_ASSIGN_OR_RETURN(int optin, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   if (std::uint64_t{shared_bytes} + static_cast<std::uint64_t>(static_shared) > static_cast<std::uint64_t>(optin)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -106,10 +127,9 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
   int blocks = 0;
   {
     CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(current_context));
-    CGRT_RETURN_IF_ERROR(
-        driver::to_status(driver::api().OccupancyMaxActiveBlocksPerMultiprocessor(
-                              &blocks, reinterpret_cast<CUfunction>(handle), static_cast<int>(threads), shared_bytes),
-                          "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().OccupancyMaxActiveBlocksPerMultiprocessor(
+                                               &blocks, handle, static_cast<int>(threads), shared_bytes),
+                                           "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
   }
   if (blocks == 0) {
     return absl::InvalidArgumentError(absl::StrCat("Not one block of ", counted(threads, "thread"), " and ",
@@ -125,7 +145,7 @@ absl::StatusOr<Occupancy> occupancy(KernelRef kernel, ContextRef context, Dim3 b
   CGRT_ASSIGN_OR_RETURN(int sm_registers, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR));
   CGRT_ASSIGN_OR_RETURN(int sm_shared, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
   CGRT_ASSIGN_OR_RETURN(int reserved, device.attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
-  CGRT_ASSIGN_OR_RETURN(int registers, attribute(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, ordinal));
+  CGRT_ASSIGN_OR_RETURN(int registers, attribute(kernel, CU_FUNC_ATTRIBUTE_NUM_REGS, ordinal));
   constexpr int kWarp = 32;
   const int warps = static_cast<int>((threads + kWarp - 1) / kWarp);
   const int sm_warps = sm_threads / kWarp;
@@ -180,9 +200,9 @@ absl::StatusOr<LaunchConfig> cover(KernelRef kernel, std::uint64_t count, int bl
 template <class Question>
 absl::Status ask(KernelRef kernel, ContextRef context, const char* call, Question question) {
   CGRT_ASSIGN_OR_RETURN(CUcontext handle, context.get());
-  CGRT_ASSIGN_OR_RETURN(CUkernel resolved, resolve(kernel));
+  CGRT_ASSIGN_OR_RETURN(const CUfunction function, queryable(kernel));
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
-  const CUresult result = question(reinterpret_cast<CUfunction>(resolved));
+  const CUresult result = question(function);
   return result == CUDA_SUCCESS ? absl::OkStatus() : kernel_failed(result, call, kernel);
 }
 
@@ -300,6 +320,14 @@ absl::Status set_max_shared_bytes(KernelRef kernel, DeviceRef device, std::uint3
       driver::to_status(result, "cuKernelSetAttribute"),
       absl::StrCat("Dynamic shared memory of ", counted(shared_bytes, "byte"), " for kernel \"", kernel.name(),
                    "\" on device ", device.ordinal(), ", whose blocks have at most ", optin));
+}
+
+absl::Status allow_large_clusters(KernelRef kernel, DeviceRef device) {
+  CGRT_ASSIGN_OR_RETURN(CUdevice ordinal, device.get());
+  CGRT_ASSIGN_OR_RETURN(CUkernel handle, resolve(kernel));
+  const CUresult result =
+      driver::api().KernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, handle, ordinal);
+  return result == CUDA_SUCCESS ? absl::OkStatus() : kernel_failed(result, "cuKernelSetAttribute", kernel);
 }
 
 }  // namespace cgrt

@@ -5,7 +5,8 @@
 //   CGRT_ASSIGN_OR_RETURN(Occupancy o, occupancy(kernel, DeviceRef(0), config.block, 0));
 //   // o.ratio, o.limiter
 //
-// The answers are the driver's. Suggested block sizes are kept per kernel and context after the first question.
+// The answers are the driver's. Suggested block sizes are kept per kernel of the program and context after the
+// first question.
 // `shared_bytes` is dynamic shared memory of a block. Thread-safe. Never launches.
 #pragma once
 
@@ -74,5 +75,9 @@ absl::Status preload(KernelRef kernel, ContextRef context);
 // limit is 48 KiB). One limit for all contexts and users of the kernel on that device: a later call may lower it.
 // kInvalidArgument, with the device's limit, when it has less.
 absl::Status set_max_shared_bytes(KernelRef kernel, DeviceRef device, std::uint32_t shared_bytes);
+
+// Allows launches of `kernel` on `device` to ask for clusters of more than 8 blocks, which CUDA promises on no device:
+// up to max_cluster_size afterwards, 16 on an H200. For all contexts and users of the kernel on that device, for good.
+absl::Status allow_large_clusters(KernelRef kernel, DeviceRef device);
 
 }  // namespace cgrt

@@ -97,7 +97,7 @@ bool is_capturing(CUstream stream, CUresult* result) {
   return true;
 }
 
-void capture_node(CUstream stream, NodeDataRef data, bool programmatic) {
+CUgraphNode capture_node(CUstream stream, NodeDataRef data, bool programmatic) {
   std::vector<Dependency> dependencies = stream->frontier;
   for (Dependency& dependency : dependencies) {
     if (!programmatic || dependency.node->data->type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
@@ -106,6 +106,7 @@ void capture_node(CUstream stream, NodeDataRef data, bool programmatic) {
   }
   CUgraphNode node = append_node(*stream->capture->graph, std::move(data), std::move(dependencies));
   stream->frontier = {Dependency{node, {}}};
+  return node;
 }
 
 CUresult capture_record(CUstream stream, CUevent event) {

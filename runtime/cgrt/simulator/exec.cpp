@@ -45,6 +45,8 @@ bool on_device(CUdeviceptr address) {
 bool can_become(const NodeData& from, const NodeData& to) {
   if (from.context != to.context) return false;
   if (from.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return from.conditional_type == to.conditional_type;
+  if (from.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) return from.operations.size() == to.operations.size();
+  if (from.memory != to.memory) return false;
   if (from.type != CU_GRAPH_NODE_TYPE_MEMCPY) return true;
   return on_device(from.copy.srcDevice) == on_device(to.copy.srcDevice) &&
          on_device(from.copy.dstDevice) == on_device(to.copy.dstDevice);
@@ -197,6 +199,18 @@ CUresult check_updatable(const CUgraph_st& graph) {
   return CUDA_SUCCESS;
 }
 
+// 801 where a graph that allocates has an executable already.
+CUresult check_memory(const CUgraph_st& graph) {
+  for (const auto& node : graph.nodes) {
+    const NodeData& data = *node->data;
+    if (data.memory != nullptr && data.memory->exec_of(data.type) != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    for (const auto& inside : node->inside) {
+      if (const CUresult refused = check_memory(*inside); refused != CUDA_SUCCESS) return refused;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
 // 801 where a conditional node's graph has an executable already.
 CUresult check_conditional(const CUgraph_st& graph) {
   for (const auto& node : graph.nodes) {
@@ -243,10 +257,82 @@ bool has_unused_handle(const CUgraph_st& graph) {
   });
 }
 
+// Whether nodes of the graph wait for each other; not for what is inside of them.
+bool has_cycle(const CUgraph_st& graph) {
+  std::unordered_set<CUgraphNode> done;
+  for (std::size_t before = SIZE_MAX; before != done.size();) {
+    before = done.size();
+    for (const auto& node : graph.nodes) {
+      const bool is_free = std::all_of(node->dependencies.begin(), node->dependencies.end(),
+                                       [&](const Dependency& dependency) { return done.contains(dependency.node); });
+      if (is_free) done.insert(node.get());
+    }
+  }
+  return done.size() != graph.nodes.size();
+}
+
 // The events that one launch records: known to their waiters from the launch on, done when the node is.
 using LaunchedEvents = std::unordered_map<CUevent, MarkerRef>;
 
-void run_body(const Body& body, const LaunchedEvents& events);
+// One launch of a body, as far as it has come: nodes that wait for memory hold up those behind them.
+class BodyRun {
+ public:
+  BodyRun(const Body& body, const LaunchedEvents& events)
+      : body_(body), events_(events), waits_(body.nodes.size()), dependents_(body.nodes.size()) {
+    for (std::size_t i = 0; i < body.nodes.size(); ++i) {
+      waits_[i] = body.dependencies[i].size();
+      for (const auto& [position, edge] : body.dependencies[i]) dependents_[position].push_back(i);
+      if (waits_[i] == 0) ready_.push_back(i);
+    }
+  }
+
+  // Runs what can run, in a random legal order; true when all has.
+  bool advance() {
+    for (;;) {
+      std::vector<std::size_t> runnable;  // places in ready_
+      for (std::size_t i = 0; i < ready_.size(); ++i) {
+        if (can_run(ready_[i])) runnable.push_back(i);
+      }
+      if (runnable.empty()) return ready_.empty();
+      const std::size_t place = runnable[state->random() % runnable.size()];
+      const std::size_t position = ready_[place];
+      if (!run(position)) continue;
+      std::swap(ready_[place], ready_.back());
+      ready_.pop_back();
+      for (std::size_t dependent : dependents_[position]) {
+        if (--waits_[dependent] == 0) ready_.push_back(dependent);
+      }
+    }
+  }
+
+  bool can_advance() const {
+    return std::any_of(ready_.begin(), ready_.end(), [&](std::size_t position) { return can_run(position); });
+  }
+
+ private:
+  bool can_run(std::size_t position) const {
+    const auto begun = begun_.find(position);
+    if (begun != begun_.end() && begun->second.child != nullptr) return begun->second.child->can_advance();
+    const std::vector<CUstreamBatchMemOpParams>& operations = body_.nodes[position]->operations;
+    return operations.empty() || is_met(operations[begun != begun_.end() ? begun->second.operations : 0]);
+  }
+  bool run(std::size_t position);  // false: not over yet
+
+  // Of a child graph, or of operations on memory.
+  struct Begun {
+    std::unique_ptr<BodyRun> child;
+    std::size_t operations = 0;  // that are over
+  };
+
+  const Body& body_;
+  const LaunchedEvents& events_;
+  std::vector<std::size_t> waits_, ready_;
+  std::vector<std::vector<std::size_t>> dependents_;
+  std::unordered_map<std::size_t, Begun> begun_;
+};
+
+// Nothing there waits for memory.
+void run_body(const Body& body, const LaunchedEvents& events) { BodyRun(body, events).advance(); }
 
 void run_conditional(const NodeData& node, const LaunchedEvents& events) {
   const unsigned& value = node.conditional->value;  // which the bodies set
@@ -267,34 +353,25 @@ void run_conditional(const NodeData& node, const LaunchedEvents& events) {
   }
 }
 
-void run_body(const Body& body, const LaunchedEvents& events) {
-  std::vector<std::size_t> waits(body.nodes.size()), ready;
-  std::vector<std::vector<std::size_t>> dependents(body.nodes.size());
-  for (std::size_t i = 0; i < body.nodes.size(); ++i) {
-    waits[i] = body.dependencies[i].size();
-    for (const auto& [position, edge] : body.dependencies[i]) dependents[position].push_back(i);
-    if (waits[i] == 0) ready.push_back(i);
+bool BodyRun::run(std::size_t position) {
+  const NodeData& node = *body_.nodes[position];
+  if (node.conditional != nullptr) {
+    run_conditional(node, events_);
+  } else if (!node.bodies.empty()) {
+    std::unique_ptr<BodyRun>& child = begun_[position].child;
+    if (child == nullptr) child = std::make_unique<BodyRun>(*node.bodies.front(), events_);
+    return child->advance();
+  } else if (!node.operations.empty()) {
+    run_operation(node.operations[begun_[position].operations++]);
+    return begun_[position].operations == node.operations.size();
+  } else if (node.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+    events_.at(node.event)->done = true;
+  } else if (node.updatable != nullptr) {
+    if (node.updatable->is_enabled) run_node(*node.updatable->data);
+  } else if (body_.enabled[position]) {
+    run_node(node);
   }
-  while (!ready.empty()) {
-    std::swap(ready[state->random() % ready.size()], ready.back());
-    const std::size_t position = ready.back();
-    ready.pop_back();
-    const NodeData& node = *body.nodes[position];
-    if (node.conditional != nullptr) {
-      run_conditional(node, events);
-    } else if (!node.bodies.empty()) {
-      run_body(*node.bodies.front(), events);
-    } else if (node.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
-      events.at(node.event)->done = true;
-    } else if (node.updatable != nullptr) {
-      if (node.updatable->is_enabled) run_node(*node.updatable->data);
-    } else if (body.enabled[position]) {
-      run_node(node);
-    }
-    for (std::size_t dependent : dependents[position]) {
-      if (--waits[dependent] == 0) ready.push_back(dependent);
-    }
-  }
+  return true;
 }
 
 }  // namespace
@@ -314,6 +391,10 @@ void run_node(const NodeData& node) {
     case CU_GRAPH_NODE_TYPE_MEMCPY: run_copy(node.copy); break;
     case CU_GRAPH_NODE_TYPE_MEMSET: run_fill(node.fill); break;
     case CU_GRAPH_NODE_TYPE_HOST: node.function(node.user_data); break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:  // what was there is gone
+      std::memset(reinterpret_cast<void*>(node.memory->address), 0xA5, node.memory->bytes);
+      break;
     default: break;
   }
 }
@@ -347,6 +428,12 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   if (graph->owner != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   if (const CUresult refused = check_updatable(*graph); refused != CUDA_SUCCESS) return refused;
   if (const CUresult refused = check_conditional(*graph); refused != CUDA_SUCCESS) return refused;
+  if (const CUresult refused = check_memory(*graph); refused != CUDA_SUCCESS) return refused;
+  if (has_cycle(*graph)) {
+    params->result_out = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+    params->hErrNode_out = nullptr;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (has_unused_handle(*graph)) {
     params->result_out = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
     params->hErrNode_out = nullptr;
@@ -368,6 +455,7 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   for_each_node(exec->body, [&](const NodeDataRef& node) {
     if (node->updatable != nullptr) *node->updatable = {exec.get(), node};
     if (node->conditional != nullptr) node->conditional->exec = exec.get();
+    if (node->memory != nullptr) node->memory->exec_of(node->type) = exec.get();
   });
   state->execs.emplace(*out, std::move(exec));
   return CUDA_SUCCESS;
@@ -413,7 +501,13 @@ CUresult GraphExecDestroy(CUgraphExec exec) {
   for (const auto& [handle, conditional] : state->conditionals) {
     if (conditional->exec == exec) conditional->exec = nullptr;
   }
-  return state->execs.erase(exec) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  CUgraphExec_st* const found = find_exec(exec);
+  if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for_each_node(found->body, [](const NodeDataRef& node) {
+    if (node->memory != nullptr) node->memory->exec_of(node->type) = nullptr;
+  });
+  state->execs.erase(exec);
+  return CUDA_SUCCESS;
 }
 
 CUresult GraphUpload(CUgraphExec handle, CUstream stream) {
@@ -431,6 +525,39 @@ CUresult GraphUpload(CUgraphExec handle, CUstream stream) {
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+// A launch under way, with what it needs.
+class Launch {
+ public:
+  Launch(const Body& body, LaunchedEvents events, std::vector<std::shared_ptr<void>> kept)
+      : body_(body), events_(std::move(events)), kept_(std::move(kept)) {}
+  bool advance() {
+    if (run_ == nullptr) begin();
+    if (!run_->advance()) return false;
+    set_uploaded(body_);
+    return true;
+  }
+  bool can_advance() const { return run_ == nullptr || run_->can_advance(); }
+
+ private:
+  void begin() {
+    for_each_node(body_, [](const NodeDataRef& node) {
+      if (node->conditional != nullptr && node->conditional->is_assigned) {
+        node->conditional->value = node->conditional->at_launch;
+      }
+    });
+    run_ = std::make_unique<BodyRun>(body_, events_);
+  }
+
+  Body body_;
+  LaunchedEvents events_;
+  std::vector<std::shared_ptr<void>> kept_;
+  std::unique_ptr<BodyRun> run_;
+};
+
+}  // namespace
+
 CUresult GraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   const Lock lock(state->mutex);
   CUresult result = CUDA_SUCCESS;
@@ -443,6 +570,12 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   if (const CUresult implicit = check_implicit_dependency(stream); implicit != CUDA_SUCCESS) return implicit;
+  const bool frees_itself = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  bool is_unfreed = false;
+  for_each_node(exec->body, [&](const NodeDataRef& node) {
+    is_unfreed |= node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && node->memory->is_live && !frees_itself;
+  });
+  if (is_unfreed) return CUDA_ERROR_INVALID_VALUE;
   for (const NodeDataRef& node : exec->body.nodes) {
     if (const CUresult bodiless = check_body(*node); bodiless != CUDA_SUCCESS) return bodiless;
   }
@@ -461,17 +594,16 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     node->event->capture_id = 0;
     node->event->record = events[node->event] = std::make_shared<Marker>();
   });
-  exec->last_launch = std::make_shared<Marker>();
-  const auto run = [body = exec->body, events, kept = exec->kept] {
-    for_each_node(body, [](const NodeDataRef& node) {
-      if (node->conditional != nullptr && node->conditional->is_assigned) {
-        node->conditional->value = node->conditional->at_launch;
-      }
+  for (const auto type : {CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE}) {
+    for_each_node(exec->body, [&](const NodeDataRef& node) {
+      if (node->type == type) node->memory->is_live = type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
     });
-    run_body(body, events);
-    set_uploaded(body);
-  };
-  enqueue(stream, run, std::move(gates), exec->last_launch);
+  }
+  exec->last_launch = std::make_shared<Marker>();
+  const auto launch = std::make_shared<Launch>(exec->body, std::move(events), exec->kept);
+  enqueue_steps(
+      stream, [launch] { return launch->advance(); }, [launch] { return launch->can_advance(); }, std::move(gates),
+      exec->last_launch);
   return CUDA_SUCCESS;
 }
 
@@ -484,6 +616,7 @@ CUresult GraphExecNodeSetParams(CUgraphExec handle, CUgraphNode node, CUgraphNod
   const NodeDataRef current = node_at(exec->body, path->second);
   if (current->updatable != nullptr) return unsupported("the simulator cannot set a device-updatable node by the host");
   if (params->type != current->type || params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_ERROR_INVALID_VALUE;
+  if (current->memory != nullptr) return CUDA_ERROR_INVALID_VALUE;
   NodeDataRef data;
   if (const CUresult bad = node_data(*params, &data); bad != CUDA_SUCCESS) return bad;
   if (!can_become(*current, *data)) return CUDA_ERROR_INVALID_VALUE;

@@ -113,6 +113,27 @@ CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* out) {
       data->conditional_type = p.type;
       break;
     }
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      const auto& p = params.alloc;
+      const int device = p.poolProps.location.id;
+      const bool is_known = p.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE && device >= 0 &&
+                            device < state->options.device_count;
+      if (!is_known || p.poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+      const CUcontext context = state->contexts[static_cast<std::size_t>(device)].get();
+      if (const CUresult bad = alloc_data(p.bytesize, context, *data); bad != CUDA_SUCCESS) return bad;
+      break;
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      if (const CUresult bad = free_data(params.free.dptr, *data); bad != CUDA_SUCCESS) return bad;
+      break;
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      const auto& p = params.memOp;
+      data->context = p.ctx != nullptr ? p.ctx : current_context();
+      if (!is_context(data->context)) return CUDA_ERROR_INVALID_CONTEXT;
+      data->operations.assign(p.paramArray, p.paramArray + p.count);
+      if (const CUresult bad = check_operations(data->operations); bad != CUDA_SUCCESS) return bad;
+      break;
+    }
     default: return unsupported("the simulator does not have that kind of node");
   }
   *out = std::move(data);
@@ -212,7 +233,9 @@ CUresult GraphClone(CUgraph* out, CUgraph original) {
   const Lock lock(state->mutex);
   const CUgraph_st* graph = find_graph(original);
   if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (has_updatable_nodes(*graph) || has_conditional_nodes(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (has_updatable_nodes(*graph) || has_conditional_nodes(*graph) || has_memory_nodes(*graph)) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   std::unordered_map<CUgraphNode, CUgraphNode> clones;
   auto copy = clone(*graph, clones);
   copy->clones = std::move(clones);
@@ -234,7 +257,9 @@ CUresult GraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgraph ha
 CUresult GraphDestroyNode(CUgraphNode node) {
   const Lock lock(state->mutex);
   if (!state->nodes.contains(node)) return CUDA_ERROR_INVALID_VALUE;
+  if (node->data->updatable != nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUgraph_st& graph = *node->graph;
+  if (has_memory_nodes(graph)) return CUDA_ERROR_NOT_SUPPORTED;
   for (const auto& other : graph.nodes) {
     std::erase_if(other->dependencies, [&](const Dependency& dependency) { return dependency.node == node; });
   }
@@ -294,6 +319,11 @@ CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes
     const bool is_programmatic = dependency.edge.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
     if (is_programmatic && data->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
   }
+  if (data->memory != nullptr) {
+    if (const CUresult bad = check_memory_node(*data, *graph); bad != CUDA_SUCCESS) return bad;
+    if (data->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) params->alloc.dptr = data->memory->address;
+    note_memory_node(*data, graph);
+  }
   const std::shared_ptr<Conditional> conditional = data->conditional;
   if (conditional != nullptr && !is_inside(graph, conditional->graph)) return CUDA_ERROR_INVALID_VALUE;
   std::unique_ptr<CUgraph_st> child;
@@ -301,6 +331,7 @@ CUresult GraphAddNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* nodes
     if (has_conditional_nodes(*find_graph(params->graph.graph))) return CUDA_ERROR_NOT_SUPPORTED;
     const auto owned = state->graphs.find(params->graph.graph);
     if (params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
+      if (has_memory_nodes(*find_graph(params->graph.graph))) return CUDA_ERROR_NOT_SUPPORTED;
       std::unordered_map<CUgraphNode, CUgraphNode> clones;
       child = clone(*find_graph(params->graph.graph), clones);
     } else if (owned == state->graphs.end()) {
@@ -414,34 +445,6 @@ CUresult GraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* coun
     ++listed;
   }
   *count = nodes == nullptr ? listed : std::min(*count, listed);
-  return CUDA_SUCCESS;
-}
-
-// As the driver: an edge that is there already is refused, whatever its kind, and a cycle is found at instantiate.
-CUresult GraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                              const CUgraphEdgeData* edges, std::size_t count) {
-  const Lock lock(state->mutex);
-  if (find_graph(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (from[i] == to[i] || !state->nodes.contains(to[i]) || to[i]->graph != graph) return CUDA_ERROR_INVALID_VALUE;
-    std::vector<Dependency> all = to[i]->dependencies;
-    const CUgraphEdgeData* const edge = edges != nullptr ? &edges[i] : nullptr;
-    if (const CUresult bad = check_dependencies(graph, &from[i], edge, 1, &all); bad != CUDA_SUCCESS) return bad;
-    to[i]->dependencies = std::move(all);
-  }
-  return CUDA_SUCCESS;
-}
-
-// As the driver: an edge is found by its ends, whatever its kind.
-CUresult GraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
-                                 std::size_t count) {
-  const Lock lock(state->mutex);
-  if (find_graph(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!state->nodes.contains(to[i]) || to[i]->graph != graph) return CUDA_ERROR_INVALID_VALUE;
-    const auto is_it = [&](const Dependency& dependency) { return dependency.node == from[i]; };
-    if (std::erase_if(to[i]->dependencies, is_it) == 0) return CUDA_ERROR_INVALID_VALUE;
-  }
   return CUDA_SUCCESS;
 }
 

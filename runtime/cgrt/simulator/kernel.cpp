@@ -25,6 +25,14 @@ int max_dynamic_shared(const driver::KernelIdentity* kernel) {
                                                   : kDefaultShared - kernel->resources.static_shared_bytes;
 }
 
+constexpr int kPortableCluster = 8, kLargeCluster = 16;  // of an H200
+
+int largest_cluster(const driver::KernelIdentity* kernel) {
+  const int largest = state->options.largest_cluster;
+  const bool is_whole = largest == kPortableCluster;  // not a slice of a device
+  return is_whole && state->large_clusters.contains(kernel->symbol) ? kLargeCluster : largest;
+}
+
 const driver::KernelIdentity* identity_of(CUkernel kernel) {
   const auto found = state->kernels.find(kernel);  // the handle is the symbol
   return found != state->kernels.end() ? found->second : nullptr;
@@ -128,7 +136,7 @@ int clamped_priority(int priority) { return std::clamp(priority, kGreatestPriori
 CUresult check_attribute(const NodeData& node, CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
   switch (id) {
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-      const auto largest = static_cast<std::uint64_t>(state->options.largest_cluster);
+      const auto largest = static_cast<std::uint64_t>(largest_cluster(node.kernel));
       const Dim3 cluster(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
       if (cluster.count() == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
       const Dim3& compiled = node.kernel->resources.cluster;
@@ -145,6 +153,7 @@ CUresult check_attribute(const NodeData& node, CUlaunchAttributeID id, const CUl
       return node.grid.count() <= resident ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: return CUDA_ERROR_INVALID_VALUE;  // not on an H200
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
@@ -167,13 +176,23 @@ CUresult check_body(const NodeData& node) {
       if (const CUresult bad = check_body(*inner); bad != CUDA_SUCCESS) return bad;
     }
   }
-  if (node.type != CU_GRAPH_NODE_TYPE_KERNEL || node.kernel->host_body != nullptr) return CUDA_SUCCESS;
+  if (node.type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_SUCCESS;
+  if (const LoadedKernel* loaded = find_loaded(node.kernel->symbol); loaded != nullptr && loaded->library == nullptr) {
+    return unsupported("kernel \"" + loaded->name + "\" was unloaded, and a graph is to run it");
+  }
+  if (node.kernel->host_body != nullptr) return CUDA_SUCCESS;
   return unsupported("kernel \"" + std::string(node.kernel->name) +
                      "\" has no host body, so the simulator cannot run it; give it one with cgrt::host_body");
 }
 
 CUresult ResolveKernel(CUkernel* kernel, const driver::KernelIdentity* identity) {
   const Lock lock(state->mutex);
+  if (LoadedKernel* const loaded = find_loaded(identity->symbol); loaded != nullptr) {
+    if (loaded->library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    learn(*loaded, *identity);
+    *kernel = reinterpret_cast<CUkernel>(const_cast<void*>(identity->symbol));
+    return CUDA_SUCCESS;
+  }
   const driver::KernelIdentity*& known = state->kernels[identity->symbol];
   if (known == nullptr || known->host_body == nullptr) known = identity;  // the file that has the body knows more
   *kernel = reinterpret_cast<CUkernel>(const_cast<void*>(identity->symbol));
@@ -243,6 +262,10 @@ CUresult KernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel 
   const Lock lock(state->mutex);
   const driver::KernelIdentity* kernel = identity_of(handle);
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+    if (value != 0) state->large_clusters.insert(kernel->symbol);
+    return CUDA_SUCCESS;
+  }
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
     return unsupported("the simulator cannot set that kernel attribute");
   }
@@ -271,9 +294,28 @@ CUresult FuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* o
 
 namespace {
 
+// An event that a launch records before its end; null: none.
+struct LaunchEvent {
+  CUevent event = nullptr;
+  CUgraphEdgeData edge{};
+};
+
+bool take_event(const CUlaunchAttribute& attribute, LaunchEvent* out) {
+  if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) {
+    out->event = attribute.value.programmaticEvent.event;
+    out->edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    out->edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    return true;
+  }
+  if (attribute.id != CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) return false;
+  out->event = attribute.value.launchCompletionEvent.event;
+  out->edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+  return true;
+}
+
 // The node that a launch asks for.
 CUresult make_launch(const CUlaunchConfig& config, const driver::KernelIdentity* kernel, CUstream stream,
-                     void** arguments, std::shared_ptr<NodeData>* out, bool* programmatic) {
+                     void** arguments, std::shared_ptr<NodeData>* out, bool* programmatic, LaunchEvent* event) {
   const Dim3 grid(config.gridDimX, config.gridDimY, config.gridDimZ);
   const Dim3 block(config.blockDimX, config.blockDimY, config.blockDimZ);
   if (const CUresult bad = check_launch(kernel, grid, block, config.sharedMemBytes); bad != CUDA_SUCCESS) return bad;
@@ -287,6 +329,11 @@ CUresult make_launch(const CUlaunchConfig& config, const driver::KernelIdentity*
     const CUlaunchAttribute& attribute = config.attrs[i];
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
       *programmatic = attribute.value.programmaticStreamSerializationAllowed != 0;
+      continue;
+    }
+    if (take_event(attribute, event)) {
+      const bool is_usable = state->events.contains(event->event) && !event->event->timing;
+      if (!is_usable) return CUDA_ERROR_INVALID_VALUE;
       continue;
     }
     CUlaunchAttributeValue& value = data->attributes[attribute.id] = attribute.value;
@@ -309,17 +356,29 @@ CUresult LaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void*
   if (result != CUDA_SUCCESS) return result;
   std::shared_ptr<NodeData> data;
   bool programmatic = false;
-  result = make_launch(*config, kernel, stream, arguments, &data, &programmatic);
+  LaunchEvent event;
+  result = make_launch(*config, kernel, stream, arguments, &data, &programmatic, &event);
   if (result != CUDA_SUCCESS) {
     if (capturing) invalidate(*stream->capture);  // as the driver does, and for no other kind of node
     return result;
   }
   if (capturing) {
-    capture_node(stream, data, programmatic);
+    const CUgraphNode node = capture_node(stream, data, programmatic);
+    if (event.event != nullptr) {
+      event.event->capture_id = stream->capture->id;
+      event.event->frontier = {Dependency{node, event.edge}};
+    }
     return CUDA_SUCCESS;
   }
   if (result = check_body(*data); result != CUDA_SUCCESS) return result;
-  enqueue(stream, [data] { run_node(*data); });
+  MarkerRef done;
+  if (event.event != nullptr) {  // when the kernel has ended, which is late enough
+    done = std::make_shared<Marker>();
+    event.event->capture_id = 0;
+    event.event->record = done;
+  }
+  enqueue(
+      stream, [data] { run_node(*data); }, {}, std::move(done));
   return CUDA_SUCCESS;
 }
 
@@ -351,8 +410,9 @@ CUresult OccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction fu
 CUresult OccupancyMaxPotentialClusterSize(int* size, CUfunction function, const CUlaunchConfig*) {
   const Lock lock(state->mutex);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (find_kernel(function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  *size = state->options.largest_cluster;
+  const driver::KernelIdentity* kernel = find_kernel(function);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *size = largest_cluster(kernel);
   return CUDA_SUCCESS;
 }
 

@@ -11,10 +11,16 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-CUresult allocate(CUdeviceptr* out, std::size_t bytes, bool on_device) {
+CUresult allocate_now(CUdeviceptr* out, std::size_t bytes, bool on_device) {
   if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
   const CUcontext context = current_context();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return allocate(out, bytes, on_device, context);
+}
+
+}  // namespace
+
+CUresult allocate(CUdeviceptr* out, std::size_t bytes, bool on_device, CUcontext context) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   std::size_t& used = state->used_bytes[static_cast<std::size_t>(context->device)];
   if (bytes > state->options.memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -25,9 +31,11 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, bool on_device) {
   if (on_device) used += bytes;
   static std::uint64_t next_buffer_id = 1;
   *out = reinterpret_cast<CUdeviceptr>(address);
-  state->memory.emplace(*out, Allocation{bytes, on_device, context, next_buffer_id++});
+  state->memory.emplace(*out, Allocation{bytes, on_device, context, next_buffer_id++, nullptr});
   return CUDA_SUCCESS;
 }
+
+namespace {
 
 CUresult free_memory(CUdeviceptr address, bool on_device) {
   if (address == 0) return CUDA_SUCCESS;
@@ -35,6 +43,11 @@ CUresult free_memory(CUdeviceptr address, bool on_device) {
   const auto found = state->memory.find(address);
   if (found == state->memory.end() || found->second.on_device != on_device) return CUDA_ERROR_INVALID_VALUE;
   run_all();  // a free waits for the device
+  if (GraphMemory* const of_graph = found->second.of_graph; of_graph != nullptr) {
+    if (!of_graph->is_live) return CUDA_ERROR_INVALID_VALUE;
+    of_graph->is_live = false;
+    return CUDA_SUCCESS;
+  }
   if (on_device) state->used_bytes[static_cast<std::size_t>(found->second.context->device)] -= found->second.bytes;
   state->parked.push_back(reinterpret_cast<void*>(address));
   if (is_idle()) {  // else a held stream's work may still touch it
@@ -163,7 +176,7 @@ void run_fill(const CUDA_MEMSET_NODE_PARAMS& fill) {
 
 CUresult MemAlloc(CUdeviceptr* address, std::size_t bytes) {
   const Lock lock(state->mutex);
-  return allocate(address, bytes, true);
+  return allocate_now(address, bytes, true);
 }
 
 CUresult MemFree(CUdeviceptr address) {
@@ -174,7 +187,7 @@ CUresult MemFree(CUdeviceptr address) {
 CUresult MemHostAlloc(void** address, std::size_t bytes, unsigned) {
   const Lock lock(state->mutex);
   CUdeviceptr allocated = 0;
-  const CUresult result = allocate(&allocated, bytes, false);
+  const CUresult result = allocate_now(&allocated, bytes, false);
   if (result == CUDA_SUCCESS) *address = reinterpret_cast<void*>(allocated);
   return result;
 }

@@ -1,5 +1,6 @@
 #include "cgrt/simulator/simulator.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -62,6 +63,7 @@ Simulator::~Simulator() {
     const simulator::Lock lock(impl_->state.mutex);
     for (CUstream_st& stream : impl_->state.streams) stream.held = false;
     simulator::run_all();
+    for (CUstream_st& stream : impl_->state.streams) stream.queue.clear();  // what waits for memory for good
     // What a forgotten graph keeps is let go while the calls that this takes still work.
     impl_->state.execs.clear();
     impl_->state.captures.clear();
@@ -84,10 +86,21 @@ std::unique_ptr<Simulator> Simulator::if_no_device(SimulatorOptions options) {
   return std::make_unique<Simulator>(options);
 }
 
+namespace {
+
+// Without addresses of graphs that have no memory behind them.
+std::size_t live_allocations(const simulator::State& s) {
+  return static_cast<std::size_t>(std::count_if(s.memory.begin(), s.memory.end(), [](const auto& one) {
+    return one.second.of_graph == nullptr || one.second.of_graph->is_live;
+  }));
+}
+
+}  // namespace
+
 std::size_t Simulator::live_handles() const {
   const simulator::State& s = impl_->state;
-  return s.live_streams.size() + s.events.size() + s.graphs.size() + s.execs.size() + s.memory.size() +
-         s.user_objects.size();
+  return s.live_streams.size() + s.events.size() + s.graphs.size() + s.execs.size() + live_allocations(s) +
+         s.user_objects.size() + s.libraries.size();
 }
 
 std::string Simulator::live_handles_text() const {
@@ -100,8 +113,9 @@ std::string Simulator::live_handles_text() const {
   add(s.events.size(), "event");
   add(s.graphs.size(), "graph");
   add(s.execs.size(), "executable");
-  add(s.memory.size(), "allocation");
+  add(live_allocations(s), "allocation");
   add(s.user_objects.size(), "user object");
+  add(s.libraries.size(), "loaded image");
   return text;
 }
 

@@ -47,7 +47,7 @@ class Simulator {
   // machine or container, an empty CUDA_VISIBLE_DEVICES). Null on any other error, which the next call will tell.
   static std::unique_ptr<Simulator> if_no_device(SimulatorOptions options = {});
 
-  // Streams, events, graphs, executables, allocations and user objects that were created and not
+  // Streams, events, graphs, executables, allocations, user objects and loaded images that were created and not
   // given back. Graphs and executables inside others, and primary contexts, do not count. Not beside other calls.
   std::size_t live_handles() const;
   // The same by kind, for a test's message: "2 events, 1 graph".

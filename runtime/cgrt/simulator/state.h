@@ -40,9 +40,24 @@ struct Marker {
 using MarkerRef = std::shared_ptr<Marker>;
 
 struct Work {
-  std::function<void()> run;
-  std::vector<MarkerRef> gates;  // what must be done before
+  std::function<bool()> run;      // false: not over yet, to be called again; null: nothing
+  std::vector<MarkerRef> gates;   // what must be done before
+  std::function<bool()> can_run;  // null: it can
   MarkerRef done = std::make_shared<Marker>();
+};
+
+// Memory of an allocation node: an address for as long as a graph or work has the node.
+struct GraphMemory {
+  ~GraphMemory();
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  CUcontext context = nullptr;
+  CUgraph graph = nullptr;     // whose node allocates it
+  CUgraph freed_by = nullptr;  // the graph that has a node which frees it
+  bool is_live = false;        // allocated by a launch, and not freed, in the order of the calls
+  // The only executables that allocate it and that free it; null: none.
+  CUgraphExec alloc_exec = nullptr, free_exec = nullptr;
+  CUgraphExec& exec_of(CUgraphNodeType type) { return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? alloc_exec : free_exec; }
 };
 
 // A node's parameters, with all that they point to.
@@ -66,7 +81,9 @@ struct NodeData {
   CUevent event = nullptr;
   std::shared_ptr<Conditional> conditional;  // of a conditional node
   CUgraphConditionalNodeType conditional_type = CU_GRAPH_COND_TYPE_IF;
-  std::vector<std::shared_ptr<const Body>> bodies;  // in an executable: a child graph, or those of a conditional node
+  std::shared_ptr<GraphMemory> memory;               // of an allocation node, or a free
+  std::vector<CUstreamBatchMemOpParams> operations;  // in memory
+  std::vector<std::shared_ptr<const Body>> bodies;   // in an executable: a child graph, or those of a conditional node
 };
 using NodeDataRef = std::shared_ptr<const NodeData>;
 
@@ -100,6 +117,10 @@ struct CUctx_st {
   int device = 0;
   CUstream legacy = nullptr;  // its default stream
   int retained = 0;           // a primary context is active while it is
+};
+struct CUlib_st {
+  std::string image;
+  bool is_text = false;  // PTX
 };
 struct CUfunc_st {
   const cgrt::driver::KernelIdentity* kernel = nullptr;
@@ -181,11 +202,21 @@ struct PerThread {
   std::map<CUcontext, CUstream> streams;  // per-thread default streams
 };
 
+// A kernel of a library. Kept as long as the simulator, since nodes name it.
+struct LoadedKernel {
+  CUlibrary library = nullptr;  // null: unloaded
+  std::string name;
+  bool is_known = false;  // its parameters are
+  std::vector<std::uint32_t> sizes, offsets;
+  driver::KernelIdentity identity{};
+};
+
 struct Allocation {
   std::size_t bytes = 0;
   bool on_device = false;
   CUcontext context = nullptr;
   std::uint64_t buffer_id = 0;
+  GraphMemory* of_graph = nullptr;  // null: an ordinary one
 };
 
 struct State {
@@ -215,6 +246,9 @@ struct State {
   std::map<std::pair<const void*, CUcontext>, std::unique_ptr<CUfunc_st>> functions;
   std::unordered_map<CUfunction, CUfunc_st*> function_handles;
   std::unordered_map<const void*, int> max_dynamic_shared;
+  std::unordered_set<const void*> large_clusters;  // kernels that may have clusters beyond the portable size
+  std::unordered_map<CUlibrary, std::unique_ptr<CUlib_st>> libraries;
+  std::list<LoadedKernel> loaded_kernels;  // a CUkernel of one is the address of its identity
 
   std::list<CUgraphDeviceUpdatableNode_st> updatable_nodes;
   std::unordered_map<CUgraph, std::unique_ptr<CUgraph_st>> graphs;
@@ -240,6 +274,9 @@ bool is_context(CUcontext context);
 // stream.cpp
 CUstream find_stream(CUstream handle, CUresult* result);  // default streams need a current context
 void enqueue(CUstream stream, std::function<void()> run, std::vector<MarkerRef> gates = {}, MarkerRef done = nullptr);
+// The same for work that may have to wait inside: see Work.
+void enqueue_steps(CUstream stream, std::function<bool()> run, std::function<bool()> can_run,
+                   std::vector<MarkerRef> gates = {}, MarkerRef done = nullptr);
 bool run_one();  // false: nothing can run
 CUresult run_until(const std::function<bool()>& done);
 void run_all();
@@ -255,7 +292,7 @@ void leave(Capture& capture);
 void invalidate(Capture& capture);
 // The capture that `stream` is in, ready for a node; sets the result when it cannot take one.
 bool is_capturing(CUstream stream, CUresult* result);
-void capture_node(CUstream stream, NodeDataRef data, bool programmatic);
+CUgraphNode capture_node(CUstream stream, NodeDataRef data, bool programmatic);
 // What a captured stream's event record and wait do.
 CUresult capture_record(CUstream stream, CUevent event);
 CUresult capture_wait(CUstream stream, CUevent event);
@@ -271,6 +308,20 @@ CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS& fill);
 void run_copy(const CUDA_MEMCPY3D& copy);
 void run_fill(const CUDA_MEMSET_NODE_PARAMS& fill);
 
+CUresult allocate(CUdeviceptr* out, std::size_t bytes, bool on_device, CUcontext context);
+
+// stream_memory.cpp
+// The node data of an allocation and of a free; 1 when it cannot be.
+CUresult alloc_data(std::size_t bytes, CUcontext context, NodeData& data);
+CUresult free_data(CUdeviceptr address, NodeData& data);
+// Before a node with `data` is in `graph`, and once it is.
+CUresult check_memory_node(const NodeData& data, const CUgraph_st& graph);
+void note_memory_node(const NodeData& data, CUgraph graph);
+bool has_memory_nodes(const CUgraph_st& graph);  // also inside of it
+CUresult check_operations(const std::vector<CUstreamBatchMemOpParams>& operations);
+bool is_met(const CUstreamBatchMemOpParams& operation);  // true of a write
+void run_operation(const CUstreamBatchMemOpParams& operation);
+
 // kernel.cpp
 const driver::KernelIdentity* find_kernel(CUfunction function);
 CUfunction function_of(const driver::KernelIdentity* kernel, CUcontext context);
@@ -284,6 +335,11 @@ CUresult check_attribute(const NodeData& kernel, CUlaunchAttributeID id, const C
 CUresult check_attributes(const NodeData& kernel);
 // 801, with its name, when the kernel has no host body.
 CUresult check_body(const NodeData& node);
+
+// library.cpp
+LoadedKernel* find_loaded(const void* symbol);  // null: part of the program
+// Takes over what the image does not say of a loaded kernel: its parameters, its host body.
+void learn(LoadedKernel& kernel, const driver::KernelIdentity& identity);
 
 // graph.cpp
 CUgraphNodeParams generic_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel);

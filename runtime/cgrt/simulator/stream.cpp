@@ -11,8 +11,9 @@ bool is_pending(const MarkerRef& marker) { return marker != nullptr && !marker->
 
 bool is_runnable(const CUstream_st& stream) {
   if (stream.held || stream.queue.empty()) return false;
-  const std::vector<MarkerRef>& gates = stream.queue.front().gates;
-  return std::none_of(gates.begin(), gates.end(), is_pending);
+  const Work& work = stream.queue.front();
+  if (std::any_of(work.gates.begin(), work.gates.end(), is_pending)) return false;
+  return work.can_run == nullptr || work.can_run();
 }
 
 // The work of blocking streams that the legacy stream waits for.
@@ -84,6 +85,15 @@ CUstream find_stream(CUstream handle, CUresult* result) {
 }
 
 void enqueue(CUstream stream, std::function<void()> run, std::vector<MarkerRef> gates, MarkerRef done) {
+  const auto once = [run = std::move(run)] {
+    if (run) run();
+    return true;
+  };
+  enqueue_steps(stream, once, nullptr, std::move(gates), std::move(done));
+}
+
+void enqueue_steps(CUstream stream, std::function<bool()> run, std::function<bool()> can_run,
+                   std::vector<MarkerRef> gates, MarkerRef done) {
   CUstream legacy = stream->context->legacy;
   if (stream == legacy) {
     for (MarkerRef& other : pending_for_legacy(legacy)) gates.push_back(std::move(other));
@@ -92,6 +102,7 @@ void enqueue(CUstream stream, std::function<void()> run, std::vector<MarkerRef> 
   }
   Work& work = stream->queue.emplace_back();
   work.run = std::move(run);
+  work.can_run = std::move(can_run);
   work.gates = std::move(gates);
   if (done != nullptr) work.done = std::move(done);
   stream->last = work.done;
@@ -104,10 +115,10 @@ bool run_one() {
   }
   if (runnable.empty()) return false;
   CUstream stream = runnable[state->random() % runnable.size()];
-  Work work = std::move(stream->queue.front());
+  if (const std::function<bool()> run = stream->queue.front().run; !run()) return true;  // it stays where it is
+  const MarkerRef done = stream->queue.front().done;
   stream->queue.pop_front();
-  if (work.run) work.run();
-  work.done->done = true;
+  done->done = true;
   if (stream->destroyed && stream->queue.empty()) {
     state->streams.remove_if([&](const CUstream_st& other) { return &other == stream; });
   }

@@ -1,5 +1,6 @@
 #include "cgrt/target/capture_context.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace cgrt::internal {
@@ -29,6 +30,13 @@ bool CaptureContext::is_first_kernel(std::size_t stream_index) {
   const bool is_first = !joined_has_kernel_[stream_index - 1];
   joined_has_kernel_[stream_index - 1] = true;
   return is_first;
+}
+
+void CaptureContext::keep(std::shared_ptr<const void> resource) {
+  for (CaptureContext* capture = current(); capture != nullptr; capture = capture->outer()) {
+    std::vector<std::shared_ptr<const void>>& kept = capture->kept_;
+    if (std::find(kept.begin(), kept.end(), resource) == kept.end()) kept.push_back(resource);
+  }
 }
 
 void CaptureContext::note_captured_kernel(CUstream stream, const LaunchAttributes* attributes,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,11 @@ class CaptureContext final : public CapturedStreams {
     ++nodes.count;
   }
 
+  // What kernels that were launched inside this capture need as long as its graph may run. Kept by all captures of the
+  // thread: one too many does no harm.
+  static void keep(std::shared_ptr<const void> resource);
+  const std::vector<std::shared_ptr<const void>>& kept() const { return kept_; }
+
   // The first stream that took work inside this capture and was part of none that is known; null: there was none.
   CUstream outside() const { return outside_; }
 
@@ -81,6 +87,7 @@ class CaptureContext final : public CapturedStreams {
   CUstream outside_ = nullptr;
   bool origin_has_kernel_ = false;
   std::vector<bool> joined_has_kernel_;
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace cgrt::internal

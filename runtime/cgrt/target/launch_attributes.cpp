@@ -17,6 +17,7 @@ CUaccessProperty to_driver(AccessProperty property) {
 LaunchAttributes normal_form(LaunchAttributes attributes, const Dim3& compiled_cluster) {
   if (attributes.access_policy.bytes == 0) attributes.access_policy = {};
   if (attributes.cluster == Dim3()) attributes.cluster = compiled_cluster;
+  if (attributes.cluster == Dim3()) attributes.cluster_scheduling = ClusterScheduling::kDefault;
   return attributes;
 }
 
@@ -42,6 +43,11 @@ unsigned to_driver(const LaunchAttributes& attributes, CUlaunchAttribute (&out)[
   if (attributes.preferred_cluster != kDefault.preferred_cluster) {
     const Dim3& c = attributes.preferred_cluster;
     next(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION).preferredClusterDim = {c.x, c.y, c.z};
+  }
+  if (attributes.cluster_scheduling != kDefault.cluster_scheduling) {
+    next(CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE).clusterSchedulingPolicyPreference =
+        attributes.cluster_scheduling == ClusterScheduling::kSpread ? CU_CLUSTER_SCHEDULING_POLICY_SPREAD
+                                                                    : CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING;
   }
   if (attributes.cooperative) next(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative = 1;
   if (attributes.priority != 0) next(CU_LAUNCH_ATTRIBUTE_PRIORITY).priority = attributes.priority;

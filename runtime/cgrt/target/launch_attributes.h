@@ -30,11 +30,17 @@ struct AccessPolicyWindow {
   bool operator==(const AccessPolicyWindow&) const = default;
 };
 
+// How blocks of clusters are given to multiprocessors. Without a cluster it says nothing.
+enum class ClusterScheduling : std::uint8_t { kDefault, kSpread, kLoadBalancing };
+
 struct LaunchAttributes {
-  bool cooperative = false;     // all blocks run at once, and may wait for each other
-  Dim3 cluster = {};            // blocks per cluster; the grid must be a multiple of it; (1, 1, 1): none
+  bool cooperative = false;  // all blocks run at once, and may wait for each other
+  // Blocks per cluster; the grid must be a multiple of it; (1, 1, 1): none. More than 8 of them: see
+  // allow_large_clusters (launch/occupancy.h).
+  Dim3 cluster = {};
   Dim3 preferred_cluster = {};  // a multiple of `cluster`, taken where it fits; (1, 1, 1): none
-  int priority = 0;             // lower runs first; 0: the stream's
+  ClusterScheduling cluster_scheduling = ClusterScheduling::kDefault;
+  int priority = 0;  // lower runs first; 0: the stream's
   MemSyncDomain mem_sync_domain = MemSyncDomain::kDefault;
   int shared_carveout_percent = 0;  // of the L1 cache, preferred for shared memory; 0: CUDA's choice
   AccessPolicyWindow access_policy = {};
@@ -54,7 +60,7 @@ LaunchAttributes normal_form(LaunchAttributes attributes, const Dim3& compiled_c
 bool are_interchangeable(const LaunchAttributes& ours, const LaunchAttributes& theirs);
 
 // The driver's form of those that are not at their defaults; returns how many.
-inline constexpr std::size_t kMaxLaunchAttributes = 7;
+inline constexpr std::size_t kMaxLaunchAttributes = 8;
 unsigned to_driver(const LaunchAttributes& attributes, CUlaunchAttribute (&out)[kMaxLaunchAttributes]);
 
 }  // namespace internal

@@ -19,6 +19,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cgrt/device/context.h"
 #include "cgrt/driver/kernel_identity.h"
 #include "cgrt/stream/stream.h"
@@ -71,6 +72,22 @@ struct HostParams {
   void* data;
 };
 
+// A write of `value` to device-visible memory, or a wait until what is there meets it, in the order of the target's
+// work.
+struct MemoryOp {
+  enum class Kind : std::uint8_t {
+    kWrite,
+    kWaitGreaterOrEqual,  // cyclic: the difference is not negative
+    kWaitEqual,
+    kWaitAnd,  // the two have a bit in common
+    kWaitNor,  // there is a bit that neither has
+  };
+  Kind kind;
+  void* address;  // of 4 or 8 bytes, at a multiple of that
+  std::uint64_t value;
+  std::uint32_t bytes = 4;  // 4 or 8
+};
+
 // What a target that is not a stream does with the work: graph/ and later exec/ make these.
 class LaunchSink {
  public:
@@ -80,6 +97,9 @@ class LaunchSink {
   virtual absl::Status add_host(const HostParams& host) = 0;
   virtual absl::Status add_event_record(EventRef event) = 0;
   virtual absl::Status add_event_wait(EventRef event) = 0;
+  virtual absl::StatusOr<void*> add_alloc(std::size_t bytes) = 0;
+  virtual absl::Status add_free(void* address) = 0;
+  virtual absl::Status add_memory_ops(absl::Span<const MemoryOp> ops) = 0;
   // What `call` puts into the stream that it is given: for libraries that take nothing but a stream. The context is
   // current during the call.
   virtual absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) = 0;
@@ -114,9 +134,22 @@ class LaunchTarget {
     return target;
   }
 
+  // The same place, where the next kernel records `event` in its stream: when all of its blocks have triggered or ended
+  // (kProgrammatic), or have begun (kLaunchCompletion). A kernel of another stream that waits for the event with
+  // StreamRef::wait may start then; in a capture the wait becomes an edge of that kind. The event has no timing.
+  // Streams alone: in a graph being built the edge itself says it, programmatic(node) and launched(node).
+  LaunchTarget recording(EventRef event, EdgeKind when) const {
+    LaunchTarget target = *this;
+    target.event_ = event.get();
+    target.when_ = when;
+    return target;
+  }
+
   LaunchSink* sink() const { return sink_; }  // null: a stream
   StreamRef stream() const { return stream_; }
   EdgeKind edge() const { return edge_; }
+  CUevent event() const { return event_; }  // null: none is recorded
+  EdgeKind when() const { return when_; }   // it is
 
   // The context in which the work will run.
   absl::StatusOr<CUcontext> context() const { return sink_ != nullptr ? sink_->context() : stream_.context(); }
@@ -124,7 +157,8 @@ class LaunchTarget {
  private:
   StreamRef stream_;
   LaunchSink* sink_ = nullptr;
-  EdgeKind edge_ = EdgeKind::kFull;
+  CUevent event_ = nullptr;
+  EdgeKind edge_ = EdgeKind::kFull, when_ = EdgeKind::kFull;
 };
 
 // Records `event`, so that others can wait for it or ask it: in a stream as StreamRef::record does;

@@ -1,6 +1,8 @@
 // The messages in docs/errors.md are those of the library, each below the sentence that introduces it.
 // CGRT_WRITE_DOCS=1 writes the page's messages anew.
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -17,6 +19,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
+#include "support/loaded_kernels.h"
 #include "support/status_matchers.h"
 #include "support/test_kernels.h"
 
@@ -91,6 +94,32 @@ const Case kCases[] = {
     {"A kernel without a host body, on the simulator:",
      [](const Objects& w) -> Answer {
        return launch(w.stream, LaunchConfig{.grid = 1, .block = 64}, bodiless_kernel(), w.x);
+     }},
+
+    {"A type that is not that of a loaded kernel's parameter:",
+     [](const Objects& w) -> Answer {
+       const Library library = *Library::load(w.device, loaded_ptx());
+       return library.kernel<float*, const float*, double, int>("scale").status();
+     }},
+    {"A kernel that a library does not have:",
+     [](const Objects& w) -> Answer {
+       const Library library = *Library::load(w.device, loaded_ptx());
+       return library.kernel<float*>("twise<float>").status();
+     }},
+    {"A plain name that two kernels of a library have:",
+     [](const Objects& w) -> Answer {
+       const Library library = *Library::load(w.device, loaded_ptx());
+       return library.kernel<float*>("twice").status();
+     }},
+    {"Half of a cubin:",
+     [](const Objects& w) -> Answer {
+       std::string cubin(1000, '\0');  // a head, which says that the sections are listed from byte 12000 on
+       cubin.replace(0, 4,
+                     "\x7f"
+                     "ELF");
+       const std::uint64_t sections = 12000;
+       std::memcpy(&cubin[40], &sections, sizeof(sections));
+       return Library::load(w.device, cubin).status();
      }},
 
     // ---- captures
@@ -207,6 +236,44 @@ const Case kCases[] = {
        Graph graph = w.graph_of({});
        const KernelNode node = *graph.add_kernel({}, kClusterOf2, scale_kernel(), w.x, w.x, 2.0f, 64);
        return instantiate(graph)->set_params(node, kClusterOf4, scale_kernel(), w.x, w.x, 2.0f, 64);
+     }},
+
+    {"`Graph::remove` of a node of another graph:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({}), other = w.graph_of({});
+       return graph.remove(*other.add_empty({}));
+     }},
+    {"`Graph::add_edge` beside an edge that is there:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({});
+       const KernelNode first = *graph.add_kernel({}, kPlain, scale_kernel(), w.x, w.x, 2.0f, 64);
+       const KernelNode second = *graph.add_kernel(after(first), kPlain, shift_kernel(), w.x, w.x, 2.0f, 64);
+       return graph.add_edge(programmatic(first), second);
+     }},
+    {"A graph whose nodes wait for each other:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({});
+       const KernelNode first = *graph.add_kernel({}, kPlain, scale_kernel(), w.x, w.x, 2.0f, 64);
+       const EmptyNode second = *graph.add_empty(after(first));
+       REQUIRE_OK(graph.add_edge(NodeRef(second), first));
+       return instantiate(graph).status();
+     }},
+
+    {"A launch while the memory of the one before is not freed:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({});
+       const GraphAllocation memory = *graph.add_alloc({}, 256);
+       GraphExec exec = *instantiate(graph);
+       REQUIRE_OK(exec.launch(w.stream));
+       const absl::Status refused = exec.launch(w.stream);
+       REQUIRE_OK(free_async(w.stream, memory.address));
+       return refused;
+     }},
+    {"A clone of a graph that allocates:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({});
+       REQUIRE_OK(graph.add_alloc({}, 256));
+       return graph.clone().status();
      }},
 
     // ---- objects, memory and devices

@@ -6,6 +6,7 @@
 #include "cgrt/driver/instrument.h"
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
+#include "support/loaded_kernels.h"
 #include "support/status_matchers.h"
 #include "support/test_kernels.h"
 
@@ -71,6 +72,21 @@ TEST_CASE("each operation makes a fixed number of driver calls", "[driver][calls
   CHECK(count([&] { return record_event(stream.ref(), event.ref()); }) == 2);
   CHECK(count([&] { return copy(stream.ref(), x, x + 32, 64); }) == 1);
   CHECK(count([&] { return fill32(stream.ref(), x, 0, 8); }) == 1);
+  CHECK(count([&] { return write_value(stream.ref(), buffer.as<std::uint32_t>(), 1u); }) == 1);
+  CHECK(count([&] { return write_value(cursor, buffer.as<std::uint32_t>(), 1u); }) == 1);
+  CHECK(count([&]() -> absl::Status {
+          CGRT_ASSIGN_OR_RETURN(void* const memory, allocate_async(stream.ref(), 64));
+          return free_async(stream.ref(), memory);
+        }) == 2);
+  CHECK(count([&] { return step(LaunchTarget(stream.ref()).recording(event.ref(), EdgeKind::kProgrammatic)); }) == 1);
+  const Library library = *Library::load(device, loaded_ptx());
+  const auto loaded = *library.kernel<loaded_scale>("scale");
+  const auto loaded_step = [&](LaunchTarget target) { return launch(target, kConfig, loaded, x, x, 1.0f, 64); };
+  CHECK(count([&] { return loaded_step(stream.ref()); }) == 1);
+  Graph other = *Graph::create(device);
+  Cursor place = other.cursor();
+  CHECK(count([&] { return loaded_step(place); }) == 2);  // its code is kept once for the graph
+  CHECK(count([&] { return graph.set_params(kernel, kConfig, scale_kernel(), x, x, 2.0f, 64); }) == 2);
 
   CHECK(count([&] { return exec.launch(stream.ref()); }) == 1);
   CHECK(count([&] { return exec.upload(stream.ref()); }) == 1);

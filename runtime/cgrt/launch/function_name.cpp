@@ -1,4 +1,4 @@
-#include "cgrt/graph/function_name.h"
+#include "cgrt/launch/function_name.h"
 
 #include <cxxabi.h>
 
@@ -65,6 +65,15 @@ std::string function_name(const char* symbol) {
     if (std::optional<std::string> name = demangled(symbol)) return without_signature(*std::move(name));
   }
   return symbol;
+}
+
+bool has_name(std::string_view name, std::string_view wanted) {
+  for (const std::string_view one : {name, name.substr(0, name.find('<'))}) {
+    if (!one.ends_with(wanted)) continue;
+    const std::string_view before = one.substr(0, one.size() - wanted.size());
+    if (before.empty() || before.ends_with("::")) return true;
+  }
+  return false;
 }
 
 }  // namespace cgrt::internal

@@ -1,0 +1,245 @@
+// Libraries: images of code, whose kernels are found by name. The parameters of a kernel of PTX are read there; of
+// others they are what the first who resolves the kernel says.
+#include <elf.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <string_view>
+
+#include "cgrt/simulator/state.h"
+#include "cgrt/simulator/table.h"
+
+namespace cgrt::simulator {
+namespace {
+
+// As long as its head says; a driver is not told either.
+std::string copy_image(const void* code, bool* is_text) {
+  const auto* bytes = static_cast<const char*>(code);
+  *is_text = false;
+  if (std::memcmp(bytes, ELFMAG, SELFMAG) == 0) {
+    Elf64_Ehdr header;
+    std::memcpy(&header, code, sizeof(header));
+    return std::string(bytes, header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize);
+  }
+  constexpr std::uint32_t kFatbin = 0xba55ed50;
+  struct {
+    std::uint32_t magic;
+    std::uint16_t version, header_bytes;
+    std::uint64_t bytes;
+  } header;
+  std::memcpy(&header.magic, code, sizeof(header.magic));
+  if (header.magic == kFatbin) {
+    std::memcpy(&header, code, sizeof(header));
+    return std::string(bytes, header.header_bytes + header.bytes);
+  }
+  *is_text = true;
+  return bytes;
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.'; }
+
+// The words of a piece of PTX, and the brackets around the sizes of arrays.
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t end = i;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (end != i) {
+      words.push_back(text.substr(i, end - i));
+    } else if (text[i] == '[') {
+      words.push_back(text.substr(end++, 1));
+    } else {
+      ++end;
+    }
+    i = end;
+  }
+  return words;
+}
+
+// Bytes of ".u64", ".b8", ...; 0: no type.
+std::uint32_t bytes_of_type(std::string_view type) {
+  if (type.size() < 3 || type[0] != '.' || std::string_view("bfsu").find(type[1]) == std::string_view::npos) return 0;
+  std::uint32_t bits = 0;
+  for (const char c : type.substr(2)) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) return 0;
+    bits = bits * 10 + static_cast<std::uint32_t>(c - '0');
+  }
+  return bits / 8;
+}
+
+// ".param .align 8 .b8 f_param_0[16]", ".param .u64 .ptr .align 1 f_param_1"
+void add_parameter(std::string_view declaration, LoadedKernel& kernel) {
+  const std::vector<std::string_view> words = words_of(declaration);
+  std::uint32_t bytes = 0, alignment = 0;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == ".align" && bytes == 0) {  // after the type it is that of what is pointed to
+      alignment = static_cast<std::uint32_t>(std::stoul(std::string(words[i + 1])));
+    } else if (bytes == 0) {
+      bytes = bytes_of_type(words[i]);
+    } else if (words[i] == "[") {
+      bytes *= static_cast<std::uint32_t>(std::stoul(std::string(words[i + 1])));
+    }
+  }
+  if (alignment == 0) alignment = bytes;
+  const std::uint32_t end = kernel.offsets.empty() ? 0 : kernel.offsets.back() + kernel.sizes.back();
+  kernel.offsets.push_back((end + alignment - 1) / alignment * alignment);
+  kernel.sizes.push_back(bytes);
+}
+
+// What follows the name of that entry in PTX: "(" when it has parameters. npos: there is no such entry.
+std::size_t parameters_at(std::string_view ptx, std::string_view name) {
+  constexpr std::string_view kEntry = ".entry ";
+  for (std::size_t at = ptx.find(kEntry); at != std::string_view::npos; at = ptx.find(kEntry, at)) {
+    at += kEntry.size();
+    if (ptx.substr(at, name.size()) != name) continue;
+    const std::size_t end = at + name.size();
+    if (end < ptx.size() && !is_word(ptx[end])) return ptx.find_first_not_of(" \t\r\n", end);
+  }
+  return std::string_view::npos;
+}
+
+void read_parameters(std::string_view ptx, LoadedKernel& kernel) {
+  const std::size_t open = parameters_at(ptx, kernel.name);
+  kernel.is_known = true;
+  if (ptx[open] != '(') return;  // none
+  std::string_view list = ptx.substr(open + 1, ptx.find(')', open) - open - 1);
+  while (list.find(".param") != std::string_view::npos) {
+    const std::size_t comma = list.find(',');
+    add_parameter(list.substr(0, comma), kernel);
+    list = comma == std::string_view::npos ? "" : list.substr(comma + 1);
+  }
+}
+
+// In the order of the image. In an ELF file each kernel has a section with its name.
+std::vector<std::string> names_in(const CUlib_st& library) {
+  const std::string_view image = library.image;
+  const std::string_view mark = library.is_text ? std::string_view(".entry ") : std::string_view("\0.text.", 7);
+  std::vector<std::string> names;
+  for (std::size_t at = image.find(mark); at != std::string_view::npos; at = image.find(mark, at)) {
+    at += mark.size();
+    std::size_t end = at;
+    while (end < image.size() && is_word(image[end])) ++end;
+    std::string name(image.substr(at, end - at));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+CUkernel handle_of(LoadedKernel& kernel) { return reinterpret_cast<CUkernel>(&kernel.identity); }
+
+CUkernel kernel_of(CUlibrary library, const std::string& name) {
+  for (LoadedKernel& kernel : state->loaded_kernels) {
+    if (kernel.library == library && kernel.name == name) return handle_of(kernel);
+  }
+  LoadedKernel& kernel = state->loaded_kernels.emplace_back();
+  kernel.library = library;
+  kernel.name = name;
+  kernel.identity.name = kernel.name.c_str();
+  kernel.identity.symbol = &kernel.identity;
+  if (library->is_text) read_parameters(library->image, kernel);
+  kernel.identity.parameter_sizes = kernel.sizes.data();
+  kernel.identity.parameter_offsets = kernel.offsets.data();
+  kernel.identity.parameter_count = kernel.sizes.size();
+  state->kernels.emplace(&kernel.identity, &kernel.identity);
+  return handle_of(kernel);
+}
+
+CUlib_st* find_library(CUlibrary library) {
+  const auto found = state->libraries.find(library);
+  return found != state->libraries.end() ? found->second.get() : nullptr;
+}
+
+}  // namespace
+
+LoadedKernel* find_loaded(const void* symbol) {
+  for (LoadedKernel& kernel : state->loaded_kernels) {
+    if (&kernel.identity == symbol) return &kernel;
+  }
+  return nullptr;
+}
+
+void learn(LoadedKernel& kernel, const driver::KernelIdentity& identity) {
+  if (identity.host_body != nullptr) {
+    kernel.identity.host_body = identity.host_body;
+    kernel.identity.resources = identity.resources;
+  }
+  if (kernel.is_known || identity.parameter_sizes == nullptr) return;
+  kernel.is_known = true;
+  kernel.sizes.assign(identity.parameter_sizes, identity.parameter_sizes + identity.parameter_count);
+  kernel.offsets.assign(identity.parameter_offsets, identity.parameter_offsets + identity.parameter_count);
+  kernel.identity.parameter_sizes = kernel.sizes.data();
+  kernel.identity.parameter_offsets = kernel.offsets.data();
+  kernel.identity.parameter_count = kernel.sizes.size();
+}
+
+CUresult LibraryLoadData(CUlibrary* out, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**,
+                         unsigned) {
+  const Lock lock(state->mutex);
+  if (out == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
+  auto library = std::make_unique<CUlib_st>();
+  library->image = copy_image(code, &library->is_text);
+  if (library->is_text && library->image.find(".target") == std::string::npos) return CUDA_ERROR_INVALID_PTX;
+  *out = library.get();
+  state->libraries.emplace(*out, std::move(library));
+  return CUDA_SUCCESS;
+}
+
+CUresult LibraryUnload(CUlibrary library) {
+  const Lock lock(state->mutex);
+  if (find_library(library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
+  run_all();  // what is in flight may run its code
+  for (LoadedKernel& kernel : state->loaded_kernels) {
+    if (kernel.library != library) continue;
+    kernel.library = nullptr;
+    state->kernels.erase(&kernel.identity);
+    state->max_dynamic_shared.erase(&kernel.identity);
+    state->large_clusters.erase(&kernel.identity);
+  }
+  state->libraries.erase(library);
+  return CUDA_SUCCESS;
+}
+
+CUresult LibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+  const Lock lock(state->mutex);
+  if (find_library(library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const std::vector<std::string> names = names_in(*library);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return CUDA_ERROR_NOT_FOUND;
+  *kernel = kernel_of(library, name);
+  return CUDA_SUCCESS;
+}
+
+CUresult LibraryGetKernelCount(unsigned* count, CUlibrary library) {
+  const Lock lock(state->mutex);
+  if (find_library(library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *count = static_cast<unsigned>(names_in(*library).size());
+  return CUDA_SUCCESS;
+}
+
+CUresult LibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary library) {
+  const Lock lock(state->mutex);
+  if (find_library(library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const std::vector<std::string> names = names_in(*library);
+  for (std::size_t i = 0; i < std::min<std::size_t>(count, names.size()); ++i)
+    kernels[i] = kernel_of(library, names[i]);
+  return CUDA_SUCCESS;
+}
+
+CUresult KernelGetName(const char** name, CUkernel kernel) {
+  return FuncGetName(name, reinterpret_cast<CUfunction>(kernel));
+}
+
+CUresult KernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* size) {
+  const Lock lock(state->mutex);
+  const LoadedKernel* const loaded = find_loaded(kernel);
+  if (loaded != nullptr && !loaded->is_known) {
+    return unsupported(
+        "the simulator reads the parameters of kernels from PTX alone; of another image, ask for the kernel with the "
+        "types of its parameters");
+  }
+  return FuncGetParamInfo(reinterpret_cast<CUfunction>(kernel), index, offset, size);
+}
+
+}  // namespace cgrt::simulator

@@ -1,0 +1,128 @@
+// Loaded kernels: what is left when they are given up, and what the library costs.
+#include "cgrt/launch/library.h"
+
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cgrt/cgrt.h"
+#include "cgrt/driver/instrument.h"
+#include "cgrt/simulator/simulator.h"
+#include "support/catch.h"
+#include "support/loaded_kernels.h"
+#include "support/status_matchers.h"
+
+namespace cgrt::testing {
+namespace {
+
+constexpr LaunchConfig kConfig{.grid = 1, .block = 32};
+
+TEST_CASE("a library is unloaded with its last copy, and with the last graph that may run its kernels", "[library]") {
+  Simulator simulator;
+  driver::Instrument instrument;
+  const DeviceBuffer x = *DeviceBuffer::create(DeviceRef(0), 256);
+  std::optional<Graph> graph = *Graph::create(DeviceRef(0));
+  {
+    Library library = *Library::load(DeviceRef(0), loaded_ptx());
+    const Library copy = library;
+    library = Library();
+    CHECK(instrument.count("cuLibraryUnload") == 0);
+    const auto scale = *copy.kernel<loaded_scale>("scale");
+    for (int i = 0; i < 3; ++i) {
+      CHECK_OK(graph->add_kernel({}, kConfig, scale, x.as<float>(), x.as<float>(), 1.0f, 1));
+    }
+    CHECK(instrument.count("cuUserObjectCreate") == 1);  // for the graph, not for each node
+  }
+  CHECK(instrument.count("cuLibraryUnload") == 0);
+
+  graph.reset();
+  collect_released();
+
+  CHECK(instrument.count("cuLibraryUnload") == 1);
+}
+
+TEST_CASE("an executable gives up what a node ran before", "[library]") {
+  Simulator simulator;
+  driver::Instrument instrument;
+  const DeviceBuffer x = *DeviceBuffer::create(DeviceRef(0), 256);
+  Graph graph = *Graph::create(DeviceRef(0));
+  std::optional<KernelNode> node;
+  {
+    const Library library = *Library::load(DeviceRef(0), loaded_ptx());
+    node =
+        *graph.add_kernel({}, kConfig, *library.kernel<loaded_scale>("scale"), x.as<float>(), x.as<float>(), 1.0f, 1);
+  }
+  GraphExec exec = *instantiate(graph);
+  for (int i = 0; i < 5; ++i) {
+    const Library library = *Library::load(DeviceRef(0), loaded_ptx());
+    CHECK_OK(
+        exec.set_params(*node, kConfig, *library.kernel<loaded_scale>("scale"), x.as<float>(), x.as<float>(), 1.0f, 1));
+  }
+  CHECK(instrument.count("cuLibraryUnload") == 4);
+}
+
+TEST_CASE("a kernel is one and the same, whoever asks for it", "[library]") {
+  Simulator simulator;
+  const Library library = *Library::load(DeviceRef(0), loaded_ptx());
+  const KernelRef scale = *library.kernel<loaded_scale>("scale");
+
+  std::vector<std::thread> threads;
+  std::vector<const driver::KernelIdentity*> found(8);
+  for (auto& one : found) {
+    threads.emplace_back([&] { one = library.kernel<loaded_scale>("scale")->identity(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  for (const auto* one : found) CHECK(one == scale.identity());
+  CHECK(KernelRef(*library.kernel<float*, const float*, float, int>("scale")) == scale);
+}
+
+TEST_CASE("a kernel that was unloaded is refused by name, on the simulator", "[library]") {
+  Simulator simulator;
+  const Stream stream = *Stream::create(DeviceRef(0));
+  const DeviceBuffer x = *DeviceBuffer::create(DeviceRef(0), 256);
+  CUgraph raw = nullptr;  // a capture that was begun elsewhere keeps nothing
+  {
+    const Library library = *Library::load(DeviceRef(0), loaded_ptx());
+    const auto scale = *library.kernel<loaded_scale>("scale");
+    REQUIRE(driver::api().StreamBeginCapture(stream.ref().get(), CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+    REQUIRE_OK(launch(stream, kConfig, scale, x.as<float>(), x.as<float>(), 1.0f, 1));
+    REQUIRE(driver::api().StreamEndCapture(stream.ref().get(), &raw) == CUDA_SUCCESS);
+  }
+  const Graph graph = *Graph::adopt(raw, DeviceRef(0));
+  GraphExec exec = *instantiate(graph);
+
+  CHECK_THAT(exec.launch(stream), StatusIs(absl::StatusCode::kUnimplemented, "kernel \"scale\" was unloaded"));
+}
+
+TEST_CASE("parameters are read from PTX as its calling convention lays them out", "[library]") {
+  Simulator simulator;
+  const std::string ptx =
+      ".version 9.0\n.target sm_80\n.address_size 64\n"
+      ".visible .entry k (\n.param .u8 a,\n.param .u64 .ptr .global .align 4 b,\n.param .align 16 .b8 c[24],\n"
+      ".param .u16 d\n)\n.maxntid 32\n{ ret; }\n.visible .entry none()\n{ ret; }\n.visible .entry bare\n{ ret; }\n";
+  const Library library = *Library::load(DeviceRef(0), ptx);
+
+  const std::vector<KernelParameter> parameters = parameters_of(*library.kernel_ref("k"));
+
+  REQUIRE(parameters.size() == 4);
+  CHECK((parameters[0].offset == 0 && parameters[0].bytes == 1));
+  CHECK((parameters[1].offset == 8 && parameters[1].bytes == 8));
+  CHECK((parameters[2].offset == 16 && parameters[2].bytes == 24));
+  CHECK((parameters[3].offset == 40 && parameters[3].bytes == 2));
+  CHECK(parameters_of(*library.kernel_ref("none")).empty());
+  CHECK(parameters_of(*library.kernel_ref("bare")).empty());
+}
+
+TEST_CASE("the simulator says of which images it cannot read parameters", "[library]") {
+  Simulator simulator;
+  const Library library = *Library::load(DeviceRef(0), loaded_cubin());
+
+  CHECK_THAT(library.kernel_ref("scale").status(),
+             StatusIs(absl::StatusCode::kUnimplemented, "reads the parameters of kernels from PTX alone"));
+  CHECK_OK(library.kernel<float*, const float*, float, int>("scale"));
+}
+
+}  // namespace
+}  // namespace cgrt::testing
