@@ -156,9 +156,8 @@ BEHAVIOUR("steps that cannot be alternatives are refused by name") {
             if (i == 1) CGRT_RETURN_IF_ERROR(fill32(target, a.y.data(), 0, kCount));
             return step(target, a, 0, 1.0f);
           });
-  refused("a failing step", {"mine"}, [&](LaunchTarget, std::size_t i) {
-    return i == 1 ? absl::AbortedError("mine") : absl::OkStatus();
-  });
+  refused("a failing step", {"mine"},
+          [&](LaunchTarget, std::size_t i) { return i == 1 ? absl::AbortedError("mine") : absl::OkStatus(); });
   notes.status("no step", build_alternatives(world.device(), 0, [](LaunchTarget, std::size_t) {
                             return absl::OkStatus();
                           }).status());
@@ -167,7 +166,8 @@ BEHAVIOUR("steps that cannot be alternatives are refused by name") {
   CGRT_ASSIGN_OR_RETURN(Graph graph, build_alternatives(world.device(), 2, [&](LaunchTarget target, std::size_t i) {
                           CGRT_RETURN_IF_ERROR(fill32(target, a.y.data(), 0, kCount));
                           CGRT_RETURN_IF_ERROR(step(target, a, i, 2.0f));
-                          return launch_host(target, [](void* data) { ++*static_cast<int*>(data); }, &calls);
+                          return launch_host(
+                              target, [](void* data) { ++*static_cast<int*>(data); }, &calls);
                         }));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
   CGRT_RETURN_IF_ERROR(exec.launch(stream));

@@ -270,9 +270,12 @@ BEHAVIOUR("definitions edited: nodes of a rebindable executable stay") {
   CGRT_ASSIGN_OR_RETURN(Graph graph, steps.build(false));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
   CGRT_ASSIGN_OR_RETURN(const KernelNode two, find_node<KernelNode>(graph, {.scope = "two"}));
-  const absl::Status refused = graph.remove(two);
-  notes.status("remove", refused);
-  EXPECT(absl::StrContains(refused.message(), "A device-updatable node"));
+  CGRT_ASSIGN_OR_RETURN(const KernelNode patch, find_node<KernelNode>(graph, {.scope = "rebinding"}));
+  for (KernelNode node : {two, patch}) {
+    const absl::Status refused = graph.remove(node);
+    notes.status("remove", refused);
+    EXPECT(absl::StrContains(refused.message(), "A rebindable executable"));
+  }
   return steps.note_run(notes, "then", exec);
 }
 

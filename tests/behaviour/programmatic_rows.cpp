@@ -34,7 +34,8 @@ absl::Status note_edges(Notes& notes, const std::string& name, Graph& graph) {
   for (const std::string& reason : edges.reasons) notes.line(reason);
   CGRT_ASSIGN_OR_RETURN(const std::vector<EdgeInfo> all, list_edges(graph));
   std::string kinds;
-  for (const EdgeInfo& edge : all) absl::StrAppend(&kinds, " ", edge.from, "->", edge.to, ":", static_cast<int>(edge.kind));
+  for (const EdgeInfo& edge : all)
+    absl::StrAppend(&kinds, " ", edge.from, "->", edge.to, ":", static_cast<int>(edge.kind));
   notes.line(kinds);
   return absl::OkStatus();
 }
@@ -79,8 +80,7 @@ BEHAVIOUR("a kernel that joins two branches waits for both by programmatic edges
   CGRT_RETURN_IF_ERROR(wait_and_scale(left, a));
   Cursor right = left;
   CGRT_RETURN_IF_ERROR(wait_and_scale(left, a));
-  CGRT_RETURN_IF_ERROR(
-      launch(right, kConfig, waiting_kernel(), a.y.as<float>(), a.y.as<float>(), 5.0f, kCount));
+  CGRT_RETURN_IF_ERROR(launch(right, kConfig, waiting_kernel(), a.y.as<float>(), a.y.as<float>(), 5.0f, kCount));
   left.join(right);
   CGRT_RETURN_IF_ERROR(launch(left, kConfig, waiting_kernel(), a.x.as<float>(), a.y.as<float>(), 10.0f, kCount));
   CGRT_RETURN_IF_ERROR(note_edges(notes, "diamond", graph));

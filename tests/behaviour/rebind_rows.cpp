@@ -478,8 +478,7 @@ BEHAVIOUR("slots and bindings set arguments of built and captured graphs, of any
       return launch(target, kConfig, pair_kernel(), b.z.as<float>(), PairOfAddresses{b.x.as<float>(), 3},
                     std::uint64_t{4});
     };
-    CGRT_ASSIGN_OR_RETURN(Graph graph,
-                          how == std::string("built") ? build(world, step) : capture(stream.ref(), step));
+    CGRT_ASSIGN_OR_RETURN(Graph graph, how == std::string("built") ? build(world, step) : capture(stream.ref(), step));
     CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
     CGRT_ASSIGN_OR_RETURN(const KernelNode scale, find_node<KernelNode>(graph, {.name = "scale"}));
     CGRT_ASSIGN_OR_RETURN(const KernelNode pair, find_node<KernelNode>(graph, {.name = "read_pair"}));

@@ -40,23 +40,26 @@ std::string to_text(const std::vector<Estimate>& estimates, const Shape& shape, 
   const auto one = [](const Estimate& estimate) {
     return absl::StrFormat("%s %.3g us", to_string(estimate.way), estimate.microseconds);
   };
-  std::string text = absl::StrFormat("Of %d kernels, %d change their arguments and %d of these their grids: ",
-                                     shape.kernels, pattern.arguments, pattern.grids);
+  std::string text =
+      absl::StrFormat("Of %d kernels, %d change their arguments and %d of these their grids: ", shape.kernels,
+                      pattern.arguments, pattern.grids);
   for (std::size_t i = 0; i < estimates.size(); ++i) {
     absl::StrAppend(&text, i == 0 ? "cheapest is " : i == 1 ? "; then " : ", ", one(estimates[i]));
   }
   absl::StrAppend(&text, ".");
   if (shape.programmatic != 0) {
-    absl::StrAppendFormat(&text,
-                          " A rebindable executable cannot have the %d programmatic edges between kernels: built without "
-                          "them each launch is %.3g us slower, which is counted.",
-                          shape.programmatic, static_cast<double>(shape.programmatic) * kProgrammaticEdge);
+    absl::StrAppendFormat(
+        &text,
+        " A rebindable executable cannot have the %d programmatic edges between kernels: built without "
+        "them each launch is %.3g us slower, which is counted.",
+        shape.programmatic, static_cast<double>(shape.programmatic) * kProgrammaticEdge);
   }
   if (pattern.alternatives != 0) {
-    absl::StrAppendFormat(&text,
-                          " The %d kernels that a step leaves out cost %.3g us at each launch, which pays for a few large "
-                          "kernels, not for many small ones.",
-                          pattern.alternatives, static_cast<double>(pattern.alternatives) * kDisabledNode);
+    absl::StrAppendFormat(
+        &text,
+        " The %d kernels that a step leaves out cost %.3g us at each launch, which pays for a few large "
+        "kernels, not for many small ones.",
+        pattern.alternatives, static_cast<double>(pattern.alternatives) * kDisabledNode);
   }
   return text;
 }
@@ -96,8 +99,7 @@ absl::StatusOr<Advice> advise(const Graph& graph, const ChangePattern& pattern) 
   advice.estimates.push_back({UpdateWay::kRebind, spread(nodes * kRebindCall + patch, rebindable)});
   advice.estimates.push_back({UpdateWay::kBinding, spread(nodes * kBindingNode + patch, rebindable)});
   if (pattern.alternatives == 0) {
-    advice.estimates.push_back(
-        {UpdateWay::kSetParams, spread((arguments - grids) * kSetParams + grids * kSetGrid, 0)});
+    advice.estimates.push_back({UpdateWay::kSetParams, spread((arguments - grids) * kSetParams + grids * kSetGrid, 0)});
     advice.estimates.push_back(
         {UpdateWay::kUpdate,
          spread(capture + nodes * kUpdateNode + arguments * kUpdateArguments + grids * kUpdateGrid, 0)});

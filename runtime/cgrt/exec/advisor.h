@@ -1,7 +1,8 @@
 // advise: what the ways to change a graph between its launches cost, and which is the cheapest.
 //
 //   CGRT_ASSIGN_OR_RETURN(const Advice advice, advise(graph, {.arguments = 1000, .grids = 1000}));
-//   std::puts(advice.text.c_str());   // "Of 1,000 kernels, 1,000 change ...: rebind from a prepared binding, 28 us ..."
+//   std::puts(advice.text.c_str());   // "Of 1,000 kernels, 1,000 change ...: rebind from a prepared binding, 28 us
+//   ..."
 //
 // An estimate from figures of an H200 (docs/performance.md), for host and device together, beyond what a launch of the
 // plain executable costs. It measures nothing; hosts differ by factors, the order of the ways rarely.
@@ -43,7 +44,8 @@ struct Advice {
   std::string text;                 // some sentences, with what the graph would lose
 };
 
-// Reads the graph: a few driver calls for each node. kInvalidArgument for a pattern with more nodes than it has kernels.
+// Reads the graph: a few driver calls for each node. kInvalidArgument for a pattern with more nodes than it has
+// kernels.
 absl::StatusOr<Advice> advise(const Graph& graph, const ChangePattern& pattern);
 
 }  // namespace cgrt

@@ -51,7 +51,8 @@ absl::Status check_graph(const Graph& graph) {
 
 absl::Status alternatives_not_rebindable() {
   return absl::FailedPreconditionError(
-      "The graph has the nodes of several steps (build_alternatives), and a plain executable would run all of them: make "
+      "The graph has the nodes of several steps (build_alternatives), and a plain executable would run all of them: "
+      "make "
       "one with instantiate_rebindable.");
 }
 

@@ -120,7 +120,8 @@ absl::Status rebindable_update() {
 
 absl::Status rebindable_memset() {
   return absl::FailedPreconditionError(
-      "A memset of a rebindable executable cannot be disabled: the driver would lose what changes the kernels beside it. "
+      "A memset of a rebindable executable cannot be disabled: the driver would lose what changes the kernels beside "
+      "it. "
       "Set its parameters, or use a kernel instead.");
 }
 

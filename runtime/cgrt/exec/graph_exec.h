@@ -168,9 +168,9 @@ class GraphExec {
   // handles for set_params are then those of `other`. The report says which of both was done.
   absl::StatusOr<UpdateReport> update_or_instantiate(const Graph& other);
 
-  // All nodes that keep update() from taking over `other`, and why: by CUDA's rules of topology, kinds, contexts, memory
-  // and attributes, and where `other` was taken over, none. Costs some microseconds a node; a refusal itself names the
-  // first alone.
+  // All nodes that keep update() from taking over `other`, and why: by CUDA's rules of topology, kinds, contexts,
+  // memory and attributes, and where `other` was taken over, none. Costs some microseconds a node; a refusal itself
+  // names the first alone.
   absl::StatusOr<std::vector<UpdateBlocker>> find_blockers(const Graph& other);
 
   // Counted under the lock of the calls that it counts.
@@ -211,8 +211,8 @@ class GraphExec {
   absl::Status set_grid(KernelNode node, Dim3 grid);
 
   // Where this executable, which must be rebindable, has addresses of the `bytes` bytes at `buffer`: in arguments of
-  // kernels, each whole word of 8 bytes in them, also inside structs, whoever made the kernel; and in operands of copies
-  // and memsets. By node.
+  // kernels, each whole word of 8 bytes in them, also inside structs, whoever made the kernel; and in operands of
+  // copies and memsets. By node.
   absl::StatusOr<std::vector<BufferUse>> find_buffer(const void* buffer, std::size_t bytes) const;
   // Makes those addresses the same distance from `replacement`, for launches from now on; returns how many. None is no
   // error. A number that looks like such an address is taken for one: kernels of others do not say which of their

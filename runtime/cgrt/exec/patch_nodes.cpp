@@ -58,8 +58,8 @@ absl::Status PatchNodes::add_to(GraphState& graph, const std::vector<NodeWord>& 
   void* arguments[] = {&nothing};
   while (nodes.size() < lists_for(words.size())) {
     const Dependency before(KernelNode(nodes.empty() ? nullptr : nodes.back()));
-    CGRT_ASSIGN_OR_RETURN(const KernelNode node,
-                          add_kernel(graph, Dependencies(&before, nodes.empty() ? 0 : 1), patch_launch_of(0, arguments)));
+    CGRT_ASSIGN_OR_RETURN(const KernelNode node, add_kernel(graph, Dependencies(&before, nodes.empty() ? 0 : 1),
+                                                            patch_launch_of(0, arguments)));
     nodes.push_back(node.get());
   }
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> roots, roots_of(graph.handle));

@@ -54,9 +54,9 @@ class PatchNodes {
 
   CUcontext context_ = nullptr;
   std::vector<CUgraphNode> nodes_;
-  const driver::NodeWord* words_on_device_ = nullptr;   // the executable's
-  std::vector<std::unique_ptr<PendingList>> pending_;   // as the patch nodes take them
-  std::vector<std::uint32_t> places_;                   // by word: among those pending, if it is there
+  const driver::NodeWord* words_on_device_ = nullptr;  // the executable's
+  std::vector<std::unique_ptr<PendingList>> pending_;  // as the patch nodes take them
+  std::vector<std::uint32_t> places_;                  // by word: among those pending, if it is there
   std::size_t pending_count_ = 0;
   std::size_t enabled_ = 0;  // of the executable's patch nodes: the first so many
   bool is_loaded_ = false;   // the executable's lists are those pending

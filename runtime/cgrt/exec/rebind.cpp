@@ -58,8 +58,8 @@ absl::StatusOr<Binding> GraphExec::prepare(absl::FunctionRef<absl::Status(Launch
   if (state_->rebind == nullptr) return internal::not_rebindable();
   CGRT_ASSIGN_OR_RETURN(const RebindState::Change change,
                         run_calls(*state_->rebind, state_->definition->context, step));
-  return Binding(std::make_shared<const internal::BoundValues>(
-      internal::BoundValues{state_->rebind->values_after(change)}));
+  return Binding(
+      std::make_shared<const internal::BoundValues>(internal::BoundValues{state_->rebind->values_after(change)}));
 }
 
 absl::Status GraphExec::rebind(const Binding& binding) {
@@ -132,7 +132,8 @@ absl::Status GraphExec::rebind_buffer(absl::Span<const BufferUse> uses, void* re
   if (state_->rebind == nullptr) return internal::not_rebindable();
   RebindState::Change change;
   for (const BufferUse& use : uses) {
-    const absl::StatusOr<RebindState::Address> address = state_->rebind->address_of(use.node.get(), use.argument, use.at);
+    const absl::StatusOr<RebindState::Address> address =
+        state_->rebind->address_of(use.node.get(), use.argument, use.at);
     if (!address.ok()) return address.status();
     state_->rebind->change_address(*address, reinterpret_cast<std::uintptr_t>(replacement) + use.offset, change);
   }

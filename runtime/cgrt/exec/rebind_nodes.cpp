@@ -49,9 +49,9 @@ absl::Status check_context(std::uint32_t id, CUgraphNode node, CUcontext context
   CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(context).device());
   CGRT_ASSIGN_OR_RETURN(const DeviceRef ours, ContextRef(graph).device());
   if (device.ordinal() == ours.ordinal()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("Node ", id, " (", describe_node(node), ") runs on device ", device.ordinal(),
-                   ", the graph on device ", ours.ordinal(), ": a rebindable executable runs on one."));
+  return absl::FailedPreconditionError(absl::StrCat("Node ", id, " (", describe_node(node), ") runs on device ",
+                                                    device.ordinal(), ", the graph on device ", ours.ordinal(),
+                                                    ": a rebindable executable runs on one."));
 }
 
 bool contains(const std::vector<CUgraphNode>& nodes, CUgraphNode node) {

@@ -79,8 +79,7 @@ absl::StatusOr<RebindState::KernelShape> RebindState::shape_of(const KernelLaunc
   if (!is_plain) {
     storage = normal_form(launch.attributes != nullptr ? *launch.attributes : LaunchAttributes{}, function->cluster);
   }
-  return KernelShape{function->function, launch.grid, launch.block, launch.shared_bytes,
-                     is_plain ? nullptr : &storage};
+  return KernelShape{function->function, launch.grid, launch.block, launch.shared_bytes, is_plain ? nullptr : &storage};
 }
 
 absl::StatusOr<RebindState::CapturedNode> RebindState::read(CUgraphNode captured, CUgraphNodeType type,
@@ -123,9 +122,8 @@ const RebindState::Node* RebindState::find_alternative(std::size_t from, const K
 
 const RebindState::Node* RebindState::find_alternative(std::size_t from, const CUgraphNodeParams& params) const {
   const auto found = std::find_if(
-      nodes_.begin() + static_cast<std::ptrdiff_t>(from), nodes_.end(), [&](const Node& node) {
-        return node.type == params.type && is_same_shape(params_[node.params], params);
-      });
+      nodes_.begin() + static_cast<std::ptrdiff_t>(from), nodes_.end(),
+      [&](const Node& node) { return node.type == params.type && is_same_shape(params_[node.params], params); });
   return found != nodes_.end() ? &*found : nullptr;
 }
 
@@ -173,7 +171,8 @@ absl::Status RebindState::change_grid(const Node& kernel, const Dim3& grid, Name
 }
 
 absl::Status RebindState::change_grid(const Node& kernel, const Dim3& grid, Change& change) const {
-  const absl::Status status = change_grid(kernel, grid, [&] { return function_of(kernel).name; }, change);
+  const absl::Status status = change_grid(
+      kernel, grid, [&] { return function_of(kernel).name; }, change);
   if (!driver::cuda_result(status).has_value()) return status;
   return driver::annotate(status, absl::StrCat("Kernel \"", function_of(kernel).name, "\" with grid ", to_text(grid),
                                                ", cluster ", to_text(kernel.attributes.cluster)));
@@ -354,8 +353,8 @@ absl::StatusOr<RebindState::Address> RebindState::address_of(CUgraphNode handle,
 
 absl::Status RebindState::set(std::uint32_t node, const CUgraphNodeParams& params, CUgraphExec exec) const {
   CUgraphNodeParams copy = params;
-  const absl::Status status =
-      driver::to_status(driver::api().GraphExecNodeSetParams(exec, nodes_[node].handle, &copy), "cuGraphExecNodeSetParams");
+  const absl::Status status = driver::to_status(driver::api().GraphExecNodeSetParams(exec, nodes_[node].handle, &copy),
+                                                "cuGraphExecNodeSetParams");
   if (status.ok()) return status;
   return driver::annotate(status, absl::StrCat("Node ", node, " (", describe_node(nodes_[node].handle), ")"));
 }

@@ -211,11 +211,11 @@ class RebindState {
   std::vector<bool> enabled_;  // of params_
   absl::flat_hash_map<CUfunction, Function> functions_;
   PatchNodes patches_;
-  Stream capture_stream_;     // empty: none yet
-  Change at_first_;           // what does not run until a step says so
+  Stream capture_stream_;                          // empty: none yet
+  Change at_first_;                                // what does not run until a step says so
   std::vector<std::shared_ptr<const void>> kept_;  // that host functions of captured calls may use
   Event launched_;                                 // behind the last launch, while something is kept
-  bool is_uploaded_ = false;  // the executable
+  bool is_uploaded_ = false;                       // the executable
 };
 
 // Whether CUDA lets all kernels of `graph` be device-updatable; else kFailedPrecondition.

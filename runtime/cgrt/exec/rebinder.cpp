@@ -66,10 +66,9 @@ absl::StatusOr<RebindState::Change> Rebinder::finish() && {
   if (state_.has_alternatives()) {
     CGRT_RETURN_IF_ERROR(leave_out(nodes.size()));
   } else if (position_ != nodes.size()) {
-    return absl::FailedPreconditionError(absl::StrCat("The rebound step made ", counted(calls_, "call"),
-                                                      " and the executable has ", counted(nodes.size(), "node"),
-                                                      " that calls made: the first without a call is ",
-                                                      describe_node(nodes[position_].handle), "."));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "The rebound step made ", counted(calls_, "call"), " and the executable has ", counted(nodes.size(), "node"),
+        " that calls made: the first without a call is ", describe_node(nodes[position_].handle), "."));
   }
   return std::move(change_);
 }
@@ -96,9 +95,9 @@ absl::Status Rebinder::add_kernel(const KernelLaunch& launch, EdgeKind) {
 absl::Status Rebinder::set(const char* call, const CUgraphNodeParams& params) {
   if (!failure_.ok()) return failure_;
   ++calls_;
-  CGRT_ASSIGN_OR_RETURN(const RebindState::Node* node,
-                        state_.has_alternatives() ? meet(state_.find_alternative(position_, params), call)
-                                                  : next(params.type, call));
+  CGRT_ASSIGN_OR_RETURN(const RebindState::Node* node, state_.has_alternatives()
+                                                           ? meet(state_.find_alternative(position_, params), call)
+                                                           : next(params.type, call));
   state_.change_params(*node, params, change_);
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 // The fourth target: calls that run again on a finished executable. The k-th call meets the k-th node, and what it
 // launches differently is noted; nothing changes before all calls have met theirs. Where the graph has alternatives, a
-// call meets the first node from there on that can be its, and those that are passed over do not run. Internal to exec/.
+// call meets the first node from there on that can be its, and those that are passed over do not run. Internal to
+// exec/.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +51,7 @@ class Rebinder final : public LaunchSink {
   CUcontext context_;
   std::size_t position_ = 0;  // of the node that the next call meets, or of the first that it may
   std::size_t calls_ = 0;     // so far; a library's kernels count one by one
-  absl::Status failure_;  // the first
+  absl::Status failure_;      // the first
   RebindState::Change change_;
 };
 

@@ -131,8 +131,10 @@ class Finder {
     CGRT_ASSIGN_OR_RETURN(const auto ours, edges_before(here, i));
     CGRT_ASSIGN_OR_RETURN(const auto theirs, edges_before(there, i));
     if (ours != theirs) {
-      add(node, UpdateRefusal::kTopologyChanged, absl::StrCat(name(node, path), " waits for other nodes, or by edges of "
-                                                                                "another kind"));
+      add(node, UpdateRefusal::kTopologyChanged,
+          absl::StrCat(name(node, path),
+                       " waits for other nodes, or by edges of "
+                       "another kind"));
     }
     switch (here.types[i]) {
       case CU_GRAPH_NODE_TYPE_KERNEL: return compare_kernels(here.nodes[i], node, path);
@@ -168,7 +170,8 @@ class Finder {
     if (!are_interchangeable(was, wanted) || (uses_priorities_ && was.priority != wanted.priority)) {
       const AttributeDifference differs = first_difference(was, wanted);
       add(theirs, UpdateRefusal::kAttributesChanged,
-          absl::StrCat(name(theirs, path), ": its ", differs.name, " is ", differs.wanted, ", in the executable ", differs.was));
+          absl::StrCat(name(theirs, path), ": its ", differs.name, " is ", differs.wanted, ", in the executable ",
+                       differs.was));
     }
     return absl::OkStatus();
   }
@@ -185,8 +188,9 @@ class Finder {
     CGRT_RETURN_IF_ERROR(read_params(theirs, type, their_context_, there));
     if (!is_same_shape(here, there)) {
       add(theirs, UpdateRefusal::kParametersChanged,
-          absl::StrCat(name(theirs, path), " has other sizes in two or three dimensions, where CUDA changes addresses "
-                                           "alone"));
+          absl::StrCat(name(theirs, path),
+                       " has other sizes in two or three dimensions, where CUDA changes addresses "
+                       "alone"));
     }
     const char* const sides[] = {"destination", "source"};
     for (int side = 0; side < (type == CU_GRAPH_NODE_TYPE_MEMCPY ? 2 : 1); ++side) {
@@ -213,8 +217,8 @@ class Finder {
     int device = -1;
     CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void* values[] = {&type, &device};
-    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().PointerGetAttributes(2, ids, values, address),
-                                           "cuPointerGetAttributes"));
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().PointerGetAttributes(2, ids, values, address), "cuPointerGetAttributes"));
     return type == CU_MEMORYTYPE_DEVICE ? absl::StrCat("in memory of device ", device) : "in host memory";
   }
 

@@ -42,7 +42,7 @@ struct Item {
   std::size_t kind;  // the number of its class
   CUgraphNode node;  // one of a step's
   std::string scope;
-  std::size_t steps = 1;       // that have it
+  std::size_t steps = 1;  // that have it
   bool is_in_first_step = false;
 };
 

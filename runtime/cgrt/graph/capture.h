@@ -48,8 +48,7 @@ absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<abs
 namespace internal {
 
 // Captures `call` from `stream`, nobody else's, in `context`, which is current meanwhile.
-absl::StatusOr<Graph> capture_call(CUcontext context, StreamRef stream,
-                                   absl::FunctionRef<absl::Status(CUstream)> call);
+absl::StatusOr<Graph> capture_call(CUcontext context, StreamRef stream, absl::FunctionRef<absl::Status(CUstream)> call);
 
 }  // namespace internal
 }  // namespace cgrt

@@ -101,9 +101,10 @@ absl::Status remove_node(GraphState& state, CUgraphNode node) {
   if (!memory.empty()) {
     return driver::annotate(failure, absl::StrCat("Because of ", memory, " no node of this graph can be removed"));
   }
-  if (!is_device_updatable(node).value_or(false)) return driver::annotate(failure, absl::StrCat("Removing ", describe_node(node)));
-  return driver::annotate(failure, absl::StrCat("A device-updatable node, as ", describe_node(node),
-                                                " is since instantiate_rebindable, stays in its graph"));
+  if (!is_device_updatable(node).value_or(false))
+    return driver::annotate(failure, absl::StrCat("Removing ", describe_node(node)));
+  return driver::annotate(failure,
+                          absl::StrCat("A device-updatable node, as ", describe_node(node), ", stays in its graph"));
 }
 
 absl::Status add_edge(GraphState& state, const Dependency& from, CUgraphNode to) {

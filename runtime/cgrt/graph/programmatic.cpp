@@ -18,8 +18,8 @@ namespace cgrt {
 namespace {
 
 constexpr CUgraphEdgeData kFullEdge{};
-constexpr CUgraphEdgeData kProgrammaticEdge{CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0,
-                                            CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
+constexpr CUgraphEdgeData kProgrammaticEdge{
+    CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
 
 struct Edge {
   CUgraph graph;
@@ -84,9 +84,9 @@ class Finder {
     if (kernel == nullptr || !kernel->waits) {
       reason = absl::StrCat(describe_node(node), " does not say that it waits for its predecessors");
     } else {
-      CGRT_RETURN_IF_ERROR(driver::to_status(
-          driver::api().FuncGetAttribute(&ptx_version, CU_FUNC_ATTRIBUTE_PTX_VERSION, params.func),
-          "cuFuncGetAttribute"));
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(driver::api().FuncGetAttribute(&ptx_version, CU_FUNC_ATTRIBUTE_PTX_VERSION, params.func),
+                            "cuFuncGetAttribute"));
       if (ptx_version < 90) reason = absl::StrCat(describe_node(node), " was not compiled for 9.0 or later");
     }
     return why_not_.emplace(params.func, std::move(reason)).first->second;

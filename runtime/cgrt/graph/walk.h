@@ -22,8 +22,8 @@ struct WalkedGraph {
 struct WalkedNode {
   CUgraphNode handle;
   CUgraphNodeType type;
-  std::uint32_t graph;   // the first is the graph itself, the others are the bodies
-  std::size_t position;  // in that graph
+  std::uint32_t graph;      // the first is the graph itself, the others are the bodies
+  std::size_t position;     // in that graph
   std::uint32_t child = 0;  // of a child graph node: the number of the graph inside
 };
 struct Walk {
