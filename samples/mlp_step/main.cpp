@@ -1,7 +1,7 @@
 // mlp_step: one step of a transformer's MLP block (norm, product, gate, product, residual) with another
 // number of tokens in every step, as when requests come and go. The same call site runs eagerly, as an
-// executable for each number, captured or explicit, and as one executable that is updated. All must give the
-// same bits: exit 1 otherwise.
+// executable for each number, captured or explicit, as one executable that is updated, and as one that is rebound.
+// All must give the same bits: exit 1 otherwise.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "measure.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <map>
 #include <set>
@@ -99,17 +98,24 @@ absl::Status time_new_batches(const Setup& setup, Way way, std::vector<double>& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<WayResult> measure_way(const Setup& setup, Way way, Runner& eager) {
+absl::StatusOr<WayResult> measure_way(const Setup& setup, Way way, Runner& eager, Runner& captured) {
   WayResult result{.way = way};
   Runner runner = setup.runner(way);
   CGRT_RETURN_IF_ERROR(check(setup, runner));
+  struct Compared {
+    Runner& runner;
+    std::vector<PassTimes>& passes;
+  };
+  std::vector<Compared> order = {{eager, result.eager_passes}, {runner, result.passes}};
+  if (way == Way::kRebound) order.push_back({captured, result.captured_passes});
   for (int turn = 0; turn < (cgrt::is_simulated() ? 1 : kPairs / 2); ++turn) {
-    std::array<PassTimes, 4> times;
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      CGRT_ASSIGN_OR_RETURN(times[i], time_pass(setup, i == 0 || i == 3 ? eager : runner));
-    }
-    result.eager_passes.insert(result.eager_passes.end(), {times[0], times[3]});
-    result.passes.insert(result.passes.end(), {times[1], times[2]});
+    const auto measure = [&](Compared& one) -> absl::Status {
+      CGRT_ASSIGN_OR_RETURN(const PassTimes times, time_pass(setup, one.runner));
+      one.passes.push_back(times);
+      return absl::OkStatus();
+    };
+    for (Compared& one : order) CGRT_RETURN_IF_ERROR(measure(one));
+    for (std::size_t i = order.size(); i-- > 0;) CGRT_RETURN_IF_ERROR(measure(order[i]));
   }
   CGRT_RETURN_IF_ERROR(check(setup, runner));  // the measured launches left it intact
   CGRT_RETURN_IF_ERROR(time_new_batches(setup, way, result.new_batch));
@@ -138,8 +144,10 @@ absl::StatusOr<std::vector<WayResult>> measure(cgrt::DeviceRef device, const Wor
     CGRT_ASSIGN_OR_RETURN(setup.expected[tokens], run_poisoned(setup, eager, tokens));
   }
   std::vector<WayResult> results(1);
-  for (const Way way : {Way::kCaptured, Way::kExplicit, Way::kUpdated}) {
-    CGRT_ASSIGN_OR_RETURN(WayResult result, measure_way(setup, way, eager));
+  Runner captured = setup.runner(Way::kCaptured);
+  CGRT_RETURN_IF_ERROR(check(setup, captured));
+  for (const Way way : {Way::kCaptured, Way::kExplicit, Way::kUpdated, Way::kRebound}) {
+    CGRT_ASSIGN_OR_RETURN(WayResult result, measure_way(setup, way, eager, captured));
     results.front().passes.insert(results.front().passes.end(), result.eager_passes.begin(), result.eager_passes.end());
     results.push_back(std::move(result));
   }

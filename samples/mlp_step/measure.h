@@ -19,10 +19,11 @@ struct PassTimes {
 struct WayResult {
   Way way = Way::kEager;
   std::vector<PassTimes> passes = {};
-  std::vector<PassTimes> eager_passes = {};  // alternating with these, in the order A B B A; none for eager itself
-  std::vector<double> new_batch = {};        // `step` of a number of tokens that is planned but was never run
-  int executables = 0;                       // held at the end
-  Counts counts = {};                        // of one pass, not the first
+  std::vector<PassTimes> eager_passes = {};     // beside these, in the order A B B A; none for eager itself
+  std::vector<PassTimes> captured_passes = {};  // of `rebound`, in the order A B C C B A
+  std::vector<double> new_batch = {};           // `step` of a number of tokens that is planned but was never run
+  int executables = 0;                          // held at the end
+  Counts counts = {};                           // of one pass, not the first
 };
 
 struct Workload {

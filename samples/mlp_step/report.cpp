@@ -25,11 +25,9 @@ std::vector<double> times_of(const std::vector<PassTimes>& passes, Time time) {
   return times;
 }
 
-std::vector<double> ratios_of(const WayResult& result, Time time) {
+std::vector<double> ratios_of(const std::vector<PassTimes>& baseline, const std::vector<PassTimes>& passes, Time time) {
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < result.passes.size(); ++i) {
-    ratios.push_back(result.eager_passes[i].*time / result.passes[i].*time);
-  }
+  for (std::size_t i = 0; i < passes.size(); ++i) ratios.push_back(baseline[i].*time / passes[i].*time);
   return ratios;
 }
 
@@ -46,24 +44,37 @@ Row row_of(const char* what, const WayResult& result, const Workload& workload, 
           .samples = static_cast<std::int64_t>(times.size())};
 }
 
+Row compared(Row row, const char* name, const std::vector<PassTimes>& baseline, const std::vector<PassTimes>& passes,
+             Time time) {
+  if (baseline.empty()) return row;
+  const std::vector<double> ratios = ratios_of(baseline, passes, time);
+  row.baseline = name;
+  row.baseline_median = median(times_of(baseline, time));
+  row.speedup = median(ratios);
+  row.spread = spread(ratios);
+  return row;
+}
+
 }  // namespace
 
 std::string to_table(const std::vector<WayResult>& results) {
-  constexpr char kLine[] = "%-9s %10s %10s %15s %9s %13s %12s %8s %13s\n";
+  constexpr char kLine[] = "%-9s %10s %10s %15s %9s %11s %13s %12s %8s %13s\n";
   const auto text = [](double value, int digits) {
     return cgrt::is_simulated() ? "simulated" : absl::StrFormat("%.*f", digits, value);
   };
-  std::string table = absl::StrFormat(kLine, "way", "host us", "step us", "back to back us", "vs eager", "new batch us",
-                                      "executables", "updated", "instantiated");
+  std::string table = absl::StrFormat(kLine, "way", "host us", "step us", "back to back us", "vs eager", "vs captured",
+                                      "new batch us", "executables", "updated", "instantiated");
+  const auto ratio = [&](const std::vector<PassTimes>& baseline, const WayResult& result) {
+    return baseline.empty() ? "-" : text(median(ratios_of(baseline, result.passes, &PassTimes::step)), 2);
+  };
   for (const WayResult& result : results) {
-    const bool is_eager = result.way == Way::kEager;
     absl::StrAppendFormat(
         &table, kLine, to_string(result.way), text(median(times_of(result.passes, &PassTimes::host)), 1),
         text(median(times_of(result.passes, &PassTimes::step)), 1),
-        text(median(times_of(result.passes, &PassTimes::back_to_back)), 1),
-        is_eager ? "-" : text(median(ratios_of(result, &PassTimes::step)), 2),
-        result.new_batch.empty() ? "-" : text(median(result.new_batch), 1), absl::StrCat(result.executables),
-        absl::StrCat(result.counts.updated), absl::StrCat(result.counts.instantiated));
+        text(median(times_of(result.passes, &PassTimes::back_to_back)), 1), ratio(result.eager_passes, result),
+        ratio(result.captured_passes, result), result.new_batch.empty() ? "-" : text(median(result.new_batch), 1),
+        absl::StrCat(result.executables), absl::StrCat(result.counts.updated),
+        absl::StrCat(result.counts.instantiated));
   }
   for (const WayResult& result : results) {
     for (const auto& [refusal, count] : result.counts.refusals) {
@@ -73,8 +84,9 @@ std::string to_table(const std::vector<WayResult>& results) {
   absl::StrAppend(
       &table,
       "Of a step: host, until the call returns; step, until the host knows that it is done; back to back, on "
-      "the device\nwhen nobody waits; vs eager, of `step`; new batch, `step` of a number of tokens that comes "
-      "for the first time.\nOf a pass: executables updated and instantiated.\n");
+      "the device\nwhen nobody waits; vs eager and vs captured, of `step`; new batch, `step` of a number of tokens "
+      "that "
+      "comes for the\nfirst time. Of a pass: executables updated, or rebound, and instantiated.\n");
   return table;
 }
 
@@ -106,15 +118,11 @@ absl::StatusOr<Record> to_record(cgrt::DeviceRef device, const Workload& workloa
   for (const WayResult& result : results) {
     for (const auto& [what, time] : {std::pair("host", &PassTimes::host), std::pair("step", &PassTimes::step),
                                      std::pair("back_to_back", &PassTimes::back_to_back)}) {
-      Row row = row_of(what, result, workload, times_of(result.passes, time));
-      if (result.way != Way::kEager) {
-        const std::vector<double> ratios = ratios_of(result, time);
-        row.baseline = "eager";
-        row.baseline_median = median(times_of(result.eager_passes, time));
-        row.speedup = median(ratios);
-        row.spread = spread(ratios);
-      }
-      record.rows.push_back(std::move(row));
+      const Row row = row_of(what, result, workload, times_of(result.passes, time));
+      record.rows.push_back(compared(row, "eager", result.eager_passes, result.passes, time));
+      if (result.captured_passes.empty()) continue;
+      record.rows.push_back(compared(row, "captured", result.captured_passes, result.passes, time));
+      record.rows.back().name += "_vs_captured";
     }
     if (!result.new_batch.empty()) record.rows.push_back(row_of("new_batch", result, workload, result.new_batch));
   }

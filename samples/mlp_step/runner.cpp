@@ -1,9 +1,11 @@
 #include "runner.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/graph/alternatives.h"
 #include "cgrt/graph/capture.h"
 #include "cgrt/graph/cursor.h"
 
@@ -13,6 +15,7 @@ const char* to_string(Way way) {
     case Way::kCaptured: return "captured";
     case Way::kExplicit: return "explicit";
     case Way::kUpdated: return "updated";
+    case Way::kRebound: return "rebound";
   }
   return "unknown";
 }
@@ -45,11 +48,11 @@ absl::Status Runner::launch_updated(const MlpPlan& plan) {
     CGRT_ASSIGN_OR_RETURN(cgrt::Graph recorded, record(plan));
     graph = graphs_.emplace(plan.tokens, std::move(recorded)).first;
   }
-  if (!updated_.has_value()) {
-    CGRT_ASSIGN_OR_RETURN(updated_, cgrt::instantiate(graph->second));
+  if (!one_.has_value()) {
+    CGRT_ASSIGN_OR_RETURN(one_, cgrt::instantiate(graph->second));
     ++counts_.instantiated;
   } else {
-    CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report, updated_->update_or_instantiate(graph->second));
+    CGRT_ASSIGN_OR_RETURN(const cgrt::UpdateReport report, one_->update_or_instantiate(graph->second));
     if (report.rung == cgrt::UpdateRung::kWholeGraph) {
       ++counts_.updated;
     } else {
@@ -58,7 +61,31 @@ absl::Status Runner::launch_updated(const MlpPlan& plan) {
     }
   }
   updated_tokens_ = plan.tokens;
-  return updated_->launch(stream_);
+  return one_->launch(stream_);
+}
+
+absl::StatusOr<cgrt::GraphExec> Runner::instantiate_for_all() const {
+  std::vector<const MlpPlan*> plans;
+  for (const auto& [tokens, plan] : plans_) plans.push_back(&plan);
+  const auto step = [&](cgrt::LaunchTarget target, std::size_t i) { return mlp_step(target, *plans[i], arrays_); };
+  CGRT_ASSIGN_OR_RETURN(cgrt::Graph graph, cgrt::build_alternatives(device_, plans.size(), step));
+  return cgrt::instantiate_rebindable(graph);
+}
+
+absl::Status Runner::launch_rebound(const MlpPlan& plan) {
+  if (!one_.has_value()) {
+    CGRT_ASSIGN_OR_RETURN(one_, instantiate_for_all());
+    ++counts_.instantiated;
+  }
+  auto binding = bindings_.find(plan.tokens);
+  if (binding == bindings_.end()) {
+    const auto step = [&](cgrt::LaunchTarget target) { return mlp_step(target, plan, arrays_); };
+    CGRT_ASSIGN_OR_RETURN(cgrt::Binding prepared, one_->prepare(step));
+    binding = bindings_.emplace(plan.tokens, std::move(prepared)).first;
+  }
+  CGRT_RETURN_IF_ERROR(one_->rebind(binding->second));
+  ++counts_.updated;
+  return one_->launch(stream_);
 }
 
 absl::Status Runner::step(std::uint64_t tokens) {
@@ -67,7 +94,8 @@ absl::Status Runner::step(std::uint64_t tokens) {
     case Way::kEager: return mlp_step(stream_, plan, arrays_);
     case Way::kCaptured:
     case Way::kExplicit: return launch_own(plan);
-    case Way::kUpdated: break;
+    case Way::kUpdated: return launch_updated(plan);
+    case Way::kRebound: break;
   }
-  return launch_updated(plan);
+  return launch_rebound(plan);
 }

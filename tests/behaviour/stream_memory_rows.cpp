@@ -146,7 +146,7 @@ BEHAVIOUR("allocation and free: what CUDA does not do with such a graph is refus
         Cursor place = other.cursor();
         return capture_into(place, probe.stream, [&](StreamRef s) { return probe.step(s, 2.0f); });
       }(),
-      "\"mem alloc\" was captured");
+      "\"mem alloc\" cannot be copied");
   CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, other.add_conditional_handle(1));
   CGRT_ASSIGN_OR_RETURN(Conditional branch, other.add_if({}, handle));
   refused("in a conditional body", allocate_async(branch.bodies[0].cursor(), kBytes).status(),
