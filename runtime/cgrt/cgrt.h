@@ -31,6 +31,7 @@
 #include "cgrt/launch/occupancy.h"
 #include "cgrt/memory/buffer.h"
 #include "cgrt/memory/copy.h"
+#include "cgrt/memory/graph_pool.h"
 #include "cgrt/stream/event.h"
 #include "cgrt/stream/keep.h"
 #include "cgrt/stream/stream.h"

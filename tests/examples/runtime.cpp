@@ -111,6 +111,17 @@ CGRT_EXAMPLE(memory_buffer) {
   return absl::OkStatus();
 }
 
+CGRT_EXAMPLE(memory_graph_pool) {
+  const auto kernel = scale_kernel();
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt/memory/graph_pool.h.1.inc"
+  CHECK(pool.used_bytes() == 0 && pool.reserved_bytes() == 64 << 20);
+  CGRT_RETURN_IF_ERROR(runs(first, 2));
+  return runs(second, 2);
+}
+
 CGRT_EXAMPLE(memory_copy) {
   constexpr std::size_t bytes = std::size_t{64} * 4096;
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer device, DeviceBuffer::create(DeviceRef(0), bytes));

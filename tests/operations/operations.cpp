@@ -124,6 +124,23 @@ OPERATION("launch", {
   CGRT_RETURN_IF_ERROR(w.step(w.stream.ref()));
   return w.step(w.stream.ref().get());  // a bare handle
 });
+OPERATION("GraphPool::create", { return GraphPool::create(w.device, 4096).status(); });
+OPERATION("GraphPool::allocate", {
+  CGRT_ASSIGN_OR_RETURN(GraphPool pool, GraphPool::create(w.device, 4096));
+  CGRT_RETURN_IF_ERROR(pool.allocate(w.stream.ref(), 64).status());
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor cursor = graph.cursor();
+  return pool.allocate(cursor, 64).status();
+});
+OPERATION("GraphPool::allocate", {  // in a capture
+  CGRT_ASSIGN_OR_RETURN(GraphPool pool, GraphPool::create(w.device, 4096));
+  return capture(w.side.ref(), [&](StreamRef s) { return pool.allocate(s, 64).status(); }).status();
+});
+OPERATION("GraphPool::free", {
+  CGRT_ASSIGN_OR_RETURN(GraphPool pool, GraphPool::create(w.device, 4096));
+  CGRT_ASSIGN_OR_RETURN(void* const block, pool.allocate(w.stream.ref(), 64));
+  return pool.free(block);
+});
 OPERATION("occupancy", { return occupancy(scale_kernel(), w.device, Dim3(64), 0).status(); });
 OPERATION("suggest_config", { return suggest_config(add_kernel(), w.device, 100).status(); });
 OPERATION("set_max_shared_bytes", { return set_max_shared_bytes(scale_kernel(), w.device, 1000); });
