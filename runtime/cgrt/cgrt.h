@@ -35,5 +35,6 @@
 #include "cgrt/stream/event.h"
 #include "cgrt/stream/keep.h"
 #include "cgrt/stream/stream.h"
+#include "cgrt/target/fork_join.h"
 #include "cgrt/target/launch_target.h"
 #include "cgrt/version.h"

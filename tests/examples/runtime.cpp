@@ -111,6 +111,21 @@ CGRT_EXAMPLE(memory_buffer) {
   return absl::OkStatus();
 }
 
+CGRT_EXAMPLE(target_fork_join) {
+  const auto kernel = scale_kernel();
+  const auto sum = testing::add_kernel();
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const z, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt/target/fork_join.h.1.inc"
+  CGRT_RETURN_IF_ERROR(step(stream));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  CGRT_ASSIGN_OR_RETURN(const Graph graph, capture(stream, step));
+  return runs(graph, 3);
+}
+
 CGRT_EXAMPLE(memory_graph_pool) {
   const auto kernel = scale_kernel();
   CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));

@@ -124,6 +124,12 @@ OPERATION("launch", {
   CGRT_RETURN_IF_ERROR(w.step(w.stream.ref()));
   return w.step(w.stream.ref().get());  // a bare handle
 });
+OPERATION("SideStreams::create", { return SideStreams::create(w.device, 2).status(); });
+OPERATION("fork_join", {
+  CGRT_ASSIGN_OR_RETURN(SideStreams sides, SideStreams::create(w.device, 2));
+  const auto step = [&](LaunchTarget target) { return w.step(target); };
+  return fork_join(w.stream.ref(), sides, {step, step, step});
+});
 OPERATION("GraphPool::create", { return GraphPool::create(w.device, 4096).status(); });
 OPERATION("GraphPool::allocate", {
   CGRT_ASSIGN_OR_RETURN(GraphPool pool, GraphPool::create(w.device, 4096));
@@ -254,6 +260,12 @@ OPERATION("Cursor::add_switch", {
 OPERATION("Cursor::add_host", { return w.graph.cursor().add_host({[](void*) {}, nullptr}); });
 OPERATION("Cursor::add_event_record", { return record_event(w.graph.cursor(), w.event.ref()); });
 OPERATION("Cursor::add_event_wait", { return wait_event(w.graph.cursor(), w.event.ref()); });
+OPERATION("Cursor::fork_join", {
+  SideStreams none;
+  const auto step = [&](LaunchTarget target) { return w.step(target); };
+  Cursor cursor = w.graph.cursor();
+  return fork_join(cursor, none, {step, step});
+});
 OPERATION("Cursor::keep", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
   return graph.cursor().keep(std::make_shared<const int>(1));

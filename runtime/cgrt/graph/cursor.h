@@ -57,6 +57,7 @@ class Cursor final : public LaunchSink {
   absl::Status add_event_record(EventRef event) override;
   absl::Status add_event_wait(EventRef event) override;
   absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) override;  // as one child graph
+  absl::Status fork_join(absl::Span<const Branch> branches) override;
   absl::Status keep(std::shared_ptr<const void> resource) override;
   absl::StatusOr<CUcontext> context() const override;
 
@@ -67,6 +68,7 @@ class Cursor final : public LaunchSink {
                                    CaptureMode mode);
   template <class Node>
   void advance(Node node);
+  bool is_at(const Cursor& other) const;
   absl::StatusOr<Conditional> add_conditional(CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
                                               unsigned bodies);
 

@@ -19,6 +19,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cgrt/device/context.h"
 #include "cgrt/driver/kernel_identity.h"
 #include "cgrt/stream/stream.h"
@@ -71,7 +72,11 @@ struct HostParams {
   void* data;
 };
 
-// What a target that is not a stream does with the work: graph/ and later exec/ make these.
+// One of several pieces of work that do not wait for each other: see fork_join (target/fork_join.h).
+class LaunchTarget;
+using Branch = absl::FunctionRef<absl::Status(LaunchTarget)>;
+
+// What a target that is not a stream does with the work: graph/ and exec/ make these.
 class LaunchSink {
  public:
   virtual absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) = 0;
@@ -83,6 +88,8 @@ class LaunchSink {
   // What `call` puts into the stream that it is given: for libraries that take nothing but a stream. The context is
   // current during the call.
   virtual absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) = 0;
+  // See fork_join. One branch after the other, unless the sink knows better.
+  virtual absl::Status fork_join(absl::Span<const Branch> branches);
   // Keeps what the nodes use alive as long as they may run.
   virtual absl::Status keep(std::shared_ptr<const void> resource) = 0;
   virtual absl::StatusOr<CUcontext> context() const = 0;
