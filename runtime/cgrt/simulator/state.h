@@ -218,6 +218,14 @@ struct State {
   std::unordered_map<CUfunction, CUfunc_st*> function_handles;
   std::unordered_map<const void*, int> max_dynamic_shared;
 
+  struct LogCallback {
+    CUlogsCallback function = nullptr;
+    void* data = nullptr;
+    std::uintptr_t number = 0;
+  };
+  std::vector<LogCallback> log_callbacks;
+  std::uintptr_t last_log_callback = 0;
+
   std::list<CUgraphDeviceUpdatableNode_st> updatable_nodes;
   std::unordered_map<CUgraph, std::unique_ptr<CUgraph_st>> graphs;
   std::unordered_set<CUgraphNode> nodes;                                          // of live graphs and of captures
