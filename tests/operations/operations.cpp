@@ -1,6 +1,7 @@
 #include "operations/operations.h"
 
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/capture_log.h"
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
 
@@ -380,6 +381,20 @@ OPERATION("GraphExec::adopt", {
   return adopted.status();
 });
 
+OPERATION("capture_or_run",
+          { return capture_or_run(w.stream.ref(), [&](StreamRef s) { return w.step(s); }).status(); });
+OPERATION("capture", {  // whose side stream is joined for it
+  return capture(
+             w.stream.ref(),
+             [&](StreamRef s) -> absl::Status {
+               CGRT_RETURN_IF_ERROR(w.step(s));
+               CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
+               CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
+               return w.step(w.side.ref());
+             },
+             UnjoinedWork::kJoined)
+      .status();
+});
 OPERATION("capture", {
   const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
   return capture(w.stream.ref(), [&](StreamRef s) { return launch(s, config, scale_kernel(), w.x, w.x, 1.0f, 32); })
@@ -405,7 +420,27 @@ OPERATION("GraphExec::update", {  // by a graph whose attributes only the driver
   return exec.update(adopted);
 });
 
+OPERATION("and::the driver's log is listened to, and no longer", {
+  const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) { return w.step(s); }).status();
+  driver::CaptureLog::stop_listening();
+  return status;
+});
+
 // Operations that fail by themselves: their error paths make driver calls too.
+OPERATION("and::work that runs where it cannot be captured", {
+  CGRT_ASSIGN_OR_RETURN(const CapturedOrRun ran, capture_or_run(w.stream.ref(), [&](StreamRef s) -> absl::Status {
+                          CGRT_RETURN_IF_ERROR(w.step(s));
+                          return s.synchronize();
+                        }));
+  return ran.is_captured() ? absl::InternalError("a synchronization was captured") : absl::OkStatus();
+});
+OPERATION("and::a capture that a raw call has ended", {
+  const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {
+                                driver::api().StreamSynchronize(s.get());
+                                return w.step(s);
+                              }).status();
+  return status.ok() ? absl::InternalError("it went on") : absl::OkStatus();
+});
 OPERATION("and::a device that does not exist",
           { return DeviceRef(9).get().ok() ? absl::InternalError("device 9 exists") : absl::OkStatus(); });
 OPERATION("and::a resource for a graph that is gone", {

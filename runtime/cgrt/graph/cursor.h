@@ -65,7 +65,7 @@ class Cursor final : public LaunchSink {
   friend class Graph;
   Cursor(internal::GraphState* state, Dependencies dependencies);
   friend absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
-                                   CaptureMode mode);
+                                   CaptureOptions options);
   template <class Node>
   void advance(Node node);
   bool is_at(const Cursor& other) const;

@@ -141,7 +141,7 @@ TEST_CASE("threads take and free blocks of one pool", "[memory]") {
       const Stream own = *Stream::create(kDevice);
       for (int turn = 0; turn < 100; ++turn) {
         std::set<void*> blocks;
-        for (std::size_t bytes : {100, 1000, 5000}) {
+        for (std::size_t bytes : {100u, 1000u, 5000u}) {
           const absl::StatusOr<void*> block = w.pool.allocate(own, bytes);
           if (block.ok()) blocks.insert(*block);
         }
