@@ -72,8 +72,9 @@ struct HostParams {
   void* data;
 };
 
-// One of several pieces of work that do not wait for each other: see fork_join (target/fork_join.h).
 class LaunchTarget;
+
+// One of several pieces of work that do not wait for each other: see fork_join (target/fork_join.h).
 using Branch = absl::FunctionRef<absl::Status(LaunchTarget)>;
 
 // What a target that is not a stream does with the work: graph/ and exec/ make these.
