@@ -1,4 +1,5 @@
 // Rebindable executables: the same calls run again, with other arguments and grids.
+#include <memory>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -254,14 +255,6 @@ BEHAVIOUR("copies, memsets, host functions and events follow in a rebound step")
   CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   CGRT_RETURN_IF_ERROR(note_values(world, notes, "z, set by the host after the device", b.z));
-  const absl::Status owned = exec.rebind([&](LaunchTarget target) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(fill32(target, b.y.data(), 0, kCount));
-    CGRT_RETURN_IF_ERROR(launch(target, kConfig, scale_kernel(), b.w.as<float>(), b.y.as<float>(), 1.0f, kCount));
-    CGRT_RETURN_IF_ERROR(copy(target, b.z.data(), b.w.data(), b.w.size_bytes()));
-    CGRT_RETURN_IF_ERROR(record_event(target, first.ref()));
-    return launch_host(target, [] {});
-  });
-  notes.status("a function that the step owns", owned);
   notes.status("a copy of 0 bytes", exec.rebind([&](LaunchTarget target) -> absl::Status {
     CGRT_RETURN_IF_ERROR(fill32(target, b.x.data(), 0x40000000u, kCount));
     CGRT_RETURN_IF_ERROR(launch(target, kConfig, scale_kernel(), b.w.as<float>(), b.x.as<float>(), 1.0f, kCount));
@@ -273,6 +266,41 @@ BEHAVIOUR("copies, memsets, host functions and events follow in a rebound step")
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   CGRT_RETURN_IF_ERROR(note_values(world, notes, "z after refusals", b.z));
   notes.line("calls " + std::to_string(calls[0]) + " and " + std::to_string(calls[1]));
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("host functions that rebound steps own live as long as launches call them") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  constexpr int kLaunches = 6;
+  std::vector<int> seen;
+  std::vector<std::weak_ptr<int>> alive;
+  const auto step = [&](LaunchTarget target) {
+    const auto number = std::make_shared<int>(static_cast<int>(alive.size()));
+    alive.push_back(number);
+    return launch_host(target, [&seen, number] { seen.push_back(*number); });
+  };
+  CGRT_ASSIGN_OR_RETURN(Graph graph, build(world, step));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  CGRT_ASSIGN_OR_RETURN(const Binding binding, exec.prepare(step));
+  CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+  for (int i = 0; i < kLaunches; ++i) {
+    CGRT_RETURN_IF_ERROR(exec.rebind(step));
+    CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+  }
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  CGRT_RETURN_IF_ERROR(exec.rebind(binding));
+  CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+  CGRT_RETURN_IF_ERROR(exec.rebind(step));  // lets go of the others, whose launches have ended
+  CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+  const auto note_alive = [&](const std::string& when) {
+    for (std::size_t i = 0; i < alive.size(); ++i) {
+      if (!alive[i].expired()) notes.line(when + std::to_string(i) + " is alive");
+    }
+  };
+  note_alive("then ");
+  exec = GraphExec();  // waits
+  for (int number : seen) notes.line("called with " + std::to_string(number));
+  note_alive("in the end ");
   return absl::OkStatus();
 }
 

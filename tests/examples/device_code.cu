@@ -14,6 +14,9 @@ namespace {
 #include "heads/cgrt/launch/kernel.h.1.inc"
 __global__ void scale(float* out, const float* in, float factor, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
   if (i < count) out[i] = in[i] * factor;
 }
 
@@ -38,6 +41,7 @@ void count_on_host(cgrt::HostGrid, float* x, int count) {
 }  // namespace
 
 #include "heads/cgrt/launch/kernel.h.3.inc"
+#include "heads/cgrt/launch/kernel.h.4.inc"
 template <>
 inline constexpr auto cgrt::host_body<copy_elements> = cgrt::HostBody(copy_on_host);
 template <>

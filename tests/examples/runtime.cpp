@@ -112,6 +112,32 @@ CGRT_EXAMPLE(memory_buffer) {
   return absl::OkStatus();
 }
 
+CGRT_EXAMPLE(target_fork_join) {
+  const auto kernel = scale_kernel();
+  const auto sum = testing::add_kernel();
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const z, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt/target/fork_join.h.1.inc"
+  CGRT_RETURN_IF_ERROR(step(stream));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  CGRT_ASSIGN_OR_RETURN(const Graph graph, capture(stream, step));
+  return runs(graph, 3);
+}
+
+CGRT_EXAMPLE(memory_graph_pool) {
+  const auto kernel = scale_kernel();
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt/memory/graph_pool.h.1.inc"
+  CHECK(pool.used_bytes() == 0 && pool.reserved_bytes() == 64 << 20);
+  CGRT_RETURN_IF_ERROR(runs(first, 2));
+  return runs(second, 2);
+}
+
 CGRT_EXAMPLE(memory_copy) {
   constexpr std::size_t bytes = std::size_t{64} * 4096;
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer device, DeviceBuffer::create(DeviceRef(0), bytes));
@@ -265,6 +291,34 @@ CGRT_EXAMPLE(graph_listing) {
   return stream.ref().synchronize();
 }
 
+CGRT_EXAMPLE(graph_alternatives) {
+  struct Plan {
+    int first, count;
+  };
+  const std::vector<Plan> plans = {{0, 1}, {0, n}, {n / 2, 1}, {n / 2, n / 4}};
+  CGRT_ASSIGN_OR_RETURN(float* const arrays, memory.make<float>(n));
+  const auto mlp = [](LaunchTarget target, const Plan& plan, float* x) {
+    return launch(target, config, count_kernel(), x + plan.first, plan.count);
+  };
+  const ContextRef device = DeviceRef(0);
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(device));
+#include "heads/cgrt/graph/alternatives.h.1.inc"
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  float found[2] = {};
+  CGRT_RETURN_IF_ERROR(copy(stream, found, arrays + n / 2 - 1, sizeof(found)));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return equal(found[0] == 0 && found[1] == 1, true);
+}
+
+CGRT_EXAMPLE(graph_programmatic) {
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  const auto step = [&](StreamRef target) { return launch(target, config, count_kernel(), x, n); };
+#include "heads/cgrt/graph/programmatic.h.1.inc"
+  CGRT_RETURN_IF_ERROR(exec.launch(stream));
+  return stream.ref().synchronize();
+}
+
 CGRT_EXAMPLE(graph_scope) {
   CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
@@ -307,6 +361,30 @@ CGRT_EXAMPLE(exec_rebind) {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt/exec/graph_exec.h.2.inc"
   return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(exec_binding) {
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  const auto step = [&](LaunchTarget target, int count) {
+    return launch(target, config, scale_kernel(), y, x, 2.0f, count);
+  };
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(step(graph.cursor(), 1));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  CGRT_ASSIGN_OR_RETURN(const KernelNode scaled, find_node<KernelNode>(graph, {.name = "scale"}));
+#include "heads/cgrt/exec/binding.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(exec_advisor) {
+  CGRT_ASSIGN_OR_RETURN(float* const x, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  Cursor cursor = graph.cursor();
+  for (int i = 0; i < 1000; ++i) CGRT_RETURN_IF_ERROR(launch(cursor, config, count_kernel(), x, n));
+#include "heads/cgrt/exec/advisor.h.1.inc"
+  return contains(advice.text, "Of 1000 kernels, 1000 change their arguments");
 }
 
 CGRT_EXAMPLE(simulator_simulator) {

@@ -1,6 +1,7 @@
 #include "operations/operations.h"
 
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/capture_log.h"
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
 #include "support/loaded_kernels.h"
@@ -142,6 +143,29 @@ OPERATION("fill32", { return fill32(w.stream.ref(), w.x, 1, 4); });
 OPERATION("launch", {
   CGRT_RETURN_IF_ERROR(w.step(w.stream.ref()));
   return w.step(w.stream.ref().get());  // a bare handle
+});
+OPERATION("SideStreams::create", { return SideStreams::create(w.device, 2).status(); });
+OPERATION("fork_join", {
+  CGRT_ASSIGN_OR_RETURN(SideStreams sides, SideStreams::create(w.device, 2));
+  const auto step = [&](LaunchTarget target) { return w.step(target); };
+  return fork_join(w.stream.ref(), sides, {step, step, step});
+});
+OPERATION("GraphPool::create", { return GraphPool::create(w.device, 4096).status(); });
+OPERATION("GraphPool::allocate", {
+  CGRT_ASSIGN_OR_RETURN(GraphPool pool, GraphPool::create(w.device, 4096));
+  CGRT_RETURN_IF_ERROR(pool.allocate(w.stream.ref(), 64).status());
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor cursor = graph.cursor();
+  return pool.allocate(cursor, 64).status();
+});
+OPERATION("GraphPool::allocate", {  // in a capture
+  CGRT_ASSIGN_OR_RETURN(GraphPool pool, GraphPool::create(w.device, 4096));
+  return capture(w.side.ref(), [&](StreamRef s) { return pool.allocate(s, 64).status(); }).status();
+});
+OPERATION("GraphPool::free", {
+  CGRT_ASSIGN_OR_RETURN(GraphPool pool, GraphPool::create(w.device, 4096));
+  CGRT_ASSIGN_OR_RETURN(void* const block, pool.allocate(w.stream.ref(), 64));
+  return pool.free(block);
 });
 OPERATION("occupancy", { return occupancy(scale_kernel(), w.device, Dim3(64), 0).status(); });
 OPERATION("suggest_config", { return suggest_config(add_kernel(), w.device, 100).status(); });
@@ -354,6 +378,12 @@ OPERATION("Cursor::add_switch", {
 OPERATION("Cursor::add_host", { return w.graph.cursor().add_host({[](void*) {}, nullptr}); });
 OPERATION("Cursor::add_event_record", { return record_event(w.graph.cursor(), w.event.ref()); });
 OPERATION("Cursor::add_event_wait", { return wait_event(w.graph.cursor(), w.event.ref()); });
+OPERATION("Cursor::fork_join", {
+  SideStreams none;
+  const auto step = [&](LaunchTarget target) { return w.step(target); };
+  Cursor cursor = w.graph.cursor();
+  return fork_join(cursor, none, {step, step});
+});
 OPERATION("Cursor::keep", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
   return graph.cursor().keep(std::make_shared<const int>(1));
@@ -533,8 +563,7 @@ OPERATION("GraphExec::set_grid", {
 });
 absl::StatusOr<Graph> two_steps(Objects& w) {
   return build_alternatives(w.device, 2, [&](LaunchTarget target, std::size_t i) -> absl::Status {
-    CGRT_RETURN_IF_ERROR(
-        launch(target, {.grid = 1, .block = i == 0 ? 64u : 32u}, scale_kernel(), w.x, w.x, 1.0f, 32));
+    CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = i == 0 ? 64u : 32u}, scale_kernel(), w.x, w.x, 1.0f, 32));
     if (i == 1) CGRT_RETURN_IF_ERROR(copy(target, w.pinned.data(), w.x, 32));
     CGRT_RETURN_IF_ERROR(fill32(target, w.x, 0, 8));
     return target.sink()->add_captured([&](CUstream s) { return w.step(s); });
@@ -564,6 +593,20 @@ OPERATION("GraphExec::adopt", {
   return adopted.status();
 });
 
+OPERATION("capture_or_run",
+          { return capture_or_run(w.stream.ref(), [&](StreamRef s) { return w.step(s); }).status(); });
+OPERATION("capture", {  // whose side stream is joined for it
+  return capture(
+             w.stream.ref(),
+             [&](StreamRef s) -> absl::Status {
+               CGRT_RETURN_IF_ERROR(w.step(s));
+               CGRT_RETURN_IF_ERROR(s.record(w.event.ref()));
+               CGRT_RETURN_IF_ERROR(w.side.ref().wait(w.event.ref()));
+               return w.step(w.side.ref());
+             },
+             UnjoinedWork::kJoined)
+      .status();
+});
 OPERATION("capture", {
   const LaunchConfig config{.grid = 2, .block = 64, .attributes = {.cluster = {2}}};
   return capture(w.stream.ref(), [&](StreamRef s) { return launch(s, config, scale_kernel(), w.x, w.x, 1.0f, 32); })
@@ -589,7 +632,27 @@ OPERATION("GraphExec::update", {  // by a graph whose attributes only the driver
   return exec.update(adopted);
 });
 
+OPERATION("and::the driver's log is listened to, and no longer", {
+  const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) { return w.step(s); }).status();
+  driver::CaptureLog::stop_listening();
+  return status;
+});
+
 // Operations that fail by themselves: their error paths make driver calls too.
+OPERATION("and::work that runs where it cannot be captured", {
+  CGRT_ASSIGN_OR_RETURN(const CapturedOrRun ran, capture_or_run(w.stream.ref(), [&](StreamRef s) -> absl::Status {
+                          CGRT_RETURN_IF_ERROR(w.step(s));
+                          return s.synchronize();
+                        }));
+  return ran.is_captured() ? absl::InternalError("a synchronization was captured") : absl::OkStatus();
+});
+OPERATION("and::a capture that a raw call has ended", {
+  const absl::Status status = capture(w.stream.ref(), [&](StreamRef s) -> absl::Status {
+                                driver::api().StreamSynchronize(s.get());
+                                return w.step(s);
+                              }).status();
+  return status.ok() ? absl::InternalError("it went on") : absl::OkStatus();
+});
 OPERATION("and::a device that does not exist",
           { return DeviceRef(9).get().ok() ? absl::InternalError("device 9 exists") : absl::OkStatus(); });
 OPERATION("and::a resource for a graph that is gone", {

@@ -40,7 +40,7 @@ for program in "$@"; do
   wrong "$program" -x
   wrong "$program" one two three
   case ${program##*/} in
-    first_graph | while_loop)
+    first_graph | fork_join | while_loop)
       wrong "$program" ""
       wrong "$program" .
       wrong "$program" nowhere/graph.json

@@ -12,6 +12,7 @@ namespace internal {
 
 std::atomic<const Api*> current{nullptr};
 std::atomic<std::uint32_t> generation{1};
+std::atomic<std::uint32_t> table_number{1};
 
 }  // namespace internal
 
@@ -237,6 +238,7 @@ const Api& install(const Api& table) {
 
 void restore(const Api& table) {
   internal::current.store(&table);
+  internal::table_number.fetch_add(1);
   forget_handles();
 }
 

@@ -62,6 +62,7 @@ namespace internal {
 
 extern std::atomic<const Api*> current;
 extern std::atomic<std::uint32_t> generation;
+extern std::atomic<std::uint32_t> table_number;
 const Api& load();
 
 }  // namespace internal
@@ -79,6 +80,11 @@ const Api& load();
 // another table comes into force or forget_handles() is called.
 [[gnu::visibility("hidden")]] inline std::uint32_t generation() {
   return internal::generation.load(std::memory_order_acquire);
+}
+
+// The same, but it changes with the table alone.
+[[gnu::visibility("hidden")]] inline std::uint32_t table_number() {
+  return internal::table_number.load(std::memory_order_acquire);
 }
 
 // Nothing that was remembered counts any more: kernels, functions and contexts are asked for again.
@@ -129,7 +135,8 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
   return internal::resolve_function_slow(identity, context, found);
 }
 
-// The kernel whose function that is, in whatever context; null: of none that resolve_function has seen under this table.
+// The kernel whose function that is, in whatever context; null: of none that resolve_function has seen under this
+// table.
 const KernelIdentity* kernel_of(CUfunction function);
 
 // The cluster size that `function`, of the current context, was compiled with (__cluster_dims__); (1, 1, 1): none.

@@ -1,8 +1,9 @@
 #include "cgrt/driver/live_capture.h"
 
-#include <cstring>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "cgrt/driver/api.h"
 
 namespace cgrt::driver {
@@ -22,50 +23,59 @@ CapturingThread* take_one() {
 }
 
 struct GiveBack {
-  ~GiveBack() { std::exchange(this_thread, nullptr)->is_taken.store(false, std::memory_order_release); }
+  ~GiveBack() {
+    std::exchange(this_thread, nullptr)->is_taken.store(false, std::memory_order_release);
+    std::exchange(this_logged_thread, nullptr)->is_taken.store(false, std::memory_order_release);
+  }
 };
 
 }  // namespace
 
 void take_this_thread() {
   this_thread = take_one();
+  this_logged_thread = CaptureLog::take_thread();
   static thread_local GiveBack at_the_end_of_the_thread;
   static_cast<void>(at_the_end_of_the_thread);
 }
 
 }  // namespace internal
 
-namespace {
-
-// 901 says that an earlier call did it, which this library has not seen. Of calls that fail with a code that is none
-// of captures', launches and waits end them, copies and memsets do not (driver 580).
-bool may_end_capture(CUresult result, const char* call) {
-  if (result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) return false;
-  const bool is_of_captures = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_CAPTURED_EVENT;
-  return is_of_captures || std::strcmp(call, "cuLaunchKernelEx") == 0 || std::strcmp(call, "cuStreamWaitEvent") == 0;
-}
-
-}  // namespace
-
 void LiveCapture::note_failure(CUresult result, const char* call, const absl::Status& status) {
   for (LiveCapture* capture = innermost; capture != nullptr; capture = capture->outer_) {
     if (capture->is_over_) continue;
     CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
     if (api().StreamIsCapturing(capture->origin_, &now) != CUDA_SUCCESS) continue;
-    if (now != CU_STREAM_CAPTURE_STATUS_INVALIDATED) continue;
+    LoggedCapture* const logged = capture->in_log();
+    if (now != CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
+      if (logged != nullptr && now == CU_STREAM_CAPTURE_STATUS_ACTIVE) logged->clear();
+      continue;
+    }
     capture->is_over_ = true;
-    if (may_end_capture(result, call)) capture->ended_by_ = status;
+    if (!may_end_capture(result, call)) continue;
+    // The log may know of one before it.
+    bool is_latest = true;
+    if (logged != nullptr) static_cast<void>(logged->first_refused(&is_latest));
+    if (is_latest) capture->ended_by_ = status;
   }
 }
 
-absl::Status LiveCapture::what_ended() {
+std::string LiveCapture::story() const {
+  if (!ended_by_.ok()) {
+    return absl::StrCat(name_capture(origin_, mode_), " was ended by a call of the same thread: ", ended_by_.message());
+  }
+  const LoggedCapture* const logged = in_log();
+  const std::optional<RefusedCall> call = logged != nullptr ? logged->first_refused() : std::nullopt;
+  return call.has_value() ? tell(*call, origin_, mode_) : "";
+}
+
+std::string LiveCapture::how_it_ended() {
   const LiveCapture* ended = nullptr;
   for (const LiveCapture* capture = innermost; capture != nullptr; capture = capture->outer_) {
     if (!capture->is_over_) continue;
-    if (ended != nullptr) return absl::OkStatus();
+    if (ended != nullptr) return "";
     ended = capture;
   }
-  return ended != nullptr ? ended->ended_by_ : absl::OkStatus();
+  return ended != nullptr ? ended->story() : "";
 }
 
 void LiveCapture::reword(const absl::Status& before, const absl::Status& after) {

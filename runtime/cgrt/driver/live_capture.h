@@ -7,8 +7,11 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <cstddef>
+#include <string>
 
 #include "absl/status/status.h"
+#include "cgrt/driver/capture_log.h"
 
 namespace cgrt::driver {
 
@@ -52,33 +55,37 @@ class LiveCapture {
   // The failure of the call that ended the capture before its time; ok when it goes on, or when the call
   // was not made through this library on this thread.
   const absl::Status& ended_by() const { return ended_by_; }
+  // What ended it, of whatever thread and library: this capture, the call and its thread, as a sentence. Empty when
+  // nothing is known.
+  [[gnu::cold]] std::string story() const;
 
   // For a failed call on this thread: asks the driver which captures have ended by now.
   [[gnu::cold]] static void note_failure(CUresult result, const char* call, const absl::Status& status);
-  // After a call was refused because its capture has ended: the failure of the call that ended it; ok when that is not
-  // known. Only where a single capture of this thread has ended, since the call does not say which one it means.
-  [[gnu::cold]] static absl::Status what_ended();
+  // After a call was refused because its capture has ended: how that was, as a sentence; empty when it is not known.
+  // Only where a single capture of this thread has ended, since the call does not say which one it means.
+  [[gnu::cold]] static std::string how_it_ended();
   // The failure that was noted as `before` is told as `after`.
   [[gnu::cold]] static void reword(const absl::Status& before, const absl::Status& after);
 
  protected:
-  explicit LiveCapture(CUstream origin) : origin_(origin), outer_(innermost) {
+  LiveCapture(CUstream origin, CUstreamCaptureMode mode)
+      : origin_(origin), mode_(mode), outer_(innermost), depth_(outer_ != nullptr ? outer_->depth_ + 1 : 0) {
     innermost = this;
     if (__builtin_expect(internal::this_thread == nullptr, false)) internal::take_this_thread();
     count(1);
+    if (LoggedCapture* const logged = in_log()) logged->begin(mode);
   }
   ~LiveCapture() {
     innermost = outer_;
     count(-1);
+    if (LoggedCapture* const logged = in_log()) logged->end();
   }
 
   // Those that this thread is inside of.
   static inline thread_local constinit LiveCapture* innermost = nullptr;
   LiveCapture* outer() const { return outer_; }
 
-  // The stream is about to be destroyed, and its capture with it.
-  void lose_origin() { is_over_ = is_origin_lost_ = true; }
-  bool is_origin_lost() const { return is_origin_lost_; }
+  void be_over() { is_over_ = true; }
 
  private:
   static void count(int more) {
@@ -86,11 +93,17 @@ class LiveCapture {
     live.store(live.load(std::memory_order_relaxed) + more, std::memory_order_release);
   }
 
+  // Null: nested too deep.
+  LoggedCapture* in_log() const {
+    return depth_ < LoggedThread::kMaxNested ? &internal::this_logged_thread->captures[depth_] : nullptr;
+  }
+
   CUstream origin_;
+  CUstreamCaptureMode mode_;
   LiveCapture* outer_;
+  std::size_t depth_;
   absl::Status ended_by_;
   bool is_over_ = false;  // known to be
-  bool is_origin_lost_ = false;
 };
 
 }  // namespace cgrt::driver

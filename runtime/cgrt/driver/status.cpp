@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/live_capture.h"
@@ -105,12 +106,10 @@ absl::Status to_status_slow(CUresult result, const char* call) {
   const absl::Status status = make_status(result, call, "returned");
   LiveCapture::note_failure(result, call, status);
   if (result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) return status;
-  const absl::Status first = LiveCapture::what_ended();
-  if (first.ok()) return status;
-  return with_payloads_of(
-      status,
-      absl::Status(status.code(),
-                   absl::StrCat(status.message(), " The capture was ended by a call inside it: ", first.message())));
+  const std::string how = LiveCapture::how_it_ended();
+  if (how.empty()) return status;
+  return with_payloads_of(status, absl::Status(status.code(), absl::StrCat(status.message(), " ", how,
+                                                                           absl::EndsWith(how, ".") ? "" : ".")));
 }
 
 absl::Status empty_object(const char* type) {
@@ -133,9 +132,12 @@ std::optional<CUresult> cuda_result(const absl::Status& status) {
   return static_cast<CUresult>(value);
 }
 
+absl::Status with_message(const absl::Status& status, std::string_view message) {
+  return with_payloads_of(status, absl::Status(status.code(), absl::string_view(message.data(), message.size())));
+}
+
 absl::Status prefix(const absl::Status& status, std::string_view context) {
-  return with_payloads_of(status,
-                          absl::Status(status.code(), absl::StrCat(std::string(context), ": ", status.message())));
+  return with_message(status, absl::StrCat(std::string(context), ": ", status.message()));
 }
 
 absl::Status annotate(const absl::Status& status, std::string_view context) {

@@ -33,6 +33,9 @@ absl::Status annotate(const absl::Status& status, std::string_view context);
 // The same, for what no capture is blamed for.
 absl::Status prefix(const absl::Status& status, std::string_view context);
 
+// `status` with another message; code and payload stay.
+absl::Status with_message(const absl::Status& status, std::string_view message);
+
 // `status` with another code; message and payload stay.
 absl::Status with_code(const absl::Status& status, absl::StatusCode code);
 

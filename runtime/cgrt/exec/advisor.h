@@ -1,8 +1,7 @@
 // advise: what the ways to change a graph between its launches cost, and which is the cheapest.
 //
 //   CGRT_ASSIGN_OR_RETURN(const Advice advice, advise(graph, {.arguments = 1000, .grids = 1000}));
-//   std::puts(advice.text.c_str());   // "Of 1,000 kernels, 1,000 change ...: rebind from a prepared binding, 28 us
-//   ..."
+//   std::puts(advice.text.c_str());   // "Of 1000 kernels, 1000 change their arguments ...: cheapest is rebind ..."
 //
 // An estimate from figures of an H200 (docs/performance.md), for host and device together, beyond what a launch of the
 // plain executable costs. It measures nothing; hosts differ by factors, the order of the ways rarely.

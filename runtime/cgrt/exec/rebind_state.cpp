@@ -367,9 +367,7 @@ absl::Status RebindState::set_enabled(std::uint32_t node, bool is_enabled, CUgra
 }
 
 absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
-  if (!change.kept.empty() && launched_.ref().get() == nullptr) {
-    CGRT_ASSIGN_OR_RETURN(launched_, Event::create(context_));
-  }
+  if (change.used.has_value()) CGRT_RETURN_IF_ERROR(resources_.prepare(context_, *change.used));
   std::size_t set_count = 0, enabled_count = 0;
   absl::Cleanup undo = [&] {
     for (std::size_t i = 0; i < set_count; ++i) {
@@ -395,15 +393,12 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
     values_[word] = value;
     patches_.set(word, value);
   }
-  for (std::shared_ptr<const void>& one : change.kept) {
-    if (std::find(kept_.begin(), kept_.end(), one) == kept_.end()) kept_.push_back(std::move(one));
-  }
+  if (change.used.has_value()) resources_.replace(*std::move(change.used));
   return absl::OkStatus();
 }
 
 RebindState::Values RebindState::values_after(const Change& change) const {
-  Values values{id_, values_, params_, enabled_, kept_};
-  values.kept.insert(values.kept.end(), change.kept.begin(), change.kept.end());
+  Values values{id_, values_, params_, enabled_, change.used.value_or(Resources())};
   for (const auto& [node, params] : change.params) values.params[nodes_[node].params] = params;
   for (const auto& [node, is_enabled] : change.enabled) values.enabled[nodes_[node].params] = is_enabled;
   for (const auto& [word, value] : change.words) values.words[word] = value;
@@ -412,7 +407,7 @@ RebindState::Values RebindState::values_after(const Change& change) const {
 
 RebindState::Change RebindState::change_to(const Values& values) const {
   Change change;
-  change.kept = values.kept;
+  change.used = values.used;
   for (std::uint32_t i = 0; i < values_.size(); ++i) {
     if (values.words[i] != values_[i]) change.words.emplace_back(i, values.words[i]);
   }
@@ -430,12 +425,6 @@ absl::StatusOr<StreamRef> RebindState::capture_stream() {
     CGRT_ASSIGN_OR_RETURN(capture_stream_, Stream::create(context_));
   }
   return capture_stream_.ref();
-}
-
-RebindState::~RebindState() {
-  if (kept_.empty() || launched_.ref().get() == nullptr) return;
-  const RelaxedCaptureMode relaxed;
-  launched_.ref().synchronize().IgnoreError();  // a lost context runs nothing any more
 }
 
 absl::Status RebindState::before_launch(CUgraphExec exec, StreamRef stream) {

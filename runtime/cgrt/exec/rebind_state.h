@@ -19,11 +19,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cgrt/exec/launch_resources.h"
 #include "cgrt/exec/patch_nodes.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/node_params.h"
 #include "cgrt/memory/buffer.h"
-#include "cgrt/stream/event.h"
 #include "cgrt/stream/stream.h"
 
 namespace cgrt::internal {
@@ -61,7 +61,7 @@ class RebindState {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> words;
     std::vector<std::pair<std::uint32_t, CUgraphNodeParams>> params;  // by node
     std::vector<std::pair<std::uint32_t, bool>> enabled;              // by node, of those that are no kernels
-    std::vector<std::shared_ptr<const void>> kept;                    // what these may point to
+    std::optional<Resources> used;                                    // by host functions, of all calls of a step
   };
 
   // The values of all words and nodes at once.
@@ -70,7 +70,7 @@ class RebindState {
     std::vector<std::uint64_t> words;
     std::vector<CUgraphNodeParams> params;
     std::vector<bool> enabled;  // by params
-    std::vector<std::shared_ptr<const void>> kept;
+    Resources used;
   };
 
   // A node of a call that was captured.
@@ -154,13 +154,9 @@ class RebindState {
   absl::Status after_launch(StreamRef stream) {
     patches_.launched();
     is_uploaded_ = true;
-    return ABSL_PREDICT_TRUE(kept_.empty()) ? absl::OkStatus() : stream.record(launched_.ref());
+    return resources_.launched(stream);
   }
   void after_upload() { is_uploaded_ = true; }
-  // Waits for launches that may call what is kept, if anything is.
-  ~RebindState();
-  RebindState(RebindState&&) = default;
-  RebindState& operator=(RebindState&&) = default;
 
  private:
   struct Parameter {
@@ -211,11 +207,10 @@ class RebindState {
   std::vector<bool> enabled_;  // of params_
   absl::flat_hash_map<CUfunction, Function> functions_;
   PatchNodes patches_;
-  Stream capture_stream_;                          // empty: none yet
-  Change at_first_;                                // what does not run until a step says so
-  std::vector<std::shared_ptr<const void>> kept_;  // that host functions of captured calls may use
-  Event launched_;                                 // behind the last launch, while something is kept
-  bool is_uploaded_ = false;                       // the executable
+  LaunchResources resources_;
+  Stream capture_stream_;     // empty: none yet
+  Change at_first_;           // what does not run until a step says so
+  bool is_uploaded_ = false;  // the executable
 };
 
 // Whether CUDA lets all kernels of `graph` be device-updatable; else kFailedPrecondition.

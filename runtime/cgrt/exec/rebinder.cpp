@@ -166,7 +166,7 @@ absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> ca
     CGRT_ASSIGN_OR_RETURN(Graph captured, capture_call(context_, stream, call));
     bool has_host = false;
     CGRT_RETURN_IF_ERROR(add_nodes(captured.ref().get(), clusters, &has_host));
-    if (has_host) change_.kept.push_back(captured.state());  // which may own what the function uses
+    if (has_host) change_.used->push_back(captured.state());  // which may own what the function uses
     return absl::OkStatus();
   };
   const absl::Status status = add();
@@ -208,10 +208,10 @@ absl::Status Rebinder::add_node(CUgraphNode captured, CUgraphNodeType type, Comp
   return status.ok() ? status : fail(status);
 }
 
-absl::Status Rebinder::keep(std::shared_ptr<const void>) {
-  return fail(absl::UnimplementedError(
-      "A rebound step cannot hand over what it owns, as launch_host with a std::function does: nothing says when an "
-      "executable needs it no more. Use a function and data that you own."));
+absl::Status Rebinder::keep(std::shared_ptr<const void> resource) {
+  if (!failure_.ok()) return failure_;
+  change_.used->push_back(std::move(resource));
+  return absl::OkStatus();
 }
 
 }  // namespace cgrt::internal

@@ -17,7 +17,7 @@ namespace cgrt::internal {
 
 class Rebinder final : public LaunchSink {
  public:
-  Rebinder(RebindState& state, CUcontext context) : state_(state), context_(context) {}
+  Rebinder(RebindState& state, CUcontext context) : state_(state), context_(context) { change_.used.emplace(); }
 
   // After the last call: what is to be taken over. The first failure of a call, though the caller may have ignored it;
   // kFailedPrecondition when nodes are left that no call has met.

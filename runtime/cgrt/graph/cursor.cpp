@@ -170,6 +170,28 @@ absl::Status Cursor::add_captured(absl::FunctionRef<absl::Status(CUstream)> call
   return add_child(std::move(captured));
 }
 
+bool Cursor::is_at(const Cursor& other) const {
+  return std::equal(frontier_.begin(), frontier_.end(), other.frontier_.begin(), other.frontier_.end(),
+                    [](const Dependency& a, const Dependency& b) { return a.node == b.node; });
+}
+
+absl::Status Cursor::fork_join(absl::Span<const Branch> branches) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  const Cursor fork = *this;
+  absl::Status status;
+  for (const Branch& branch : branches) {
+    Cursor place = fork;
+    status = branch(place);
+    // A branch that made nothing ends where it began: whoever waits for another one waits for that as well.
+    if (!place.is_at(fork)) {
+      if (is_at(fork)) frontier_.clear();
+      join(place);
+    }
+    if (!status.ok()) break;
+  }
+  return status;
+}
+
 absl::Status Cursor::keep(std::shared_ptr<const void> resource) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   return internal::keep_in_graph(state_->handle, std::move(resource));

@@ -60,6 +60,7 @@ class Cursor final : public LaunchSink {
   absl::Status add_free(void* address) override;
   absl::Status add_memory_ops(absl::Span<const MemoryOp> ops) override;
   absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) override;  // as one child graph
+  absl::Status fork_join(absl::Span<const Branch> branches) override;
   absl::Status keep(std::shared_ptr<const void> resource) override;
   absl::StatusOr<CUcontext> context() const override;
 
@@ -67,9 +68,10 @@ class Cursor final : public LaunchSink {
   friend class Graph;
   Cursor(internal::GraphState* state, Dependencies dependencies);
   friend absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
-                                   CaptureMode mode);
+                                   CaptureOptions options);
   template <class Node>
   void advance(Node node);
+  bool is_at(const Cursor& other) const;
   absl::StatusOr<Conditional> add_conditional(CUgraphConditionalHandle handle, CUgraphConditionalNodeType type,
                                               unsigned bodies);
 

@@ -22,7 +22,6 @@ thread_local Scope* innermost = nullptr;
 // The graph of a capture in progress is the driver's: asked for only when a scope needs it.
 CUresult note_in(internal::CaptureContext& capture) {
   if (capture.scope_id == internal::current_scope_id()) return CUDA_SUCCESS;
-  if (capture.is_origin_lost()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUgraph graph = nullptr;
   const CUresult result =

@@ -13,11 +13,12 @@
 namespace cgrt {
 namespace {
 
-absl::Status allocation_failed(CUresult result, const char* call, const char* kind, std::size_t size_bytes) {
+absl::Status allocation_failed(CUresult result, const char* call, const char* kind, std::size_t size_bytes,
+                               const char* instead) {
   std::string what = absl::StrCat("Allocating ", counted(size_bytes, "byte"), " of ", kind);
   if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
-    absl::StrAppend(&what,
-                    " during a capture, and that capture has ended now. Allocate before it, or capture in "
+    absl::StrAppend(&what, " during a capture, and that capture has ended now. Allocate before it", instead,
+                    ", or capture in "
                     "CaptureMode::kRelaxed and let the graph keep the memory (Graph::keep)");
   }
   return driver::annotate(driver::to_status(result, call), what);
@@ -41,7 +42,8 @@ absl::StatusOr<DeviceBuffer> DeviceBuffer::create(ContextRef context, std::size_
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
   CUdeviceptr address = 0;
   const CUresult result = driver::api().MemAlloc(&address, size_bytes);
-  if (result != CUDA_SUCCESS) return allocation_failed(result, "cuMemAlloc", "device memory", size_bytes);
+  if (result != CUDA_SUCCESS)
+    return allocation_failed(result, "cuMemAlloc", "device memory", size_bytes, " or from a GraphPool");
   return DeviceBuffer(address, size_bytes);
 }
 
@@ -51,7 +53,7 @@ absl::StatusOr<PinnedBuffer> PinnedBuffer::create(ContextRef context, std::size_
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(handle));
   void* address = nullptr;
   const CUresult result = driver::api().MemHostAlloc(&address, size_bytes, CU_MEMHOSTALLOC_PORTABLE);
-  if (result != CUDA_SUCCESS) return allocation_failed(result, "cuMemHostAlloc", "pinned host memory", size_bytes);
+  if (result != CUDA_SUCCESS) return allocation_failed(result, "cuMemHostAlloc", "pinned host memory", size_bytes, "");
   return PinnedBuffer(address, size_bytes);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cgrt/simulator/log.h"
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
 
@@ -54,15 +55,19 @@ void invalidate(Capture& capture) { capture.invalid = true; }
 CUresult check_unsafe_call() {
   const CUstreamCaptureMode mode = this_thread().mode;
   if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
-  bool prohibited = false;
+  bool prohibited = false, is_of_this_thread = false;
   for (Capture& capture : state->captures) {
     const bool mine = capture.thread == &this_thread() && capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     const bool everybodys = capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL && mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!mine && !everybodys) continue;
     invalidate(capture);
     prohibited = true;
+    is_of_this_thread |= mine;
   }
-  return prohibited ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+  if (!prohibited) return CUDA_SUCCESS;
+  say(std::string("API call conflicts with a stream capture sequence initiated from ") +
+      (is_of_this_thread ? "the calling thread" : "another thread"));
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 namespace {
@@ -84,6 +89,7 @@ CUresult check_implicit_dependency(CUstream stream) {
   Capture* const capture = find_implicit_capture(stream);
   if (capture == nullptr) return CUDA_SUCCESS;
   invalidate(*capture);
+  say("Call cannot be made against CU_STREAM_LEGACY while a blocking stream in the same context is capturing");
   return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
@@ -179,17 +185,18 @@ CUresult StreamEndCapture(CUstream handle, CUgraph* graph) {
   CUstream stream = find_stream(handle, &result);
   if (stream == nullptr) return result;
   *graph = nullptr;
-  if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  if (stream->capture == nullptr) {
+    say("Stream is not actively capturing");
+    return CUDA_ERROR_ILLEGAL_STATE;
+  }
   Capture& capture = *stream->capture;
   if (capture.origin != stream) {
     invalidate(capture);
     return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   }
   if (capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture.thread != &this_thread()) {
-    invalidate(capture);
-    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-  }
-  if (capture.invalid) {
+    result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;  // and the capture is over
+  } else if (capture.invalid) {
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   } else if (!is_joined(capture)) {
     result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
@@ -234,6 +241,27 @@ CUresult StreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cu
   if (nodes != nullptr) *nodes = stream->listed_nodes.data();
   if (edges != nullptr) *edges = stream->listed_edges.data();
   if (count != nullptr) *count = stream->listed_nodes.size();
+  return CUDA_SUCCESS;
+}
+
+CUresult StreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* nodes, const CUgraphEdgeData* edges,
+                                         std::size_t count, unsigned flags) {
+  const Lock lock(state->mutex);
+  CUresult result = CUDA_SUCCESS;
+  CUstream stream = find_stream(handle, &result);
+  if (stream == nullptr) return result;
+  if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  if (stream->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (nodes == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<Dependency> dependencies;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!state->nodes.contains(nodes[i]) || nodes[i]->graph != stream->capture->graph.get()) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    dependencies.push_back({nodes[i], edges != nullptr ? edges[i] : CUgraphEdgeData{}});
+  }
+  if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) stream->frontier.clear();
+  add_unique(stream->frontier, dependencies);
   return CUDA_SUCCESS;
 }
 

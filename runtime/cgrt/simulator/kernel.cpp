@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 
+#include "cgrt/simulator/log.h"
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
 
@@ -98,6 +99,10 @@ CUresult check_launch(const driver::KernelIdentity* kernel, Dim3 grid, Dim3 bloc
   const bool grid_fits = grid.count() != 0 && grid.x <= 2147483647u && grid.y <= 65535 && grid.z <= 65535;
   const bool block_fits = block.count() != 0 && block.x <= 1024 && block.y <= 1024 && block.z <= 64 &&
                           block.count() <= static_cast<std::uint64_t>(kernel->resources.max_threads);
+  if (block.x > 1024 || block.y > 1024 || block.z > 64) {
+    say("One or more of block dimensions of (" + std::to_string(block.x) + "," + std::to_string(block.y) + "," +
+        std::to_string(block.z) + ") exceeds correspsonding maximum value of (1024,1024,64)");  // the driver's spelling
+  }
   if (!grid_fits || !block_fits) return CUDA_ERROR_INVALID_VALUE;
   if (shared_bytes > static_cast<unsigned>(max_dynamic_shared(kernel))) return CUDA_ERROR_INVALID_VALUE;
   const Dim3& cluster = kernel->resources.cluster;

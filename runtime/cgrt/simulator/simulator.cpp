@@ -8,6 +8,7 @@
 #include "cgrt/base/counted.h"
 #include "cgrt/base/log.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/simulator/log.h"
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
 
@@ -33,6 +34,15 @@ State::~State() {
   for (const auto& [address, allocation] : memory) std::free(reinterpret_cast<void*>(address));
 }
 
+namespace {
+
+enum EntryIndex : std::size_t {
+#define CGRT_ENTRY(name, version, need) k##name##Index,
+#include "cgrt/driver/entry_points.def"
+#undef CGRT_ENTRY
+};
+
+}  // namespace
 }  // namespace simulator
 
 struct Simulator::Impl {
@@ -48,7 +58,8 @@ Simulator::Simulator(SimulatorOptions options) : impl_(std::make_unique<Impl>(op
     std::abort();
   }
   simulator::state = &impl_->state;
-#define CGRT_ENTRY(name, version, need) impl_->table.name = &simulator::name;
+#define CGRT_ENTRY(name, version, need) \
+  impl_->table.name = &simulator::Logged<&simulator::name, simulator::k##name##Index>::call;
 #include "cgrt/driver/entry_points.def"
 #undef CGRT_ENTRY
   impl_->table.ResolveKernel = &simulator::ResolveKernel;

@@ -250,6 +250,14 @@ struct State {
   std::unordered_map<CUlibrary, std::unique_ptr<CUlib_st>> libraries;
   std::list<LoadedKernel> loaded_kernels;  // a CUkernel of one is the address of its identity
 
+  struct LogCallback {
+    CUlogsCallback function = nullptr;
+    void* data = nullptr;
+    std::uintptr_t number = 0;
+  };
+  std::vector<LogCallback> log_callbacks;
+  std::uintptr_t last_log_callback = 0;
+
   std::list<CUgraphDeviceUpdatableNode_st> updatable_nodes;
   std::unordered_map<CUgraph, std::unique_ptr<CUgraph_st>> graphs;
   std::unordered_set<CUgraphNode> nodes;                                          // of live graphs and of captures

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cgrt/driver/destroy.h"
+
 namespace cgrt::internal {
 
 void CapturedStreams::note_join(CUstream stream) {
@@ -14,12 +16,19 @@ void CapturedStreams::note_join(CUstream stream) {
   }
 }
 
-void CapturedStreams::forget(CUstream stream) {
+CapturedStreams::~CapturedStreams() {
+  be_over();  // nobody asks the driver about its streams any more
+  for (CUstream stream : destroyed_later_) driver::destroy_stream(stream);
+}
+
+bool CapturedStreams::destroy_later(CUstream stream) {
+  CapturedStreams* outermost = nullptr;
   for (CapturedStreams* capture = current(); capture != nullptr; capture = capture->outer()) {
-    if (capture->origin() == stream) capture->lose_origin();
-    // Left in its place: another stream may get the address, and join.
-    std::replace(capture->joined_.begin(), capture->joined_.end(), stream, CUstream{nullptr});
+    if (capture->index_of(stream) != kNone) outermost = capture;
   }
+  if (outermost == nullptr) return false;
+  outermost->destroyed_later_.push_back(stream);
+  return true;
 }
 
 std::size_t CapturedStreams::index_of(CUstream stream) const {

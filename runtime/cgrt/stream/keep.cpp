@@ -39,6 +39,7 @@ void CUDA_CB release(void* kept) {
 namespace internal {
 
 absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource, CUuserObject* out) {
+  kept_count.fetch_add(1, std::memory_order_relaxed);
   auto kept = std::make_unique<Kept>(Kept{std::move(resource)});
   CUuserObject object = nullptr;
   const CUresult created =
@@ -53,19 +54,22 @@ absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource, 
 }
 
 constinit std::atomic<bool> any_released{false};
+constinit std::atomic<std::uint64_t> kept_count{0};
 
 std::size_t collect_all_released() {
-  std::vector<std::unique_ptr<Kept>> taken;
-  Released& queue = released();
-  {
-    const std::lock_guard lock(queue.mutex);
-    taken.swap(queue.kept);
-    any_released = false;
-  }
   // A free inside somebody's capture would end that capture.
   const RelaxedCaptureMode relaxed;
-  const std::size_t count = taken.size();
-  taken.clear();
+  Released& queue = released();
+  std::size_t count = 0;
+  while (any_released.load(std::memory_order_acquire)) {  // a graph that was kept lets go of what it kept itself
+    std::vector<std::unique_ptr<Kept>> taken;
+    {
+      const std::lock_guard lock(queue.mutex);
+      taken.swap(queue.kept);
+      any_released = false;
+    }
+    count += taken.size();
+  }
   return count;
 }
 

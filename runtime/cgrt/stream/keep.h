@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -25,6 +26,9 @@ namespace internal {
 
 extern std::atomic<bool> any_released;
 std::size_t collect_all_released();
+
+// Grows with each resource that a graph of whatever thread is given.
+extern std::atomic<std::uint64_t> kept_count;
 
 // `object`: what cuGraphReleaseUserObject takes, for who lets it go again; null: nobody does.
 absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource, CUuserObject* object = nullptr);

@@ -125,7 +125,7 @@ absl::StatusOr<CUcontext> StreamRef::context() const {
 }
 
 void internal::destroy_stream(CUstream stream) {
-  if (CapturedStreams::is_active()) CapturedStreams::forget(stream);
+  if (CapturedStreams::is_active() && CapturedStreams::destroy_later(stream)) return;
   driver::destroy_stream(stream);
 }
 

@@ -41,8 +41,9 @@ struct CapturedNodes {
 // What is noted goes to `nodes`, `runs` and `scope_id`, the captured graph's own.
 class CaptureContext final : public CapturedStreams {
  public:
-  CaptureContext(CUstream origin, CapturedNodes& nodes, std::vector<ScopeRun>& runs, std::uint64_t& scope)
-      : CapturedStreams(origin), scope_runs(runs), scope_id(scope), nodes_(nodes) {}
+  CaptureContext(CUstream origin, CUstreamCaptureMode mode, CapturedNodes& nodes, std::vector<ScopeRun>& runs,
+                 std::uint64_t& scope)
+      : CapturedStreams(origin, mode), scope_runs(runs), scope_id(scope), nodes_(nodes) {}
 
   static CaptureContext* current() { return static_cast<CaptureContext*>(innermost); }
   CaptureContext* outer() const { return static_cast<CaptureContext*>(LiveCapture::outer()); }

@@ -18,6 +18,11 @@ absl::Status make_event_node(StreamRef stream, const char* name, Call call) {
 
 }  // namespace
 
+absl::Status LaunchSink::fork_join(absl::Span<const Branch> branches) {
+  for (const Branch& branch : branches) CGRT_RETURN_IF_ERROR(branch(LaunchTarget::into(*this)));
+  return absl::OkStatus();
+}
+
 absl::Status record_event(LaunchTarget target, EventRef event) {
   if (target.sink() != nullptr) return target.sink()->add_event_record(event);
   const StreamRef stream = target.stream();

@@ -88,7 +88,12 @@ struct MemoryOp {
   std::uint32_t bytes = 4;  // 4 or 8
 };
 
-// What a target that is not a stream does with the work: graph/ and later exec/ make these.
+class LaunchTarget;
+
+// One of several pieces of work that do not wait for each other: see fork_join (target/fork_join.h).
+using Branch = absl::FunctionRef<absl::Status(LaunchTarget)>;
+
+// What a target that is not a stream does with the work: graph/ and exec/ make these.
 class LaunchSink {
  public:
   virtual absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) = 0;
@@ -103,6 +108,8 @@ class LaunchSink {
   // What `call` puts into the stream that it is given: for libraries that take nothing but a stream. The context is
   // current during the call.
   virtual absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) = 0;
+  // See fork_join. One branch after the other, unless the sink knows better.
+  virtual absl::Status fork_join(absl::Span<const Branch> branches);
   // Keeps what the nodes use alive as long as they may run.
   virtual absl::Status keep(std::shared_ptr<const void> resource) = 0;
   virtual absl::StatusOr<CUcontext> context() const = 0;

@@ -115,6 +115,22 @@ TEST_CASE("each operation makes a fixed number of driver calls", "[driver][calls
   CHECK(count([&] { return Stream::create(device).status(); }) == 4);  // push, pop, destroy
   CHECK(count([&] { return DeviceBuffer::create(device, 64).status(); }) == 6);  // push, pop, free in a relaxed mode
   CHECK(count([&] { return capture(stream.ref(), step).status(); }) == 4);       // begin, launch, end, destroy
+  CHECK(count([&] { return capture_or_run(stream.ref(), step).status(); }) == 4);
+  // What the graph of one node is asked for: the frontier, its nodes twice, the node's dependents.
+  CHECK(count([&] { return capture(stream.ref(), step, UnjoinedWork::kJoined).status(); }) == 8);
+
+  SideStreams sides = *SideStreams::create(device, 1);
+  CHECK(count([&] { return fork_join(stream.ref(), sides, {step, step}); }) == 6);  // record and wait, twice
+  CHECK(count([&] { return fork_join(cursor, sides, {step, step}); }) == 4);
+  GraphPool pool = *GraphPool::create(device, 4096);
+  void* block = nullptr;
+  const auto allocate = [&](LaunchTarget target) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(pool.free(block));
+    CGRT_ASSIGN_OR_RETURN(block, pool.allocate(target, 64));
+    return absl::OkStatus();
+  };
+  CHECK(count([&] { return allocate(stream.ref()); }) == 1);  // "is it captured?"
+  CHECK(count([&] { return allocate(cursor); }) == 2);        // the graph keeps the pool
 }
 
 }  // namespace

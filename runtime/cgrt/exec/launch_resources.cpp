@@ -1,0 +1,36 @@
+#include "cgrt/exec/launch_resources.h"
+
+#include <utility>
+
+#include "cgrt/base/status_macros.h"
+#include "cgrt/stream/capture_mode.h"
+
+namespace cgrt::internal {
+
+LaunchResources::~LaunchResources() {
+  earlier_.push_back(std::move(current_));
+  for (const Used& used : earlier_) {
+    if (used.last_launch.ref().get() == nullptr) continue;
+    const RelaxedCaptureMode relaxed;
+    used.last_launch.ref().synchronize().IgnoreError();  // a lost context runs nothing any more
+  }
+}
+
+absl::Status LaunchResources::prepare(CUcontext context, const Resources& next) {
+  while (!earlier_.empty() && earlier_.front().last_launch.ref().is_complete().value_or(false)) {
+    spare_ = std::move(earlier_.front().last_launch);
+    earlier_.pop_front();
+  }
+  if (next.empty() || spare_.ref().get() != nullptr) return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(spare_, Event::create(context));
+  return absl::OkStatus();
+}
+
+void LaunchResources::replace(Resources next) {
+  if (!current_.resources.empty()) earlier_.push_back(std::exchange(current_, {}));
+  if (!next.empty()) current_ = {std::move(next), std::move(spare_)};
+}
+
+absl::Status LaunchResources::record(StreamRef stream) { return stream.record(current_.last_launch.ref()); }
+
+}  // namespace cgrt::internal
