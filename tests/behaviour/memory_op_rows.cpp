@@ -137,7 +137,7 @@ BEHAVIOUR("batch memory operations: what cannot be is refused") {
   std::uint32_t local = 0;
   refused("memory of the host that is not pinned", write_value(words.stream, &local, 1u), "1 memory operation");
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
-  refused("the same, built", write_value(graph.cursor(), &local, 1u), "1 memory operation");
+  refused("the same, built", write_value(graph.cursor(), &local, 1u), "nor pinned memory");
   CGRT_ASSIGN_OR_RETURN(const CUgraphConditionalHandle handle, graph.add_conditional_handle(1));
   CGRT_ASSIGN_OR_RETURN(Conditional branch, graph.add_if({}, handle));
   refused("in a conditional body", write_value(branch.bodies[0].cursor(), words.small(0), 1u),

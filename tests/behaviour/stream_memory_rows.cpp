@@ -170,6 +170,10 @@ BEHAVIOUR("allocation and free: what CUDA does not do with such a graph is refus
   CGRT_ASSIGN_OR_RETURN(const Graph third, build());
   CGRT_ASSIGN_OR_RETURN(const UpdateReport report, updated.try_update(third));
   notes.line(absl::StrCat("update by a graph that allocates elsewhere: ", to_string(report.refusal)));
+  for (int i = 0; i < 2; ++i) CGRT_RETURN_IF_ERROR(probe.run(updated));
+  CGRT_RETURN_IF_ERROR(probe.note(world, notes, "updated"));
+  notes.status("another executable of the graph that it was made from", instantiate(again).status());
+  notes.status("another executable of the graph that it took over", instantiate(third).status());
   return absl::OkStatus();
 }
 

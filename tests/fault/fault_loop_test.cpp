@@ -22,11 +22,13 @@ bool may_be_swallowed(std::string_view entry, const Operation& one) {
         "cuLogsRegisterCallback", "cuLogsUnregisterCallback"}) {
     if (entry == quiet) return true;
   }
-  // Buffers, pools and executables are destroyed in whatever capture mode their thread is in then.
+  // Buffers, pools and executables are destroyed in whatever capture mode their thread is in then, and what an
+  // allocation has made is not taken back.
   if (entry == "cuThreadExchangeStreamCaptureMode" &&
       (absl::StrContains(one.name, "Buffer::create") || absl::StrContains(one.name, "GraphPool::free") ||
        absl::StrContains(one.name, "instantiate") || absl::StrContains(one.name, "GraphExec::") ||
-       absl::StrContains(one.name, "Library::") || absl::StrContains(one.name, "allow_large_clusters"))) {
+       absl::StrContains(one.name, "_async") || absl::StrContains(one.name, "Library::") ||
+       absl::StrContains(one.name, "allow_large_clusters"))) {
     return true;
   }
   // A scope that could not be noted costs its name, with a warning in the log; the capture goes on.

@@ -74,12 +74,27 @@ absl::StatusOr<Results> run(const Options& options, const std::string& command) 
   results.record.command = command;
   results.record.commit = options.commit;
   // Files and not tools/graphbench: the records lie in there.
-  results.record.measures = {
-      "runtime/cgrt/base",          "runtime/cgrt/device",          "runtime/cgrt/driver",
-      "runtime/cgrt/exec",          "runtime/cgrt/graph",           "runtime/cgrt/launch",
-      "runtime/cgrt/stream",        "runtime/cgrt/target",          "kernels/cgrt_kernels/elementwise",
-      "tools/graphbench/cases.cpp", "tools/graphbench/measure.cpp", "tools/graphbench/own.cpp",
-      "tools/graphbench/raw.cpp",   "tools/graphbench/setup.cpp"};
+  results.record.measures = {"runtime/cgrt/base",
+                             "runtime/cgrt/device",
+                             "runtime/cgrt/driver",
+                             "runtime/cgrt/exec",
+                             "runtime/cgrt/graph",
+                             "runtime/cgrt/launch",
+                             "runtime/cgrt/stream",
+                             "runtime/cgrt/target",
+                             "kernels/cgrt_kernels/elementwise",
+                             "tools/graphbench/bench_kernels.cu",
+                             "tools/graphbench/cases.cpp",
+                             "tools/graphbench/loop.cpp",
+                             "tools/graphbench/measure.cpp",
+                             "tools/graphbench/own.cpp",
+                             "tools/graphbench/own_chain.cpp",
+                             "tools/graphbench/raw.cpp",
+                             "tools/graphbench/raw_calls.cpp",
+                             "tools/graphbench/raw_patch.cu",
+                             "tools/graphbench/raw_rebound.cpp",
+                             "tools/graphbench/rebound.cpp",
+                             "tools/graphbench/setup.cpp"};
   CGRT_ASSIGN_OR_RETURN(std::string device, cgrt::DeviceRef(0).name());
   cgrt::record::describe_machine(results.record, std::move(device), CUDA_VERSION, cgrt::is_simulated());
   CGRT_ASSIGN_OR_RETURN(const Setup setup, Setup::create());

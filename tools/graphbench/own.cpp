@@ -5,64 +5,45 @@
 #include <utility>
 #include <vector>
 
-#include "bench_kernels.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/exec/graph_exec.h"
 #include "cgrt/graph/capture.h"
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph.h"
+#include "cgrt/graph/programmatic.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/ir/diff.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/launch/occupancy.h"
+#include "own_chain.h"
 
 namespace graphbench::own {
 namespace {
 
 using cgrt::Completion;
 using cgrt::Cursor;
-using cgrt::EdgeKind;
 using cgrt::Graph;
 using cgrt::GraphExec;
 using cgrt::KernelNode;
-using cgrt::LaunchTarget;
 using cgrt::StreamRef;
 using Arrays = Setup::Arrays;
 
-absl::Status launch_kernel(const Setup& setup, LaunchTarget target, Arrays arrays) {
-  const auto& [desc, kernel, config] = setup.plan;
-  return cgrt::launch(target, config, kernel, arrays.out, arrays.in, nullptr, kAlpha, desc.count);
-}
-
-absl::Status launch_chain(const Setup& setup, LaunchTarget target, int nodes, Arrays arrays) {
-  for (int i = 0; i < nodes; ++i) CGRT_RETURN_IF_ERROR(launch_kernel(setup, target, arrays));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Graph> make_chain(const Setup& setup, int nodes, Arrays arrays, EdgeKind edges = EdgeKind::kFull) {
-  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(setup.context));
-  Cursor cursor = graph.cursor();
-  const LaunchTarget target = edges == EdgeKind::kFull ? LaunchTarget(cursor) : cursor.programmatic();
-  CGRT_RETURN_IF_ERROR(launch_chain(setup, target, nodes, arrays));
-  return graph;
-}
-
-absl::StatusOr<std::shared_ptr<GraphExec>> make_exec(const Setup& setup, int nodes, EdgeKind edges = EdgeKind::kFull) {
-  CGRT_ASSIGN_OR_RETURN(const Graph graph, make_chain(setup, nodes, setup.arrays(), edges));
+absl::StatusOr<std::shared_ptr<GraphExec>> make_exec(const Setup& setup, const Graph& graph) {
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, cgrt::instantiate(graph));
   CGRT_RETURN_IF_ERROR(exec.upload(setup.stream.ref()));
   CGRT_RETURN_IF_ERROR(setup.stream.ref().synchronize());
   return std::make_shared<GraphExec>(std::move(exec));
 }
 
-Side launch_and_wait(const Setup& setup, std::shared_ptr<GraphExec> exec) {
-  return Side{.run = [exec = std::move(exec), stream = setup.stream.ref()](int repeats) -> absl::Status {
-    for (int i = 0; i < repeats; ++i) {
-      CGRT_RETURN_IF_ERROR(exec->launch(stream));
-      CGRT_RETURN_IF_ERROR(stream.synchronize());
-    }
-    return absl::OkStatus();
-  }};
+absl::StatusOr<std::shared_ptr<GraphExec>> make_exec(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(const Graph graph, make_chain(setup, nodes, setup.arrays()));
+  return make_exec(setup, graph);
+}
+
+absl::Status make_edges_programmatic(Graph& graph, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(const cgrt::ProgrammaticEdges edges, cgrt::add_programmatic_edges(graph));
+  if (edges.added + 1 == static_cast<std::size_t>(nodes)) return absl::OkStatus();
+  return absl::InternalError("An edge of the chain is not programmatic.");
 }
 
 auto synchronize(const Setup& setup) {
@@ -115,147 +96,34 @@ absl::StatusOr<Side> graph_launch_sync(const Setup& setup, int nodes) {
 }
 
 absl::StatusOr<Side> programmatic_launch_sync(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, nodes, EdgeKind::kProgrammatic));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, make_chain(setup, nodes, setup.arrays()));
+  CGRT_RETURN_IF_ERROR(make_edges_programmatic(graph, nodes));
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, graph));
   return launch_and_wait(setup, std::move(exec));
 }
 
 namespace {
 
-struct Rebindable {
-  GraphExec exec;
-  unsigned next = 0;
-};
+constexpr int kLargeKernels = 64;
 
-absl::StatusOr<std::shared_ptr<Rebindable>> make_rebindable(const Setup& setup, Graph graph) {
-  CGRT_ASSIGN_OR_RETURN(GraphExec exec, cgrt::instantiate_rebindable(graph));
-  CGRT_RETURN_IF_ERROR(exec.launch(setup.stream.ref()));
-  CGRT_RETURN_IF_ERROR(setup.stream.ref().synchronize());
-  return std::make_shared<Rebindable>(Rebindable{std::move(exec)});
-}
-
-absl::StatusOr<std::shared_ptr<Rebindable>> make_rebindable(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(Graph graph, make_chain(setup, nodes, setup.arrays()));
-  return make_rebindable(setup, std::move(graph));
-}
-
-// Every other time the kernels read what they write.
-absl::Status rebind_pointers(const Setup& setup, Rebindable& chain, int nodes) {
-  Arrays arrays = setup.arrays();
-  if ((++chain.next & 1) != 0) arrays.in = arrays.out;
-  return chain.exec.rebind([&](LaunchTarget target) { return launch_chain(setup, target, nodes, arrays); });
-}
-
-absl::Status rebind_grids(const Setup& setup, Rebindable& chain, int nodes) {
-  const auto& [desc, kernel, config] = setup.plan;
-  const auto& [out, in] = setup.arrays();
-  cgrt::LaunchConfig larger = config;
-  larger.grid.x += ++chain.next & 1;
-  return chain.exec.rebind([&](LaunchTarget target) -> absl::Status {
-    for (int i = 0; i < nodes; ++i) {
-      CGRT_RETURN_IF_ERROR(cgrt::launch(target, larger, kernel, out, in, nullptr, kAlpha, desc.count));
-    }
-    return absl::OkStatus();
-  });
-}
-
-using Rebind = absl::Status (*)(const Setup& setup, Rebindable& chain, int nodes);
-
-Side rebound(const Setup& setup, const std::shared_ptr<Rebindable>& chain, int nodes, Rebind rebind) {
-  return Side{.prepare = [chain, &setup, nodes, rebind](int) { return rebind(setup, *chain, nodes); },
-              .run = [chain, stream = setup.stream.ref()](int) -> absl::Status {
-                CGRT_RETURN_IF_ERROR(chain->exec.launch(stream));
-                return stream.synchronize();
-              }};
-}
-
-// With the rebind in the time.
-absl::StatusOr<Side> rebind_launch_sync(const Setup& setup, int nodes, Rebind rebind) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
-  return Side{.run = [chain, &setup, nodes, rebind, stream = setup.stream.ref()](int repeats) -> absl::Status {
-    for (int i = 0; i < repeats; ++i) {
-      CGRT_RETURN_IF_ERROR(rebind(setup, *chain, nodes));
-      CGRT_RETURN_IF_ERROR(chain->exec.launch(stream));
-      CGRT_RETURN_IF_ERROR(stream.synchronize());
-    }
-    return absl::OkStatus();
-  }};
-}
-
-// A kernel whose arguments are four pointers; every other time they are others.
-absl::Status launch_four_pointers(const Setup& setup, LaunchTarget target, int nodes, unsigned turn) {
-  float* const x = setup.x.as<float>() + (turn & 1);
-  float* const y = setup.y.as<float>() + (turn & 1);
-  for (int i = 0; i < nodes; ++i) {
-    CGRT_RETURN_IF_ERROR(cgrt::launch(target, {.grid = 1, .block = 32}, four_pointers_kernel(), x, y, y + 2, y + 4));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::shared_ptr<Rebindable>> make_four_pointers(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(setup.context));
-  CGRT_RETURN_IF_ERROR(launch_four_pointers(setup, graph.cursor(), nodes, 0));
-  return make_rebindable(setup, std::move(graph));
-}
-
-absl::Status rebind_four_pointers(const Setup& setup, Rebindable& chain, int nodes) {
-  const unsigned turn = ++chain.next;
-  return chain.exec.rebind([&](LaunchTarget target) { return launch_four_pointers(setup, target, nodes, turn); });
+// A chain of kernels that read and write 16 MiB each, with arrays of its own.
+absl::StatusOr<Side> launch_large(bool is_programmatic) {
+  struct Large {
+    Setup setup;
+    std::shared_ptr<GraphExec> exec = nullptr;
+  };
+  CGRT_ASSIGN_OR_RETURN(Setup setup, Setup::create((16 << 20) / sizeof(float)));
+  auto large = std::make_shared<Large>(Large{std::move(setup)});
+  CGRT_ASSIGN_OR_RETURN(Graph graph, make_chain(large->setup, kLargeKernels, large->setup.arrays()));
+  if (is_programmatic) CGRT_RETURN_IF_ERROR(make_edges_programmatic(graph, kLargeKernels));
+  CGRT_ASSIGN_OR_RETURN(large->exec, make_exec(large->setup, graph));
+  return launch_and_wait(large->setup, std::shared_ptr<GraphExec>(large, large->exec.get()));
 }
 
 }  // namespace
 
-absl::StatusOr<Side> rebindable_launch_sync(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
-  return launch_and_wait(setup, std::shared_ptr<GraphExec>(chain, &chain->exec));
-}
-
-absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
-  return rebound(setup, chain, nodes, &rebind_pointers);
-}
-
-absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
-  return rebound(setup, chain, nodes, &rebind_grids);
-}
-
-absl::StatusOr<Side> rebound_captured_pointers(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(Graph graph, cgrt::capture(setup.stream.ref(), [&](StreamRef stream) {
-                          return launch_chain(setup, stream, nodes, setup.arrays());
-                        }));
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, std::move(graph)));
-  return rebound(setup, chain, nodes, &rebind_pointers);
-}
-
-absl::StatusOr<Side> rebound_four_pointers(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_four_pointers(setup, nodes));
-  return rebound(setup, chain, nodes, &rebind_four_pointers);
-}
-
-absl::StatusOr<Side> four_pointers_launch_sync(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_four_pointers(setup, nodes));
-  return launch_and_wait(setup, std::shared_ptr<GraphExec>(chain, &chain->exec));
-}
-
-absl::StatusOr<Side> rebind_pointers_launch_sync(const Setup& setup, int nodes) {
-  return rebind_launch_sync(setup, nodes, &rebind_pointers);
-}
-
-absl::StatusOr<Side> rebind_grids_launch_sync(const Setup& setup, int nodes) {
-  return rebind_launch_sync(setup, nodes, &rebind_grids);
-}
-
-absl::StatusOr<Side> rebind(const Setup& setup, int nodes) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<Rebindable> chain, make_rebindable(setup, nodes));
-  return Side{.run = [chain, &setup, nodes](int repeats) -> absl::Status {
-                for (int i = 0; i < repeats; ++i) CGRT_RETURN_IF_ERROR(rebind_pointers(setup, *chain, nodes));
-                return absl::OkStatus();
-              },
-              .settle = [chain, stream = setup.stream.ref()]() -> absl::Status {
-                CGRT_RETURN_IF_ERROR(chain->exec.launch(stream));
-                return stream.synchronize();
-              }};
-}
+absl::StatusOr<Side> large_launch_sync(const Setup&, int) { return launch_large(false); }
+absl::StatusOr<Side> programmatic_large_launch_sync(const Setup&, int) { return launch_large(true); }
 
 absl::StatusOr<Side> snapshot(const Setup& setup, int nodes) {
   CGRT_ASSIGN_OR_RETURN(Graph chain, make_chain(setup, nodes, setup.arrays()));
@@ -389,6 +257,24 @@ absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes) { return up
 
 absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes) {
   return update(setup, nodes, setup.swapped_arrays());
+}
+
+absl::StatusOr<Side> recapture_and_update(const Setup& setup, int nodes) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphExec> exec, make_exec(setup, nodes));
+  return Side{.run = [exec, &setup, nodes](int repeats) -> absl::Status {
+                for (int i = 0; i < repeats; ++i) {
+                  const Arrays arrays = i % 2 == 0 ? setup.swapped_arrays() : setup.arrays();
+                  CGRT_ASSIGN_OR_RETURN(const Graph graph, cgrt::capture(setup.stream.ref(), [&](StreamRef stream) {
+                                          return launch_chain(setup, stream, nodes, arrays);
+                                        }));
+                  CGRT_RETURN_IF_ERROR(exec->update(graph));
+                }
+                return absl::OkStatus();
+              },
+              .settle = [exec, stream = setup.stream.ref()]() -> absl::Status {
+                CGRT_RETURN_IF_ERROR(exec->launch(stream));
+                return stream.synchronize();
+              }};
 }
 
 absl::StatusOr<Side> eager_launch(const Setup& setup, int) {

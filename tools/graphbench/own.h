@@ -26,8 +26,10 @@ absl::StatusOr<std::shared_ptr<Updated>> update_objects(const Setup& setup, int 
 // The chain has `nodes` kernels; operations that need none ignore it. The setup must outlive the side.
 absl::StatusOr<Side> graph_launch(const Setup& setup, int nodes);
 absl::StatusOr<Side> graph_launch_sync(const Setup& setup, int nodes);
-// The same chain with programmatic edges.
+// The same chain with programmatic edges. And both of 64 kernels that read and write 16 MiB each.
 absl::StatusOr<Side> programmatic_launch_sync(const Setup& setup, int nodes);
+absl::StatusOr<Side> large_launch_sync(const Setup& setup, int nodes);
+absl::StatusOr<Side> programmatic_large_launch_sync(const Setup& setup, int nodes);
 absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes);
 absl::StatusOr<Side> capture(const Setup& setup, int nodes);
 absl::StatusOr<Side> capture_into(const Setup& setup, int nodes);
@@ -35,19 +37,7 @@ absl::StatusOr<Side> instantiate(const Setup& setup, int nodes);
 absl::StatusOr<Side> set_params(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes);
-// A rebindable executable of the same chain: as it is; after a rebind of one pointer or of the grid of every node,
-// which is not timed; and the rebind of the pointers alone.
-absl::StatusOr<Side> rebindable_launch_sync(const Setup& setup, int nodes);
-absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes);
-absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes);
-// The same of a captured chain, and of a chain whose kernels have four pointers, all of them others.
-absl::StatusOr<Side> rebound_captured_pointers(const Setup& setup, int nodes);
-absl::StatusOr<Side> rebound_four_pointers(const Setup& setup, int nodes);
-absl::StatusOr<Side> four_pointers_launch_sync(const Setup& setup, int nodes);  // as it is
-// With the rebind in the time.
-absl::StatusOr<Side> rebind_pointers_launch_sync(const Setup& setup, int nodes);
-absl::StatusOr<Side> rebind_grids_launch_sync(const Setup& setup, int nodes);
-absl::StatusOr<Side> rebind(const Setup& setup, int nodes);
+absl::StatusOr<Side> recapture_and_update(const Setup& setup, int nodes);
 // Reading a graph back, and comparing two snapshots that are equal.
 absl::StatusOr<Side> snapshot(const Setup& setup, int nodes);
 absl::StatusOr<Side> diff(const Setup& setup, int nodes);

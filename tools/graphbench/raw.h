@@ -15,6 +15,8 @@ namespace graphbench::raw {
 // The chain has `nodes` kernels; operations that need none ignore it. The setup must outlive the side.
 absl::StatusOr<Side> graph_launch(const Setup& setup, int nodes);
 absl::StatusOr<Side> graph_launch_sync(const Setup& setup, int nodes);
+// The same chain with programmatic edges.
+absl::StatusOr<Side> programmatic_launch_sync(const Setup& setup, int nodes);
 absl::StatusOr<Side> capture_into(const Setup& setup, int nodes);
 absl::StatusOr<Side> instantiate(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes);
@@ -31,13 +33,7 @@ absl::StatusOr<Side> occupancy_suggest(const Setup& setup, int nodes);
 // These need the three, so a driver: not on the simulator.
 absl::StatusOr<Side> explicit_add(const Setup& setup, int nodes);
 absl::StatusOr<Side> capture(const Setup& setup, int nodes);
-// Patched by a kernel that has the new values ready.
-absl::StatusOr<Side> rebound_pointers(const Setup& setup, int nodes);
-absl::StatusOr<Side> rebound_grids(const Setup& setup, int nodes);
-// What there is instead of a rebind: the parameters of every node set by the host.
-absl::StatusOr<Side> set_all_params(const Setup& setup, int nodes);
-absl::StatusOr<Side> set_pointers_launch_sync(const Setup& setup, int nodes);
-absl::StatusOr<Side> set_grids_launch_sync(const Setup& setup, int nodes);
+absl::StatusOr<Side> recapture_and_update(const Setup& setup, int nodes);
 absl::StatusOr<Side> set_params(const Setup& setup, int nodes);
 
 }  // namespace graphbench::raw

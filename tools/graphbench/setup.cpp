@@ -10,20 +10,19 @@
 
 namespace graphbench {
 
-absl::StatusOr<Setup> Setup::create() {
-  constexpr std::uint64_t kCount = 1024;
-  constexpr std::size_t kBytes = kCount * sizeof(float);
+absl::StatusOr<Setup> Setup::create(std::uint64_t count) {
+  const std::size_t bytes = count * sizeof(float);
   const cgrt::DeviceRef device(0);
   CGRT_ASSIGN_OR_RETURN(CUcontext context, cgrt::ContextRef(device).get());
   CGRT_ASSIGN_OR_RETURN(cgrt::ScopedContext current, cgrt::ScopedContext::enter(context));
   CGRT_ASSIGN_OR_RETURN(cgrt::Stream stream, cgrt::Stream::create(device));
   CGRT_ASSIGN_OR_RETURN(cgrt::Event event, cgrt::Event::create(device));
   CGRT_ASSIGN_OR_RETURN(cgrt::kernels::ElementwisePlan plan,
-                        cgrt::kernels::plan_elementwise(device, {cgrt::kernels::ElementwiseOp::kScale, kCount}));
-  CGRT_ASSIGN_OR_RETURN(cgrt::DeviceBuffer x, cgrt::DeviceBuffer::create(device, kBytes));
-  CGRT_ASSIGN_OR_RETURN(cgrt::DeviceBuffer y, cgrt::DeviceBuffer::create(device, kBytes));
-  CGRT_RETURN_IF_ERROR(cgrt::fill32(stream.ref(), x.data(), 0, kCount));
-  CGRT_RETURN_IF_ERROR(cgrt::fill32(stream.ref(), y.data(), 0, kCount));
+                        cgrt::kernels::plan_elementwise(device, {cgrt::kernels::ElementwiseOp::kScale, count}));
+  CGRT_ASSIGN_OR_RETURN(cgrt::DeviceBuffer x, cgrt::DeviceBuffer::create(device, bytes));
+  CGRT_ASSIGN_OR_RETURN(cgrt::DeviceBuffer y, cgrt::DeviceBuffer::create(device, bytes));
+  CGRT_RETURN_IF_ERROR(cgrt::fill32(stream.ref(), x.data(), 0, count));
+  CGRT_RETURN_IF_ERROR(cgrt::fill32(stream.ref(), y.data(), 0, count));
   CGRT_RETURN_IF_ERROR(stream.ref().record(event.ref()));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   return Setup{context,         std::move(current), std::move(stream), std::move(event),

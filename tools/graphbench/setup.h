@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <cstdint>
 #include <functional>
 
 #include "absl/status/statusor.h"
@@ -23,7 +24,8 @@ struct Setup {
   cgrt::kernels::ElementwisePlan plan;
   cgrt::DeviceBuffer x, y;
 
-  static absl::StatusOr<Setup> create();
+  // Arrays of `count` floats.
+  static absl::StatusOr<Setup> create(std::uint64_t count = 1024);
 
   // The kernel's pointers. Swapped ones are the other value that updates alternate with.
   struct Arrays {

@@ -132,7 +132,8 @@ bool may_end_capture(CUresult result, const char* function) {
     return starts_with(function, "cuLaunch") || starts_with(function, "cuStreamWaitEvent");
   }
   // Questions, and beginnings, are refused without harm.
-  for (const char* harmless : {"cuEventElapsedTime", "cuStreamIsCapturing", "cuStreamGet", "cuStreamBeginCapture"}) {
+  for (const char* harmless :
+       {"cuEventElapsedTime", "cuStreamIsCapturing", "cuStreamGetCaptureInfo", "cuStreamBeginCapture"}) {
     if (starts_with(function, harmless)) return false;
   }
   return true;

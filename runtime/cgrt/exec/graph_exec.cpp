@@ -149,7 +149,7 @@ absl::Status GraphExec::set_params(EventWaitNode node, EventRef event) {
 
 absl::Status GraphExec::set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
-  CGRT_RETURN_IF_ERROR(internal::check(ops));
+  CGRT_RETURN_IF_ERROR(internal::check_for_node(ops));
   const std::lock_guard lock(state_->mutex);
   std::vector<CUstreamBatchMemOpParams> operations = internal::to_driver(ops);
   CUgraphNodeParams params{};

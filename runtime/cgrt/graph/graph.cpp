@@ -172,7 +172,7 @@ absl::Status Graph::set_params(EventWaitNode node, EventRef event) {
 
 absl::Status Graph::set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  CGRT_RETURN_IF_ERROR(internal::check(ops));
+  CGRT_RETURN_IF_ERROR(internal::check_for_node(ops));
   std::vector<CUstreamBatchMemOpParams> operations = internal::to_driver(ops);
   CUgraphNodeParams params{};
   internal::set_memory_op_params(params, state_->context, operations);

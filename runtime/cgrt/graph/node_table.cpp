@@ -109,10 +109,8 @@ absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode node, CompiledCluster
     out.cluster = Dim3(cluster.clusterDim.x, cluster.clusterDim.y, cluster.clusterDim.z);
   }
   CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, value));
-  switch (value.clusterSchedulingPolicyPreference) {
-    case CU_CLUSTER_SCHEDULING_POLICY_SPREAD: out.cluster_scheduling = ClusterScheduling::kSpread; break;
-    case CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING: out.cluster_scheduling = ClusterScheduling::kLoadBalancing; break;
-    default: break;
+  if (value.clusterSchedulingPolicyPreference == CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING) {
+    out.cluster_scheduling = ClusterScheduling::kLoadBalancing;
   }
   if (cluster.clusterDim.x == 0) return out;
   // Only beside a cluster. Devices without preferred clusters refuse the question (1 on an H200).

@@ -356,7 +356,7 @@ absl::StatusOr<MemFreeNode> add_free(GraphState& state, Dependencies dependencie
 
 absl::StatusOr<BatchMemOpNode> add_memory_ops(GraphState& state, Dependencies dependencies,
                                               absl::Span<const MemoryOp> ops) {
-  CGRT_RETURN_IF_ERROR(check(ops));
+  CGRT_RETURN_IF_ERROR(check_for_node(ops));
   std::vector<CUstreamBatchMemOpParams> operations = to_driver(ops);
   CUgraphNodeParams params{};
   set_memory_op_params(params, state.context, operations);

@@ -262,18 +262,36 @@ absl::Status check_image(std::string_view image, ImageKind kind) {
 }
 
 absl::StatusOr<CUlibrary> load_image(const char* image) {
+  CUlibrary library = nullptr;
+  const CUresult result = driver::api().LibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  if (result == CUDA_SUCCESS) return library;
+  return driver::annotate(driver::to_status(result, "cuLibraryLoadData"), "Loading a library");
+}
+
+// What the compiler says of PTX that it refuses; empty: nothing. A library's own log has nothing where it is compiled
+// after it was loaded (driver 580).
+std::string compiler_log(const std::string& ptx) {
   constexpr std::size_t kLogBytes = 4096;
   std::string log(kLogBytes, '\0');
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
-  CUlibrary library = nullptr;
-  const CUresult result = driver::api().LibraryLoadData(&library, image, options, values,
-                                                        static_cast<unsigned>(std::size(options)), nullptr, nullptr, 0);
-  if (result == CUDA_SUCCESS) return library;
-  const absl::Status failure = driver::to_status(result, "cuLibraryLoadData");
+  CUlinkState link = nullptr;
+  const driver::Api& api = driver::api();
+  if (api.LinkCreate(static_cast<unsigned>(std::size(options)), options, values, &link) != CUDA_SUCCESS) return "";
+  api.LinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1, "the image", 0, nullptr,
+                  nullptr);
+  api.LinkDestroy(link);
   log.resize(std::strlen(log.c_str()));
   while (!log.empty() && std::isspace(static_cast<unsigned char>(log.back())) != 0) log.pop_back();
-  return driver::annotate(failure, log.empty() ? "Loading a library" : absl::StrCat("Loading a library: ", log));
+  return log;
+}
+
+// PTX is compiled when it is first asked something: here, so that Library::load tells what is wrong with it.
+absl::Status compile(CUlibrary library, const std::string& ptx) {
+  const absl::Status compiled = kernels_in(library).status();
+  if (compiled.ok()) return compiled;
+  const std::string log = compiler_log(ptx);
+  return driver::annotate(compiled, log.empty() ? "Compiling PTX" : absl::StrCat("Compiling PTX: ", log));
 }
 
 }  // namespace
@@ -297,7 +315,9 @@ absl::StatusOr<Library> Library::load(ContextRef context, std::string_view image
   RelaxedCaptureMode relaxed;  // where it loads at once, it allocates, which would end captures
   CGRT_RETURN_IF_ERROR(relaxed.status());
   CGRT_ASSIGN_OR_RETURN(const CUlibrary library, internal::load_image(text.empty() ? image.data() : text.c_str()));
-  return Library(std::make_shared<internal::LoadedLibrary>(library, handle));
+  auto loaded = std::make_shared<internal::LoadedLibrary>(library, handle);
+  if (!text.empty()) CGRT_RETURN_IF_ERROR(internal::compile(library, text));
+  return Library(std::move(loaded));
 }
 
 absl::StatusOr<KernelRef> Library::kernel_ref(std::string_view name) const {

@@ -49,6 +49,23 @@ absl::Status check(absl::Span<const MemoryOp> ops) {
   return absl::OkStatus();
 }
 
+absl::Status check_for_node(absl::Span<const MemoryOp> ops) {
+  CGRT_RETURN_IF_ERROR(check(ops));
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    unsigned type = 0;
+    CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+    void* values[] = {&type};
+    const auto address = reinterpret_cast<CUdeviceptr>(ops[i].address);
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().PointerGetAttributes(1, ids, values, address), "cuPointerGetAttributes"));
+    if (type != 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("Memory operation ", i, " of ", ops.size(),
+                                                   ", counted from 0, is on 0x", absl::Hex(address),
+                                                   ", which is no memory of the device's, nor pinned memory."));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<CUstreamBatchMemOpParams> to_driver(absl::Span<const MemoryOp> ops) {
   std::vector<CUstreamBatchMemOpParams> params(ops.size());
   for (std::size_t i = 0; i < ops.size(); ++i) {

@@ -64,6 +64,8 @@ namespace internal {
 
 // For graph/ and exec/ too.
 absl::Status check(absl::Span<const MemoryOp> ops);
+// The same for a node: memory that the device does not see is refused by a stream, and by a graph's launch only.
+absl::Status check_for_node(absl::Span<const MemoryOp> ops);
 std::vector<CUstreamBatchMemOpParams> to_driver(absl::Span<const MemoryOp> ops);
 absl::Status explain(const absl::Status& failure, absl::Span<const MemoryOp> ops);
 

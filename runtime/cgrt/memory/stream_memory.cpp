@@ -3,8 +3,10 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/counted.h"
+#include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/stream/capture_mode.h"
 #include "cgrt/target/capture_context.h"
 
 namespace cgrt {
@@ -15,6 +17,8 @@ absl::StatusOr<void*> allocate_async(LaunchTarget target, std::size_t bytes) {
   const CUstream stream = target.stream().get();
   if (ABSL_PREDICT_FALSE(stream == nullptr)) return driver::empty_object("Stream");
   CUdeviceptr address = 0;
+  const RelaxedCaptureMode relaxed;  // else it would end captures of other streams
+  CGRT_RETURN_IF_ERROR(relaxed.status());
   const CUresult result = driver::api().MemAllocAsync(&address, bytes, stream);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     return driver::annotate(driver::to_status(result, "cuMemAllocAsync"),
@@ -28,6 +32,8 @@ absl::Status free_async(LaunchTarget target, void* address) {
   if (target.sink() != nullptr) return target.sink()->add_free(address);
   const CUstream stream = target.stream().get();
   if (ABSL_PREDICT_FALSE(stream == nullptr)) return driver::empty_object("Stream");
+  const RelaxedCaptureMode relaxed;  // as above
+  CGRT_RETURN_IF_ERROR(relaxed.status());
   const CUresult result = driver::api().MemFreeAsync(reinterpret_cast<CUdeviceptr>(address), stream);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     return internal::explain_free(driver::to_status(result, "cuMemFreeAsync"), address);

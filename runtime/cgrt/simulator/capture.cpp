@@ -150,15 +150,6 @@ CUresult capture_wait(CUstream stream, CUevent event) {
     return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   }
   add_unique(stream->frontier, event->frontier);
-  // What is waited for by something newer in the frontier need not be waited for again.
-  for (std::size_t i = stream->frontier.size(); i-- > 0;) {
-    const CUgraphNode node = stream->frontier[i].node;
-    const bool implied = std::any_of(stream->frontier.begin(), stream->frontier.end(), [&](const Dependency& other) {
-      return std::any_of(other.node->dependencies.begin(), other.node->dependencies.end(),
-                         [&](const Dependency& dependency) { return dependency.node == node; });
-    });
-    if (implied) stream->frontier.erase(stream->frontier.begin() + static_cast<std::ptrdiff_t>(i));
-  }
   return CUDA_SUCCESS;
 }
 

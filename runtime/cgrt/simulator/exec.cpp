@@ -46,7 +46,10 @@ bool can_become(const NodeData& from, const NodeData& to) {
   if (from.context != to.context) return false;
   if (from.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return from.conditional_type == to.conditional_type;
   if (from.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) return from.operations.size() == to.operations.size();
-  if (from.memory != to.memory) return false;
+  if (from.memory != to.memory) {  // which then moves into the executable
+    return from.memory != nullptr && to.memory != nullptr && from.memory->bytes == to.memory->bytes &&
+           to.memory->exec_of(to.type) == nullptr;
+  }
   if (from.type != CU_GRAPH_NODE_TYPE_MEMCPY) return true;
   return on_device(from.copy.srcDevice) == on_device(to.copy.srcDevice) &&
          on_device(from.copy.dstDevice) == on_device(to.copy.dstDevice);
@@ -197,6 +200,12 @@ CUresult check_updatable(const CUgraph_st& graph) {
     }
   }
   return CUDA_SUCCESS;
+}
+
+void set_memory_exec(const Body& body, CUgraphExec exec) {
+  for_each_node(body, [&](const NodeDataRef& node) {
+    if (node->memory != nullptr) node->memory->exec_of(node->type) = exec;
+  });
 }
 
 // 801 where a graph that allocates has an executable already.
@@ -455,8 +464,8 @@ CUresult GraphInstantiateWithParams(CUgraphExec* out, CUgraph handle, CUDA_GRAPH
   for_each_node(exec->body, [&](const NodeDataRef& node) {
     if (node->updatable != nullptr) *node->updatable = {exec.get(), node};
     if (node->conditional != nullptr) node->conditional->exec = exec.get();
-    if (node->memory != nullptr) node->memory->exec_of(node->type) = exec.get();
   });
+  set_memory_exec(exec->body, exec.get());
   state->execs.emplace(*out, std::move(exec));
   return CUDA_SUCCESS;
 }
@@ -503,9 +512,7 @@ CUresult GraphExecDestroy(CUgraphExec exec) {
   }
   CUgraphExec_st* const found = find_exec(exec);
   if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for_each_node(found->body, [](const NodeDataRef& node) {
-    if (node->memory != nullptr) node->memory->exec_of(node->type) = nullptr;
-  });
+  set_memory_exec(found->body, nullptr);
   state->execs.erase(exec);
   return CUDA_SUCCESS;
 }
@@ -685,7 +692,9 @@ CUresult GraphExecUpdate(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUp
   const Refusal refusal = check_update(exec->body, *graph, uses_priorities);
   *info = {refusal.reason, refusal.node, nullptr};
   if (refusal.reason != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  set_memory_exec(exec->body, nullptr);
   apply_update(exec->body, *graph);
+  set_memory_exec(exec->body, exec);
   std::vector<std::shared_ptr<void>> kept;  // what the template kept is let go, as the driver does
   collect_kept(*graph, kept);
   exec->kept = std::move(kept);

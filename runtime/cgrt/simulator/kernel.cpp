@@ -337,8 +337,8 @@ CUresult make_launch(const CUlaunchConfig& config, const driver::KernelIdentity*
       continue;
     }
     if (take_event(attribute, event)) {
-      const bool is_usable = state->events.contains(event->event) && !event->event->timing;
-      if (!is_usable) return CUDA_ERROR_INVALID_VALUE;
+      if (!state->events.contains(event->event)) return CUDA_ERROR_INVALID_VALUE;
+      if (event->event->timing) return CUDA_ERROR_NOT_SUPPORTED;
       continue;
     }
     CUlaunchAttributeValue& value = data->attributes[attribute.id] = attribute.value;

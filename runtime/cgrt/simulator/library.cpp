@@ -186,6 +186,15 @@ CUresult LibraryLoadData(CUlibrary* out, const void* code, CUjit_option*, void**
   return CUDA_SUCCESS;
 }
 
+// The simulator compiles nothing, and so has nothing to say of it.
+CUresult LinkCreate(unsigned, CUjit_option*, void**, CUlinkState*) {
+  return unsupported("the simulator does not compile PTX");
+}
+CUresult LinkAddData(CUlinkState, CUjitInputType, void*, std::size_t, const char*, unsigned, CUjit_option*, void**) {
+  return CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult LinkDestroy(CUlinkState) { return CUDA_ERROR_INVALID_HANDLE; }
+
 CUresult LibraryUnload(CUlibrary library) {
   const Lock lock(state->mutex);
   if (find_library(library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;

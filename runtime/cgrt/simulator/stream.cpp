@@ -205,6 +205,7 @@ CUresult StreamGetCtx(CUstream handle, CUcontext* context) {
   CUresult result = CUDA_SUCCESS;
   CUstream stream = find_stream(handle, &result);
   if (stream == nullptr) return result;
+  if (const CUresult implicit = check_implicit_dependency(stream); implicit != CUDA_SUCCESS) return implicit;
   *context = stream->context;
   return CUDA_SUCCESS;
 }

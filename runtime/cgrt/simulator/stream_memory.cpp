@@ -80,7 +80,10 @@ CUresult MemAllocAsync(CUdeviceptr* out, std::size_t bytes, CUstream handle) {
   if (stream == nullptr) return result;
   const bool capturing = is_capturing(stream, &result);
   if (result != CUDA_SUCCESS) return result;
-  if (!capturing) return allocate(out, bytes, true, stream->context);
+  if (!capturing) {
+    if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
+    return allocate(out, bytes, true, stream->context);
+  }
   auto data = std::make_shared<NodeData>();
   if (result = alloc_data(bytes, stream->context, *data); result != CUDA_SUCCESS) return result;
   *out = data->memory->address;
@@ -105,6 +108,7 @@ CUresult MemFreeAsync(CUdeviceptr address, CUstream handle) {
     capture_node(stream, std::move(data), false);
     return CUDA_SUCCESS;
   }
+  if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
   const auto found = state->memory.find(address);
   if (found == state->memory.end() || !found->second.on_device) return CUDA_ERROR_INVALID_VALUE;
   if (GraphMemory* const of_graph = found->second.of_graph; of_graph != nullptr) {
@@ -187,8 +191,6 @@ CUresult check_operations(const std::vector<CUstreamBatchMemOpParams>& operation
         op.operation != CU_STREAM_MEM_OP_WRITE_VALUE_64) {
       return unsupported("the simulator does not have that memory operation");
     }
-    const bool is_there = find_allocation(op.waitValue.address) != nullptr;
-    if (!is_there || !is_accessible(op.waitValue.address, bytes_of(op))) return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
 }
@@ -206,6 +208,10 @@ CUresult StreamBatchMemOp(CUstream handle, unsigned count, CUstreamBatchMemOpPar
   data->context = stream->context;
   data->operations.assign(operations, operations + count);
   if (result = check_operations(data->operations); result != CUDA_SUCCESS) return result;
+  for (const CUstreamBatchMemOpParams& op : data->operations) {  // which nodes are not asked for
+    const bool is_there = find_allocation(op.waitValue.address) != nullptr;
+    if (!is_there || !is_accessible(op.waitValue.address, bytes_of(op))) return CUDA_ERROR_INVALID_VALUE;
+  }
   if (capturing) {
     capture_node(stream, std::move(data), false);
     return CUDA_SUCCESS;

@@ -17,7 +17,9 @@ CUaccessProperty to_driver(AccessProperty property) {
 LaunchAttributes normal_form(LaunchAttributes attributes, const Dim3& compiled_cluster) {
   if (attributes.access_policy.bytes == 0) attributes.access_policy = {};
   if (attributes.cluster == Dim3()) attributes.cluster = compiled_cluster;
-  if (attributes.cluster == Dim3()) attributes.cluster_scheduling = ClusterScheduling::kDefault;
+  if (attributes.cluster == Dim3() || attributes.cluster_scheduling == ClusterScheduling::kSpread) {
+    attributes.cluster_scheduling = ClusterScheduling::kDefault;
+  }
   return attributes;
 }
 

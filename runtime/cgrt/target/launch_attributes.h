@@ -30,7 +30,8 @@ struct AccessPolicyWindow {
   bool operator==(const AccessPolicyWindow&) const = default;
 };
 
-// How blocks of clusters are given to multiprocessors. Without a cluster it says nothing.
+// How blocks of clusters are given to multiprocessors. Without a cluster it says nothing. CUDA answers "spread" for a
+// captured kernel that asked for nothing (driver 580), so that what is read back is kDefault for both.
 enum class ClusterScheduling : std::uint8_t { kDefault, kSpread, kLoadBalancing };
 
 struct LaunchAttributes {
