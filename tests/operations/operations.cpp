@@ -680,6 +680,10 @@ OPERATION("and::a kernel that a library does not have", {
   CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
   return library.kernel<float*>("none").ok() ? absl::InternalError("found") : absl::OkStatus();
 });
+OPERATION_WHILE_FAILING("cuLibraryGetKernelCount", "and::PTX that cannot be compiled", {
+  static_cast<void>(Library::load(w.device, loaded_ptx()));  // succeeds once it can be
+  return absl::OkStatus();
+});
 OPERATION("and::memory that a launch left", {
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
   CGRT_ASSIGN_OR_RETURN(const GraphAllocation memory, graph.add_alloc({}, 64));

@@ -22,7 +22,7 @@ bool gives_back(std::size_t entry) {
   constexpr std::string_view kGiveBack[] = {
       "cuCtxPopCurrent",     "cuStreamDestroy", "cuStreamEndCapture", "cuEventDestroy",
       "cuMemFree",           "cuMemFreeHost",   "cuGraphDestroy",     "cuGraphExecDestroy",
-      "cuUserObjectRelease", "cuLibraryUnload", "cuMemFreeAsync",
+      "cuUserObjectRelease", "cuLibraryUnload", "cuMemFreeAsync",     "cuLinkDestroy",
   };
   for (std::string_view name : kGiveBack) {
     if (name == kEntryNames[entry]) return true;

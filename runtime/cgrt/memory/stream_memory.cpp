@@ -32,8 +32,7 @@ absl::Status free_async(LaunchTarget target, void* address) {
   if (target.sink() != nullptr) return target.sink()->add_free(address);
   const CUstream stream = target.stream().get();
   if (ABSL_PREDICT_FALSE(stream == nullptr)) return driver::empty_object("Stream");
-  const RelaxedCaptureMode relaxed;  // as above
-  CGRT_RETURN_IF_ERROR(relaxed.status());
+  const RelaxedCaptureMode relaxed;  // as above; a free goes ahead in any mode
   const CUresult result = driver::api().MemFreeAsync(reinterpret_cast<CUdeviceptr>(address), stream);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     return internal::explain_free(driver::to_status(result, "cuMemFreeAsync"), address);

@@ -186,14 +186,25 @@ CUresult LibraryLoadData(CUlibrary* out, const void* code, CUjit_option*, void**
   return CUDA_SUCCESS;
 }
 
-// The simulator compiles nothing, and so has nothing to say of it.
-CUresult LinkCreate(unsigned, CUjit_option*, void**, CUlinkState*) {
-  return unsupported("the simulator does not compile PTX");
+// The simulator compiles nothing, and so has nothing to say of PTX.
+CUresult LinkCreate(unsigned, CUjit_option*, void**, CUlinkState* out) {
+  const Lock lock(state->mutex);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *out = reinterpret_cast<CUlinkState>(++state->last_link);
+  state->links.insert(*out);
+  return CUDA_SUCCESS;
 }
-CUresult LinkAddData(CUlinkState, CUjitInputType, void*, std::size_t, const char*, unsigned, CUjit_option*, void**) {
-  return CUDA_ERROR_INVALID_HANDLE;
+
+CUresult LinkAddData(CUlinkState link, CUjitInputType, void*, std::size_t, const char*, unsigned, CUjit_option*,
+                     void**) {
+  const Lock lock(state->mutex);
+  return state->links.contains(link) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult LinkDestroy(CUlinkState) { return CUDA_ERROR_INVALID_HANDLE; }
+
+CUresult LinkDestroy(CUlinkState link) {
+  const Lock lock(state->mutex);
+  return state->links.erase(link) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUresult LibraryUnload(CUlibrary library) {
   const Lock lock(state->mutex);

@@ -248,6 +248,8 @@ struct State {
   std::unordered_map<const void*, int> max_dynamic_shared;
   std::unordered_set<const void*> large_clusters;  // kernels that may have clusters beyond the portable size
   std::unordered_map<CUlibrary, std::unique_ptr<CUlib_st>> libraries;
+  std::set<CUlinkState> links;
+  std::uintptr_t last_link = 0;
   std::list<LoadedKernel> loaded_kernels;  // a CUkernel of one is the address of its identity
 
   struct LogCallback {
