@@ -270,8 +270,8 @@ BEHAVIOUR("definitions edited: nodes of a rebindable executable stay") {
   CGRT_ASSIGN_OR_RETURN(Graph graph, steps.build(false));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
   CGRT_ASSIGN_OR_RETURN(const KernelNode two, find_node<KernelNode>(graph, {.scope = "two"}));
-  CGRT_ASSIGN_OR_RETURN(const KernelNode patch, find_node<KernelNode>(graph, {.scope = "rebinding"}));
-  for (KernelNode node : {two, patch}) {
+  CGRT_ASSIGN_OR_RETURN(const std::vector<NodeInfo> nodes, list_nodes(graph));
+  for (const NodeRef& node : {NodeRef(two), nodes.front().node}) {
     const absl::Status refused = graph.remove(node);
     notes.status("remove", refused);
     EXPECT(absl::StrContains(refused.message(), "A rebindable executable"));

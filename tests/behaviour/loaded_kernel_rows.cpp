@@ -174,7 +174,9 @@ BEHAVIOUR("what is no image of code is refused") {
                                                         {"a few bytes of a fatbin", "\x50\xed\x55\xba\x01"}};
   for (const auto& [name, image] : images) notes.status(name, Library::load(world.device(), image).status());
   if (world.simulator() != nullptr) return absl::OkStatus();  // which compiles nothing
-  const absl::Status status = Library::load(world.device(), broken).status();
+  const absl::StatusOr<Library> library = Library::load(world.device(), broken);
+  const absl::Status status =
+      library.ok() ? library->kernel<float*, const float*, float, int>("scale").status() : library.status();
   EXPECT(absl::IsInvalidArgument(status));
   EXPECT(absl::StrContains(status.message(), "f31"));
   return absl::OkStatus();

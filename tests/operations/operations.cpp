@@ -680,7 +680,7 @@ OPERATION("and::a kernel that a library does not have", {
   CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(w.device, loaded_ptx()));
   return library.kernel<float*>("none").ok() ? absl::InternalError("found") : absl::OkStatus();
 });
-OPERATION_WHILE_FAILING("cuLibraryGetKernelCount", "and::PTX that cannot be compiled", {
+OPERATION_WHILE_FAILING("cuLibraryGetKernel", "and::PTX that cannot be compiled", {
   static_cast<void>(Library::load(w.device, loaded_ptx()));  // succeeds once it can be
   return absl::OkStatus();
 });

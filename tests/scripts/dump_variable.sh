@@ -10,6 +10,4 @@ files=("$work"/dump/*.cgrt.json)
 # Captured, explicit and rebindable.
 [ "${#files[@]}" -eq 3 ] || { echo "3 graphs were instantiated, ${#files[@]} written"; exit 1; }
 for file in "${files[@]}"; do "$2" show "$file"; done
-"$2" diff "${files[0]}" "${files[1]}"
-# The rebindable one has its patch node more.
-"$2" show "${files[2]}" | grep -q "rebinding" || { echo "no patch node in ${files[2]}"; exit 1; }
+for file in "${files[@]:1}"; do "$2" diff "${files[0]}" "$file"; done

@@ -87,8 +87,8 @@ UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::siz
   return report;
 }
 
-absl::Status explain_graph_launch(CUresult result, const char* call, CUgraph definition) {
-  const absl::Status failure = driver::to_status(result, call);
+absl::Status explain_graph_launch(CUresult result, CUgraph definition) {
+  const absl::Status failure = driver::to_status(result, "cuGraphLaunch");
   if (const std::string unfreed = result == CUDA_ERROR_INVALID_VALUE ? unfreed_allocation(definition) : "";
       !unfreed.empty()) {
     return driver::annotate(failure, absl::StrCat("The graph does not free the memory of ", unfreed,

@@ -24,8 +24,7 @@ UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other);
 // An update that the driver refused, of an executable of `node_count` nodes with `other`.
 UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::size_t node_count, CUgraph other);
 
-// `call`: "cuGraphLaunch", or what comes before it.
-absl::Status explain_graph_launch(CUresult result, const char* call, CUgraph definition);
+absl::Status explain_graph_launch(CUresult result, CUgraph definition);
 
 // What rebindable executables, and others, do not do.
 absl::Status not_rebindable();

@@ -62,13 +62,16 @@ absl::Status GraphExec::launch(StreamRef stream) {
   const std::lock_guard lock(state_->mutex);
   internal::RebindState* const rebind = state_->rebind.get();
   if (ABSL_PREDICT_FALSE(rebind != nullptr)) {
-    CGRT_RETURN_IF_ERROR(rebind->before_launch(state_->handle.get(), stream));
+    CGRT_RETURN_IF_ERROR(rebind->patches().before_launch(state_->handle.get(), stream));
   }
   const CUresult result = driver::api().GraphLaunch(state_->handle.get(), stream.get());
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
-    return internal::explain_graph_launch(result, "cuGraphLaunch", state_->definition->handle);
+    if (rebind != nullptr) rebind->patches().after_failure(stream);
+    return internal::explain_graph_launch(result, state_->definition->handle);
   }
-  return ABSL_PREDICT_FALSE(rebind != nullptr) ? rebind->after_launch(stream) : absl::OkStatus();
+  if (ABSL_PREDICT_TRUE(rebind == nullptr)) return absl::OkStatus();
+  CGRT_RETURN_IF_ERROR(rebind->patches().after_launch(stream));
+  return rebind->resources().launched(stream);
 }
 
 absl::Status GraphExec::upload(StreamRef stream) {
@@ -77,7 +80,7 @@ absl::Status GraphExec::upload(StreamRef stream) {
   const std::lock_guard lock(state_->mutex);
   CGRT_RETURN_IF_ERROR(
       driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload"));
-  if (state_->rebind != nullptr) state_->rebind->after_upload();
+  if (state_->rebind != nullptr) CGRT_RETURN_IF_ERROR(state_->rebind->patches().after_launch(stream));
   return absl::OkStatus();
 }
 
@@ -325,6 +328,7 @@ absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags 
     collect_released();  // where there is none
   }
   if (!exec.ok()) return exec;
+  graph.state()->has_rebindable = true;
   CGRT_RETURN_IF_ERROR(rebind.begin(exec->get()));
   exec->state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
   return exec;

@@ -54,10 +54,6 @@ absl::Status check_context(std::uint32_t id, CUgraphNode node, CUcontext context
                                                     ": a rebindable executable runs on one."));
 }
 
-bool contains(const std::vector<CUgraphNode>& nodes, CUgraphNode node) {
-  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
-}
-
 }  // namespace
 
 absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
@@ -73,7 +69,7 @@ absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
     const auto found = state.positions_.find(one.node);
     if (found != state.positions_.end()) state.nodes_[found->second].attributes = one.attributes;
   }
-  CGRT_RETURN_IF_ERROR(state.patches_.add_to(graph, state.places_));
+  CGRT_RETURN_IF_ERROR(state.patches_.begin(graph.context, state.places_.size()));
   for (CUgraphNode node : graph.left_out_at_first) {
     const Node* const known = state.find(node);
     if (known != nullptr) state.change_enabled(*known, false, state.at_first_);
@@ -90,7 +86,7 @@ absl::Status RebindState::add_nodes(CUgraph graph, const GraphState& root) {
       CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));
       CGRT_RETURN_IF_ERROR(add_nodes(inside, root));
     } else if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
-      if (!contains(root.patch_nodes, node)) CGRT_RETURN_IF_ERROR(add_kernel(node, root));
+      CGRT_RETURN_IF_ERROR(add_kernel(node, root));
     } else if (is_made_by_calls(type)) {
       CGRT_RETURN_IF_ERROR(add_other(node, type));
     }

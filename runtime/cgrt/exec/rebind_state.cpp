@@ -427,14 +427,4 @@ absl::StatusOr<StreamRef> RebindState::capture_stream() {
   return capture_stream_.ref();
 }
 
-absl::Status RebindState::before_launch(CUgraphExec exec, StreamRef stream) {
-  // CUDA wants graphs that change their own nodes uploaded before the first launch that does.
-  if (ABSL_PREDICT_FALSE(!is_uploaded_ && patches_.is_pending())) {
-    const CUresult result = driver::api().GraphUpload(exec, stream.get());
-    if (result != CUDA_SUCCESS) return explain_graph_launch(result, "cuGraphUpload", nullptr);
-    is_uploaded_ = true;
-  }
-  return patches_.load(exec);
-}
-
 }  // namespace cgrt::internal

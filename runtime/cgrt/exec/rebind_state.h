@@ -1,7 +1,7 @@
 // What a rebindable executable knows of its nodes, and what changes of them. Internal to exec/.
 //
 // An executable cannot be read back, so the value of every argument word that a kernel has, or will have from the next
-// launch on, is kept here. Only words that change travel to the device: see exec/patch_nodes.h.
+// launch on, is kept here. Only words that change travel to the device: see exec/patches.h.
 #pragma once
 
 #include <cuda.h>
@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cgrt/exec/launch_resources.h"
-#include "cgrt/exec/patch_nodes.h"
+#include "cgrt/exec/patches.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/node_params.h"
 #include "cgrt/memory/buffer.h"
@@ -90,8 +90,8 @@ class RebindState {
     std::uintptr_t value;
   };
 
-  // Makes the kernels of `graph` device-updatable, and puts patch nodes in front of them. kFailedPrecondition names the
-  // node that cannot be. A failure may leave some of them so.
+  // Makes the kernels of `graph` device-updatable. kFailedPrecondition names the node that cannot be. A failure may
+  // leave some of them so.
   static absl::StatusOr<RebindState> create(GraphState& graph);
 
   // In which calls that a step makes are captured. Made at the first question.
@@ -149,14 +149,8 @@ class RebindState {
   Values values_after(const Change& change) const;
   Change change_to(const Values& values) const;
 
-  // Before a launch of `exec` into `stream`, and after one that succeeded.
-  absl::Status before_launch(CUgraphExec exec, StreamRef stream);
-  absl::Status after_launch(StreamRef stream) {
-    patches_.launched();
-    is_uploaded_ = true;
-    return resources_.launched(stream);
-  }
-  void after_upload() { is_uploaded_ = true; }
+  Patches& patches() { return patches_; }
+  LaunchResources& resources() { return resources_; }
 
  private:
   struct Parameter {
@@ -206,11 +200,10 @@ class RebindState {
   std::vector<CUgraphNodeParams> params_;
   std::vector<bool> enabled_;  // of params_
   absl::flat_hash_map<CUfunction, Function> functions_;
-  PatchNodes patches_;
+  Patches patches_;
   LaunchResources resources_;
-  Stream capture_stream_;     // empty: none yet
-  Change at_first_;           // what does not run until a step says so
-  bool is_uploaded_ = false;  // the executable
+  Stream capture_stream_;  // empty: none yet
+  Change at_first_;        // what does not run until a step says so
 };
 
 // Whether CUDA lets all kernels of `graph` be device-updatable; else kFailedPrecondition.

@@ -93,7 +93,7 @@ struct GraphState {
     std::vector<std::shared_ptr<GraphState>> bodies;
   };
   std::vector<ConditionalNode> conditionals;      // ascending
-  std::vector<CUgraphNode> patch_nodes;           // of a rebindable graph: exec/patch_nodes.h
+  bool has_rebindable = false;                    // an executable whose nodes are changed on the device
   std::vector<std::shared_ptr<const void>> kept;  // libraries of kernels, by the driver graph as well
 
   // Of a graph that has the nodes of several steps (graph/alternatives.h), those that its first step does not have.

@@ -69,7 +69,8 @@ struct LoadedKernel {
 // Code that is loaded, and the identities of its kernels. Of somebody else's code it has one identity, and no handle.
 class LoadedLibrary : public std::enable_shared_from_this<LoadedLibrary> {
  public:
-  LoadedLibrary(CUlibrary library, CUcontext context_) : context(context_), handle_(library) {}
+  LoadedLibrary(CUlibrary library, CUcontext context_, std::string ptx_ = "")
+      : context(context_), ptx(std::move(ptx_)), handle_(library) {}
   ~LoadedLibrary() {
     if (handle_ == nullptr) return;
     const RelaxedCaptureMode relaxed;  // unloading would end captures
@@ -86,6 +87,7 @@ class LoadedLibrary : public std::enable_shared_from_this<LoadedLibrary> {
                                                     const KernelLayout* layout, const char* call, Ask ask);
 
   CUcontext context;
+  const std::string ptx;  // what it was loaded from; empty: no PTX
 
  private:
   const LoadedKernel* find(const void* symbol, driver::KernelIdentity::HostFunction host_body) const {
@@ -175,11 +177,37 @@ absl::StatusOr<std::string> name_of(CUkernel kernel) {
   return function_name(symbol);
 }
 
-absl::StatusOr<CUkernel> handle_of(CUlibrary library, const std::string& name) {
-  CUkernel exact = nullptr;
-  const CUresult result = driver::api().LibraryGetKernel(&exact, library, name.c_str());
-  if (result == CUDA_SUCCESS) return exact;
-  if (result != CUDA_ERROR_NOT_FOUND) return driver::to_status(result, "cuLibraryGetKernel");
+// What the compiler says of PTX that it refuses; empty: nothing. Of the log that is given to cuLibraryLoadData nothing
+// comes back, since a library is compiled when it is first asked for a kernel (driver 580).
+std::string compiler_log(const std::string& ptx) {
+  constexpr std::size_t kLogBytes = 4096;
+  std::string log(kLogBytes, '\0');
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
+  CUlinkState link = nullptr;
+  const driver::Api& api = driver::api();
+  if (api.LinkCreate(static_cast<unsigned>(std::size(options)), options, values, &link) != CUDA_SUCCESS) return "";
+  api.LinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1, "the image", 0, nullptr,
+                  nullptr);
+  api.LinkDestroy(link);
+  log.resize(std::strlen(log.c_str()));
+  while (!log.empty() && std::isspace(static_cast<unsigned char>(log.back())) != 0) log.pop_back();
+  return log;
+}
+
+// The kernel of exactly that name; null: there is none.
+absl::StatusOr<CUkernel> get_kernel(CUlibrary library, const std::string& name, const std::string& ptx) {
+  CUkernel kernel = nullptr;
+  const CUresult result = driver::api().LibraryGetKernel(&kernel, library, name.c_str());
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_FOUND) return kernel;
+  const absl::Status failure = driver::to_status(result, "cuLibraryGetKernel");
+  const std::string log = ptx.empty() ? "" : compiler_log(ptx);
+  return log.empty() ? failure : driver::annotate(failure, absl::StrCat("Compiling PTX: ", log));
+}
+
+absl::StatusOr<CUkernel> handle_of(CUlibrary library, const std::string& name, const std::string& ptx) {
+  CGRT_ASSIGN_OR_RETURN(const CUkernel exact, get_kernel(library, name, ptx));
+  if (exact != nullptr) return exact;
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUkernel> kernels, kernels_in(library));
   std::vector<std::string> all, matching;
   CUkernel found = nullptr;
@@ -211,7 +239,7 @@ absl::StatusOr<const driver::KernelIdentity*> find_kernel(const std::shared_ptr<
                                                           std::string_view name, const KernelLayout* layout) {
   if (library == nullptr) return driver::empty_object("Library");
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(library->context));
-  CGRT_ASSIGN_OR_RETURN(const CUkernel handle, handle_of(library->handle(), std::string(name)));
+  CGRT_ASSIGN_OR_RETURN(const CUkernel handle, handle_of(library->handle(), std::string(name), library->ptx));
   CGRT_ASSIGN_OR_RETURN(std::string full_name, name_of(handle));
   return library->add(std::move(full_name), handle, nullptr, layout, "cuKernelGetParamInfo",
                       [&](std::size_t i, std::size_t* offset, std::size_t* bytes) {
@@ -268,32 +296,6 @@ absl::StatusOr<CUlibrary> load_image(const char* image) {
   return driver::annotate(driver::to_status(result, "cuLibraryLoadData"), "Loading a library");
 }
 
-// What the compiler says of PTX that it refuses; empty: nothing. A library's own log has nothing where it is compiled
-// after it was loaded (driver 580).
-std::string compiler_log(const std::string& ptx) {
-  constexpr std::size_t kLogBytes = 4096;
-  std::string log(kLogBytes, '\0');
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
-  CUlinkState link = nullptr;
-  const driver::Api& api = driver::api();
-  if (api.LinkCreate(static_cast<unsigned>(std::size(options)), options, values, &link) != CUDA_SUCCESS) return "";
-  api.LinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()), ptx.size() + 1, "the image", 0, nullptr,
-                  nullptr);
-  api.LinkDestroy(link);
-  log.resize(std::strlen(log.c_str()));
-  while (!log.empty() && std::isspace(static_cast<unsigned char>(log.back())) != 0) log.pop_back();
-  return log;
-}
-
-// PTX is compiled when it is first asked something: here, so that Library::load tells what is wrong with it.
-absl::Status compile(CUlibrary library, const std::string& ptx) {
-  const absl::Status compiled = kernels_in(library).status();
-  if (compiled.ok()) return compiled;
-  const std::string log = compiler_log(ptx);
-  return driver::annotate(compiled, log.empty() ? "Compiling PTX" : absl::StrCat("Compiling PTX: ", log));
-}
-
 }  // namespace
 }  // namespace internal
 
@@ -315,8 +317,9 @@ absl::StatusOr<Library> Library::load(ContextRef context, std::string_view image
   RelaxedCaptureMode relaxed;  // where it loads at once, it allocates, which would end captures
   CGRT_RETURN_IF_ERROR(relaxed.status());
   CGRT_ASSIGN_OR_RETURN(const CUlibrary library, internal::load_image(text.empty() ? image.data() : text.c_str()));
-  auto loaded = std::make_shared<internal::LoadedLibrary>(library, handle);
-  if (!text.empty()) CGRT_RETURN_IF_ERROR(internal::compile(library, text));
+  auto loaded = std::make_shared<internal::LoadedLibrary>(library, handle, text);
+  // PTX is compiled when it is asked for a kernel: here, so that this call tells what is wrong with it.
+  if (!text.empty()) CGRT_RETURN_IF_ERROR(internal::get_kernel(library, "", text).status());
   return Library(std::move(loaded));
 }
 

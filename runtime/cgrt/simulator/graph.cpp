@@ -434,20 +434,6 @@ CUresult GraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
   return CUDA_SUCCESS;
 }
 
-CUresult GraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-  const Lock lock(state->mutex);
-  const CUgraph_st* graph = find_graph(handle);
-  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::size_t listed = 0;
-  for (const auto& node : graph->nodes) {
-    if (!node->dependencies.empty()) continue;
-    if (nodes != nullptr && listed < *count) nodes[listed] = node.get();
-    ++listed;
-  }
-  *count = nodes == nullptr ? listed : std::min(*count, listed);
-  return CUDA_SUCCESS;
-}
-
 CUresult GraphNodeGetDependencies(CUgraphNode node, CUgraphNode* dependencies, CUgraphEdgeData* edges,
                                   std::size_t* count) {
   const Lock lock(state->mutex);

@@ -62,24 +62,27 @@ TEST_CASE_METHOD(RebindTest, "a rebound executable asks the driver little", "[ex
   rebind(4.0f);
   CHECK(instrument.total() == 0);
 
+  rebind(3.0f);
   REQUIRE_OK(exec.launch(a.ref()));
   REQUIRE_OK(a.ref().synchronize());
   instrument.reset_counts();
-  rebind(5.0f);
+  rebind(4.0f);
   REQUIRE_OK(exec.launch(a.ref()));
+  CHECK(instrument.count("cuLaunchKernelEx") == 1);
   CHECK(instrument.count("cuGraphLaunch") == 1);
-  CHECK(instrument.count("cuGraphExecKernelNodeSetParams") == 1);
-  CHECK(instrument.total() == 3);  // and "is a context current?": see set_kernel_params
+  CHECK(instrument.count("cuEventRecord") == 1);
+  CHECK(instrument.count("cuStreamIsCapturing") == 1);
+  CHECK(instrument.count("cuStreamGetId") == 2);
+  CHECK(instrument.total() <= 7);  // one more: the stream's context, where it is not known
 
   instrument.reset_counts();
-  REQUIRE_OK(exec.launch(a.ref()));  // nothing has changed: the patch node is disabled
-  CHECK(instrument.count("cuGraphNodeSetEnabled") == 1);
-  CHECK(instrument.total() == 2);
-  instrument.reset_counts();
-  REQUIRE_OK(exec.launch(a.ref()));
-  CHECK(instrument.total() == 1);
+  REQUIRE_OK(exec.launch(a.ref()));  // nothing has changed
+  CHECK(instrument.count("cuGraphLaunch") == 1);
+  CHECK(instrument.count("cuEventRecord") == 1);
+  CHECK(instrument.count("cuStreamGetId") == 1);
+  CHECK(instrument.total() == 3);
   REQUIRE_OK(a.ref().synchronize());
-  CHECK(x[kKernels] == 5.0f);
+  CHECK(x[kKernels] == 4.0f);
 }
 
 TEST_CASE_METHOD(RebindTest, "a launch into a capture is refused and takes no patch with it", "[exec][rebind]") {
@@ -90,6 +93,52 @@ TEST_CASE_METHOD(RebindTest, "a launch into a capture is refused and takes no pa
 
   CHECK_FALSE(captured.ok());
   CHECK(run(a.ref()) == 3.0f);
+}
+
+TEST_CASE_METHOD(RebindTest, "a patch waits for what another stream has of the executable", "[exec][rebind]") {
+  float factor = 2.0f;
+  const auto waits_in = [&](StreamRef s) {
+    driver::Instrument instrument;
+    rebind(++factor);
+    REQUIRE_OK(exec.launch(s));
+    return instrument.count("cuStreamWaitEvent");
+  };
+  SECTION("uploaded there") {
+    REQUIRE_OK(exec.upload(a.ref()));
+    CHECK(waits_in(b.ref()) == 1);
+  }
+  SECTION("launched there") {
+    REQUIRE_OK(exec.launch(a.ref()));
+    CHECK(waits_in(a.ref()) == 0);
+    CHECK(waits_in(b.ref()) == 1);
+  }
+  SECTION("launched into a stream that is gone, whose handle may be another's now") {
+    for (int i = 0; i < 8; ++i) {
+      Stream gone = *Stream::create(device);
+      REQUIRE_OK(exec.launch(gone.ref()));
+      gone = Stream();
+      gone = *Stream::create(device);
+      CHECK(waits_in(gone.ref()) == 1);
+      REQUIRE_OK(gone.ref().synchronize());
+    }
+  }
+}
+
+TEST_CASE_METHOD(RebindTest, "a patch waits for the one before it, whose launch has failed", "[exec][rebind]") {
+  CHECK(run(a.ref()) == 2.0f);
+  rebind(3.0f);
+  driver::Instrument instrument;
+  instrument.fail_entry("cuGraphLaunch", CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK_FALSE(exec.launch(b.ref()).ok());
+  instrument.fail_entry("cuGraphLaunch", CUDA_SUCCESS);
+  instrument.reset_counts();
+  rebind(4.0f);
+
+  REQUIRE_OK(exec.launch(a.ref()));
+
+  CHECK(instrument.count("cuStreamWaitEvent") == 1);
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[kKernels] == 4.0f);
 }
 
 TEST_CASE_METHOD(RebindTest, "what a failed launch should have brought comes with the next", "[exec][rebind]") {
@@ -112,11 +161,11 @@ TEST_CASE_METHOD(RebindTest, "what a failed launch should have brought comes wit
     CHECK(run(a.ref()) == 3.0f);
     CHECK(x[1] == 8.0f);
   }
-  SECTION("where a patch could not be handed over") {
-    instrument.fail_entry("cuGraphExecKernelNodeSetParams", CUDA_ERROR_OUT_OF_MEMORY);
+  SECTION("where a patch could not be launched") {
+    instrument.fail_entry("cuLaunchKernelEx", CUDA_ERROR_OUT_OF_MEMORY);
     rebind(4.0f);
     CHECK_FALSE(exec.launch(b.ref()).ok());
-    instrument.fail_entry("cuGraphExecKernelNodeSetParams", CUDA_SUCCESS);
+    instrument.fail_entry("cuLaunchKernelEx", CUDA_SUCCESS);
     CHECK(run(b.ref()) == 4.0f);
   }
 }
@@ -145,12 +194,17 @@ TEST_CASE_METHOD(RebindTest, "a cooperative kernel keeps its grid, and a cluster
   CHECK(absl::StrContains(cooperative.message(), "cooperative"));
 }
 
-TEST_CASE_METHOD(RebindTest, "a rebound executable is launched into a stream of another device", "[exec][rebind]") {
+TEST_CASE_METHOD(RebindTest, "a rebound executable is not launched from another device", "[exec][rebind]") {
   CHECK(run(a.ref()) == 2.0f);
   const Stream other = *Stream::create(DeviceRef(1));
   rebind(3.0f);
 
-  CHECK(run(other.ref()) == 3.0f);
+  const absl::Status refused = exec.launch(other.ref());
+
+  CHECK_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition));
+  CHECK(absl::StrContains(refused.message(), "device 1"));
+  CHECK(absl::StrContains(refused.message(), "device 0"));
+  CHECK(run(a.ref()) == 3.0f);
 }
 
 TEST_CASE_METHOD(RebindTest, "a prepared binding is taken over without running calls", "[exec][rebind]") {
