@@ -19,7 +19,7 @@ absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext conte
 bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wanted);
 
 // Whether a rebindable executable can leave out a node of that type. Not memsets: with one that the host has disabled
-// or enabled, driver 580 loses what patch nodes change, or the launch fails with 719.
+// or enabled, driver 580 was seen to lose what kernels of the graph had changed, or to fail the launch with 719.
 inline bool can_be_left_out(CUgraphNodeType type) {
   return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY;
 }
