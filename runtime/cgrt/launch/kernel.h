@@ -21,8 +21,8 @@
 //
 // Without one it builds into graphs on the simulator, and its replay is refused by name.
 //
-// A kernel that calls cudaGridDependencySynchronize, in all of its threads and before it reads what a predecessor writes
-// or writes what one reads, may say so, also before the first make_kernel of it; see graph/programmatic.h:
+// A kernel that calls cudaGridDependencySynchronize, in all of its threads and before it reads what a predecessor
+// writes or writes what one reads, may say so, also before the first make_kernel of it; see graph/programmatic.h:
 //
 //   template <>
 //   inline constexpr bool cgrt::waits_for_predecessors<scale> = true;
