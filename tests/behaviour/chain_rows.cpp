@@ -125,7 +125,7 @@ BEHAVIOUR("programmatic targets make programmatic edges between kernels, capture
   return notes.graph("built", built);
 }
 
-BEHAVIOUR("a captured fork and join is the explicit one") {
+BEHAVIOUR("fork and join: a captured one is the explicit one") {
   CGRT_ASSIGN_OR_RETURN(Stream main, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Stream side, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Event forked, Event::create(world.device()));

@@ -59,7 +59,7 @@ struct Setup {
   CUgraphConditionalHandle handle = 0;
 };
 
-BEHAVIOUR("an if node runs its body when the value is not 0") {
+BEHAVIOUR("conditionals: an if node runs its body when the value is not 0") {
   CGRT_ASSIGN_OR_RETURN(Setup setup, Setup::create(world));
   Cursor place = setup.graph.cursor();
   CGRT_RETURN_IF_ERROR(setup.set(place));
@@ -72,7 +72,7 @@ BEHAVIOUR("an if node runs its body when the value is not 0") {
   return absl::OkStatus();
 }
 
-BEHAVIOUR("an if node with two bodies runs one of them") {
+BEHAVIOUR("conditionals: an if node with two bodies runs one of them") {
   CGRT_ASSIGN_OR_RETURN(Setup setup, Setup::create(world));
   Cursor place = setup.graph.cursor();
   CGRT_RETURN_IF_ERROR(setup.set(place));
@@ -85,7 +85,7 @@ BEHAVIOUR("an if node with two bodies runs one of them") {
   return absl::OkStatus();
 }
 
-BEHAVIOUR("a while node runs its body until a kernel in it says no, at every launch") {
+BEHAVIOUR("conditionals: a while node runs its body until a kernel in it says no, at every launch") {
   CGRT_ASSIGN_OR_RETURN(Setup setup, Setup::create(world));
   Cursor place = setup.graph.cursor();
   CGRT_RETURN_IF_ERROR(setup.set(place));
@@ -102,7 +102,7 @@ BEHAVIOUR("a while node runs its body until a kernel in it says no, at every lau
   return absl::OkStatus();
 }
 
-BEHAVIOUR("a switch node runs the body of the value, or none") {
+BEHAVIOUR("conditionals: a switch node runs the body of the value, or none") {
   CGRT_ASSIGN_OR_RETURN(Setup setup, Setup::create(world));
   Cursor place = setup.graph.cursor();
   CGRT_RETURN_IF_ERROR(setup.set(place));
@@ -117,7 +117,7 @@ BEHAVIOUR("a switch node runs the body of the value, or none") {
   return absl::OkStatus();
 }
 
-BEHAVIOUR("conditional nodes nest") {
+BEHAVIOUR("conditionals: they nest") {
   CGRT_ASSIGN_OR_RETURN(Setup setup, Setup::create(world));
   Cursor place = setup.graph.cursor();
   CGRT_RETURN_IF_ERROR(setup.set(place));
@@ -289,7 +289,7 @@ BEHAVIOUR("an executable with conditional nodes is rebindable or says why not") 
   return setup.note(world, notes, *exec, 1.0f);
 }
 
-BEHAVIOUR("work is captured into a graph that has nodes") {
+BEHAVIOUR("capture into an existing graph: work comes after the nodes that it has") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Stream side, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Event forked, Event::create(world.device()));
@@ -331,7 +331,7 @@ BEHAVIOUR("work is captured into a graph that has nodes") {
   return absl::OkStatus();
 }
 
-BEHAVIOUR("a capture into a graph that fails leaves it as it was") {
+BEHAVIOUR("capture into an existing graph: one that fails leaves it as it was") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Stream side, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Event forked, Event::create(world.device()));

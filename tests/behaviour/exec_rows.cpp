@@ -32,7 +32,7 @@ absl::Status note_values(World& world, Notes& notes, const char* name, const Dev
   return absl::OkStatus();
 }
 
-BEHAVIOUR("new parameters of one node count for later launches and not for those in flight") {
+BEHAVIOUR("per-node update: new parameters count for later launches and not for those in flight") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Three b, Three::create(world));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
@@ -113,7 +113,7 @@ absl::Status note_update(Notes& notes, const char* name, GraphExec& exec, const 
   return absl::OkStatus();
 }
 
-BEHAVIOUR("a whole-graph update takes over parameters, or is refused with a reason and loses nothing") {
+BEHAVIOUR("whole-graph update: parameters are taken over, or it is refused with a reason and loses nothing") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Three b, Three::create(world));
   float* x = b.x.as<float>();
@@ -173,6 +173,44 @@ BEHAVIOUR("a whole-graph update takes over parameters, or is refused with a reas
   CGRT_RETURN_IF_ERROR(note_update(notes, "other kind", exec, other_kind));
   CGRT_RETURN_IF_ERROR(note_update(notes, "programmatic edge", exec, programmatic));
   return run("z after the refusals");
+}
+
+BEHAVIOUR("the ladder with counters: a set, an update, an executable made anew, and refusals") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Three b, Three::create(world));
+  const auto scaling = [&](float factor, int kernels) -> absl::StatusOr<Graph> {
+    CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+    Cursor cursor = graph.cursor();
+    for (int i = 0; i < kernels; ++i) {
+      CGRT_RETURN_IF_ERROR(launch(cursor, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), factor, kCount));
+    }
+    return graph;
+  };
+  CGRT_ASSIGN_OR_RETURN(Graph first, Graph::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(KernelNode node,
+                        first.add_kernel({}, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 2.0f, kCount));
+  CGRT_ASSIGN_OR_RETURN(Graph equal, scaling(4.0f, 1));
+  CGRT_ASSIGN_OR_RETURN(Graph longer, scaling(5.0f, 2));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(first));
+  const auto run = [&](const char* rung, const absl::Status& status) -> absl::Status {
+    notes.status(rung, status);
+    CGRT_RETURN_IF_ERROR(exec.launch(stream));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    return note_values(world, notes, "  y", b.y);
+  };
+  CGRT_RETURN_IF_ERROR(
+      run("set", exec.set_params(node, kConfig, scale_kernel(), b.y.as<float>(), b.x.as<float>(), 3.0f, kCount)));
+  CGRT_RETURN_IF_ERROR(run("update", exec.update(equal)));
+  CGRT_RETURN_IF_ERROR(run("refused", exec.update(longer)));
+  CGRT_RETURN_IF_ERROR(note_update(notes, "asked", exec, longer));
+  for (const Graph* other : {&equal, &longer}) {
+    CGRT_ASSIGN_OR_RETURN(const UpdateReport report, exec.update_or_instantiate(*other));
+    CGRT_RETURN_IF_ERROR(run(report.rung == UpdateRung::kWholeGraph ? "updated" : "made anew", absl::OkStatus()));
+  }
+  const UpdateCounts counts = exec.take_counts();
+  notes.line("set " + std::to_string(counts.set) + ", updated " + std::to_string(counts.updated) + ", made anew " +
+             std::to_string(counts.instantiated) + ", refused " + std::to_string(counts.refused));
+  return absl::OkStatus();
 }
 
 BEHAVIOUR("one executable is used by several threads at once") {
@@ -384,7 +422,7 @@ BEHAVIOUR("a graph that allocates has one executable at a time, and the refusal 
   return second_instantiate(notes, graph, "(mem alloc)");
 }
 
-BEHAVIOUR("a graph with a device-updatable node has one executable at a time, and the refusal says so") {
+BEHAVIOUR("device-updatable nodes: a graph with one has one executable at a time, and the refusal says so") {
   CGRT_ASSIGN_OR_RETURN(Three b, Three::create(world));
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(KernelNode node,

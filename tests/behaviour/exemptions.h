@@ -9,12 +9,17 @@ struct Exemption {
   const char* row;
   const char* reason;
 };
+// A row written while no device was at hand: the next transcript has it, and then it goes from here.
+inline constexpr char kNotRun[] = "not run on a device yet";
 inline constexpr Exemption kExemptions[] = {
     {"elapsed time is device time", "the simulator has no GPU time to tell and answers kUnimplemented"},
     {"every target works in a context that is not the primary one", "the simulator has primary contexts only"},
     {"every target works in a green context", "the simulator has primary contexts only"},
     {"copies between two devices carry the values, in every target",
      "the transcript is of a machine with one GPU; run on two by hand"},
+    {"capture modes: which thread's unsafe call ends a capture of each", kNotRun},
+    {"the ladder with counters: a set, an update, an executable made anew, and refusals", kNotRun},
+    {"inside a capture: remove_programmatic_edges", kNotRun},
 };
 
 // The reason; null when the row is compared.

@@ -108,7 +108,7 @@ struct Diamond {
   DeviceBuffer x, y, z;
 };
 
-BEHAVIOUR("branches of one call site are the same in every target") {
+BEHAVIOUR("fork and join: branches of one call site are the same in every target") {
   for (const bool has_idle_branch : {false, true}) {
     CGRT_ASSIGN_OR_RETURN(Diamond diamond, Diamond::create(world));
     const auto step = [&](LaunchTarget target) { return diamond.step(target, has_idle_branch); };
@@ -141,7 +141,7 @@ BEHAVIOUR("branches of one call site are the same in every target") {
   return absl::OkStatus();
 }
 
-BEHAVIOUR("branches in a stream wait for what was there before, and what comes next waits for them") {
+BEHAVIOUR("fork and join: branches in a stream wait for what was before, and what is next waits for them") {
   CGRT_ASSIGN_OR_RETURN(Diamond diamond, Diamond::create(world));
   CGRT_ASSIGN_OR_RETURN(Gate gate, Gate::close(world, diamond.stream));
   CGRT_RETURN_IF_ERROR(diamond.step(diamond.stream, false));

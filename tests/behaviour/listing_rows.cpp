@@ -25,7 +25,7 @@ absl::Status note_nodes(Notes& notes, const std::string& name, const std::vector
   return absl::OkStatus();
 }
 
-BEHAVIOUR("nodes and edges are listed, of captured, built and foreign graphs") {
+BEHAVIOUR("walking nodes and edges: listed, of captured, built and foreign graphs") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer x, device_floats(world, kCount, 1.0f));
   const auto step = [&](LaunchTarget target) -> absl::Status {

@@ -21,6 +21,30 @@ void allocate_raw(CUcontext context) {
   driver::api().MemFree(address);
 }
 
+BEHAVIOUR("capture modes: which thread's unsafe call ends a capture of each") {
+  CGRT_ASSIGN_OR_RETURN(Scene scene, Scene::create(world, StreamKind::kNonBlocking));
+  for (const auto& [name, mode] : kModes) {
+    for (const bool is_same_thread : {true, false}) {
+      const absl::StatusOr<Graph> graph = capture(
+          scene.stream,
+          [&](StreamRef s) -> absl::Status {
+            CGRT_RETURN_IF_ERROR(scene.launch(s, kPlain));
+            if (is_same_thread) {
+              allocate_raw(scene.context);
+            } else {
+              std::thread([&] { allocate_raw(scene.context); }).join();
+            }
+            return absl::OkStatus();
+          },
+          mode);
+      notes.status(std::string(name) + (is_same_thread ? ", a call of its thread" : ", a call of another thread"),
+                   graph.status());
+      CGRT_RETURN_IF_ERROR(scene.launch(scene.stream, kPlain));  // takes work again
+    }
+  }
+  return scene.stream.ref().synchronize();
+}
+
 BEHAVIOUR("captures inside of each other are independent") {
   CGRT_ASSIGN_OR_RETURN(Scene scene, Scene::create(world, StreamKind::kNonBlocking));
   absl::StatusOr<Graph> inner = absl::UnknownError("not made");

@@ -55,7 +55,7 @@ absl::StatusOr<Graph> build(World& world, Step step) {
   return graph;
 }
 
-BEHAVIOUR("one step runs eagerly, captured, built and rebound, with the same results") {
+BEHAVIOUR("device-updatable nodes: one step runs eagerly, captured, built and rebound, with the same results") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   for (const char* how : {"built", "captured"}) {
     CGRT_ASSIGN_OR_RETURN(Buffers b, Buffers::create(world));
@@ -584,7 +584,7 @@ BEHAVIOUR("a graph with a programmatic edge between two kernels is not made rebi
   return absl::OkStatus();
 }
 
-BEHAVIOUR("what the driver refuses of graphs with a device-updatable node") {
+BEHAVIOUR("device-updatable nodes: what the driver refuses of graphs with one") {
   CGRT_ASSIGN_OR_RETURN(Buffers b, Buffers::create(world));
   const auto step = [&](LaunchTarget target) { return two_kernels(target, b.first()); };
   CGRT_ASSIGN_OR_RETURN(Graph graph, build(world, step));

@@ -433,6 +433,14 @@ OPERATION("add_programmatic_edges", {
   }
   return add_programmatic_edges(graph).status();
 });
+OPERATION("remove_programmatic_edges", {
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor cursor = graph.cursor();
+  for (int i = 0; i < 3; ++i) {
+    CGRT_RETURN_IF_ERROR(launch(cursor.programmatic(), w.kConfig, waiting_kernel(), w.x, w.x, 1.0f, 32));
+  }
+  return remove_programmatic_edges(graph).status();
+});
 
 OPERATION("instantiate", { return instantiate(w.graph).status(); });
 OPERATION("GraphExec::launch", { return w.exec.launch(w.stream.ref()); });

@@ -77,7 +77,9 @@ Verdict judge(const Case& one, const Figures& figures, int nodes) {
     if (figures.speedup >= 1) return {Judgement::kWithin, "ok"};
     return {Judgement::kBroken, format("broken: %.3f, at least 1 wanted", figures.speedup)};
   }
-  if (one.limit == Limit::kRebindable && nodes != kRatioNodes) return {Judgement::kNone, "no limit"};
+  if ((one.limit == Limit::kRebindable || one.limit == Limit::kRecapture) && nodes != kRatioNodes) {
+    return {Judgement::kNone, "no limit"};
+  }
   if (one.limit == Limit::kGraphWins || one.limit == Limit::kEarlyStart) {
     if (nodes != kRatioNodes) return {Judgement::kNone, "no limit"};
     const double wanted = one.limit == Limit::kGraphWins ? kGraphRatio : kEarlyStartRatio;

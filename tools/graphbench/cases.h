@@ -17,8 +17,8 @@ enum class Unit { kNanoseconds, kNanosecondsPerNode, kMicroseconds };
 // kThin: at most 5 % or 60 ns slower than the raw twin. kBuilding: 15 %, or 60 ns for each call.
 // kGraphWins: 2.5 times as fast as the baseline at 1000 nodes. kRebindable: 2.5 % slower there. kPatch: 2 us slower at
 // one node. kPatchedPointers, kPatchedGrids: 10 and 12 us slower at 1000 nodes. kSwitched: 10 us slower.
-// kCallSite: 250 ns for each of 1000 calls, whatever the baseline takes. kRecapture: 8 % slower. kEarlyStart: 1.15
-// times as fast as the baseline at 1000 nodes. kNotSlower: than the baseline.
+// kCallSite: 250 ns for each of 1000 calls, whatever the baseline takes. kRecapture: 8 % slower at 1000 nodes.
+// kEarlyStart: 1.15 times as fast as the baseline there. kNotSlower: than the baseline.
 enum class Limit {
   kUnlimited,
   kThin,

@@ -178,7 +178,7 @@ absl::Status check_edges(CUgraph graph) {
     return absl::FailedPreconditionError(
         absl::StrCat("The edge from ", describe_node(edges.from[i]), " to ", describe_node(edges.to[i]),
                      " is programmatic, which CUDA does not allow between two device-updatable nodes: build the graph "
-                     "without programmatic()."));
+                     "without programmatic(), or call remove_programmatic_edges(graph) first."));
   }
   return absl::OkStatus();
 }

@@ -24,6 +24,7 @@ constexpr CUgraphEdgeData kProgrammaticEdge{
 struct Edge {
   CUgraph graph;
   CUgraphNode from, to;
+  CUgraphEdgeData data;  // as found
 };
 
 absl::Status replace(const Edge& edge, const CUgraphEdgeData& was, const CUgraphEdgeData& wanted) {
@@ -34,6 +35,20 @@ absl::Status replace(const Edge& edge, const CUgraphEdgeData& was, const CUgraph
   if (added == CUDA_SUCCESS) return absl::OkStatus();
   api.GraphAddDependencies(edge.graph, &edge.from, &edge.to, &was, 1);
   return driver::to_status(added, "cuGraphAddDependencies");
+}
+
+// All of them, or none.
+absl::Status replace_all(const std::vector<Edge>& edges, const CUgraphEdgeData& wanted) {
+  std::size_t replaced = 0;
+  absl::Cleanup undo = [&] {
+    for (std::size_t i = 0; i < replaced; ++i) replace(edges[i], wanted, edges[i].data).IgnoreError();
+  };
+  for (const Edge& edge : edges) {
+    CGRT_RETURN_IF_ERROR(replace(edge, edge.data, wanted));
+    ++replaced;
+  }
+  std::move(undo).Cancel();
+  return absl::OkStatus();
 }
 
 class Finder {
@@ -59,7 +74,7 @@ class Finder {
       for (std::size_t i = 0; i < edges.from.size(); ++i) {
         if (!is_kernel(edges.from[i]) || internal::edge_kind(edges.data[i]) != EdgeKind::kFull) continue;
         if (reason.empty()) {
-          found.push_back({walk.graphs[node.graph].handle, edges.from[i], node.handle});
+          found.push_back({walk.graphs[node.graph].handle, edges.from[i], node.handle, edges.data[i]});
         } else {
           ++report.full;
           reasons.insert(reason);
@@ -102,15 +117,25 @@ absl::StatusOr<ProgrammaticEdges> add_programmatic_edges(Graph& graph) {
   CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(graph.ref().get(), graph.state().get()));
   ProgrammaticEdges report;
   CGRT_ASSIGN_OR_RETURN(const std::vector<Edge> edges, Finder().find(walk, report));
-  absl::Cleanup undo = [&] {
-    for (std::size_t i = 0; i < report.added; ++i) replace(edges[i], kProgrammaticEdge, kFullEdge).IgnoreError();
-  };
-  for (const Edge& edge : edges) {
-    CGRT_RETURN_IF_ERROR(replace(edge, kFullEdge, kProgrammaticEdge));
-    ++report.added;
-  }
-  std::move(undo).Cancel();
+  CGRT_RETURN_IF_ERROR(replace_all(edges, kProgrammaticEdge));
+  report.added = edges.size();
   return report;
+}
+
+absl::StatusOr<std::size_t> remove_programmatic_edges(Graph& graph) {
+  if (graph.state() == nullptr) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(graph.ref().get(), graph.state().get()));
+  std::vector<Edge> found;
+  for (const internal::WalkedGraph& one : walk.graphs) {
+    CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, internal::nodes_of(one.handle));
+    CGRT_ASSIGN_OR_RETURN(const internal::Edges edges, internal::edges_of(nodes));
+    for (std::size_t i = 0; i < edges.from.size(); ++i) {
+      if (internal::edge_kind(edges.data[i]) == EdgeKind::kFull) continue;
+      found.push_back({one.handle, edges.from[i], edges.to[i], edges.data[i]});
+    }
+  }
+  CGRT_RETURN_IF_ERROR(replace_all(found, kFullEdge));
+  return found.size();
 }
 
 }  // namespace cgrt

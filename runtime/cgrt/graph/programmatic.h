@@ -8,6 +8,9 @@
 // predecessors wrote or writes what they read. Those that do say so (waits_for_predecessors in launch/kernel.h); cgrt's
 // own do. Of the others no edge is touched, whoever launched them. A predecessor need not do anything; one that calls
 // cudaTriggerProgrammaticLaunchCompletion lets its dependents begin before its end.
+//
+// A graph that a library was captured into may have programmatic edges of the library's own (cuBLASLt's, when it splits
+// k). instantiate_rebindable refuses these; remove_programmatic_edges makes such a graph ready for it.
 #pragma once
 
 #include <cstddef>
@@ -31,5 +34,10 @@ struct ProgrammaticEdges {
 // kernels: with a full edge beside it, a programmatic one gains nothing (H200). Executables of before stay as they are.
 // Never blocks. On failure all edges are as they were.
 absl::StatusOr<ProgrammaticEdges> add_programmatic_edges(Graph& graph);
+
+// Makes all programmatic edges of `graph` full, whoever made them, its child graphs' and its conditional bodies', and
+// returns how many these were. A full edge is waited for longer and orders no less. Never blocks. On failure all edges
+// are as they were.
+absl::StatusOr<std::size_t> remove_programmatic_edges(Graph& graph);
 
 }  // namespace cgrt

@@ -290,5 +290,29 @@ TEST_CASE_METHOD(RebindTest, "an executable is rebound after its graph is gone, 
   REQUIRE_OK(a.ref().synchronize());
 }
 
+// A graph captured from a library may have edges of the library's own, inside and outside of children.
+TEST_CASE_METHOD(RebindTest, "a graph without its programmatic edges is made rebindable", "[graph][exec][rebind]") {
+  const auto kernel = [&](LaunchTarget target, float factor) {
+    return launch(target, {.grid = 1, .block = 64}, waiting_kernel(), x + 1, x, factor, 1);
+  };
+  Graph inner = *Graph::create(device);
+  Cursor inside = inner.cursor();
+  for (int i = 0; i < 3; ++i) REQUIRE_OK(kernel(inside.programmatic(), 2.0f));
+  Graph outer = *Graph::create(device);
+  Cursor cursor = outer.cursor();
+  for (int i = 0; i < 3; ++i) REQUIRE_OK(kernel(cursor.programmatic(), 3.0f));
+  REQUIRE_OK(kernel(cursor, 4.0f));  // a full edge stays what it is
+  REQUIRE_OK(outer.add_child({}, std::move(inner)));
+
+  const absl::Status refused = instantiate_rebindable(outer).status();
+  CHECK(absl::StrContains(refused.message(), "remove_programmatic_edges"));
+  CHECK(*remove_programmatic_edges(outer) == 4);
+  CHECK(*remove_programmatic_edges(outer) == 0);
+  const std::vector<EdgeInfo> edges = *list_edges(outer);
+  CHECK(edges.size() == 5);
+  for (const EdgeInfo& edge : edges) CHECK(edge.kind == EdgeKind::kFull);
+  CHECK_OK(instantiate_rebindable(outer).status());
+}
+
 }  // namespace
 }  // namespace cgrt::testing
