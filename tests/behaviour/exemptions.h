@@ -19,6 +19,7 @@ inline constexpr Exemption kExemptions[] = {
      "the transcript is of a machine with one GPU; run on two by hand"},
     {"capture modes: which thread's unsafe call ends a capture of each", kNotRun},
     {"the ladder with counters: a set, an update, an executable made anew, and refusals", kNotRun},
+    {"batch memory operations: they follow in a rebound step, and their addresses a buffer", kNotRun},
     {"inside a capture: remove_programmatic_edges", kNotRun},
 };
 

@@ -1,5 +1,6 @@
 // Batch memory operations: values in memory that work waits for and writes, in every target.
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -142,12 +143,52 @@ BEHAVIOUR("batch memory operations: what cannot be is refused") {
   CGRT_ASSIGN_OR_RETURN(Conditional branch, graph.add_if({}, handle));
   refused("in a conditional body", write_value(branch.bodies[0].cursor(), words.small(0), 1u),
           "cannot hold a node of the kind \"batch mem op\"");
-  CGRT_ASSIGN_OR_RETURN(Graph other, Graph::create(world.device()));
-  CGRT_RETURN_IF_ERROR(write_value(other.cursor(), words.small(0), 1u));
-  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(other));
-  refused("in a rebound step",
-          exec.rebind([&](LaunchTarget target) { return write_value(target, words.small(0), 2u); }),
-          "A rebound step cannot have memory operations");
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("batch memory operations: they follow in a rebound step, and their addresses a buffer") {
+  for (const char* how : {"built", "captured"}) {
+    CGRT_ASSIGN_OR_RETURN(const Words words, Words::create(world));
+    CGRT_ASSIGN_OR_RETURN(const Words others, Words::create(world));
+    const auto step = [&](LaunchTarget target, int at, std::uint32_t value) -> absl::Status {
+      CGRT_RETURN_IF_ERROR(write_value(target, words.small(at), value));
+      const MemoryOp both[] = {wait_op(words.small(at), value), write_op(words.large(3), std::uint64_t{value} << 33)};
+      return memory_ops(target, both);
+    };
+    const auto run = [&](GraphExec& exec, const char* name) -> absl::Status {
+      CGRT_RETURN_IF_ERROR(exec.launch(words.stream));
+      CGRT_RETURN_IF_ERROR(words.stream.ref().synchronize());
+      notes.line(absl::StrCat(how, ", ", name, ": ", *words.small(0), ", ", *words.small(1), ", ", *words.large(3),
+                              "; ", *others.small(1), ", ", *others.large(3)));
+      return absl::OkStatus();
+    };
+    const auto first = [&](LaunchTarget target) { return step(target, 0, 4); };
+    CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(world.device()));
+    if (how == std::string("built")) {
+      Cursor cursor = graph.cursor();
+      CGRT_RETURN_IF_ERROR(first(cursor));
+    } else {
+      CGRT_ASSIGN_OR_RETURN(graph, capture(words.stream, first));
+    }
+    CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+    CGRT_RETURN_IF_ERROR(run(exec, "as made"));
+    CGRT_ASSIGN_OR_RETURN(const Binding as_made, exec.prepare(first));
+    notes.status("another word and value", exec.rebind([&](LaunchTarget target) { return step(target, 1, 5); }));
+    CGRT_RETURN_IF_ERROR(run(exec, "rebound"));
+    const absl::Status fewer = exec.rebind([&](LaunchTarget target) -> absl::Status {
+      CGRT_RETURN_IF_ERROR(write_value(target, words.small(0), 6u));
+      return write_value(target, words.large(3), std::uint64_t{6});
+    });
+    notes.status("fewer", fewer);
+    EXPECT(absl::StrContains(fewer.message(), "makes 2 memory operations, and this is a batch of 1"));
+    CGRT_RETURN_IF_ERROR(run(exec, "after a refusal"));
+    CGRT_ASSIGN_OR_RETURN(const std::vector<BufferUse> uses, exec.find_buffer(words.buffer.data(), 64));
+    for (const BufferUse& use : uses) notes.line(absl::StrCat(use.text, ", offset ", use.offset));
+    notes.status("to another buffer", exec.rebind_buffer(words.buffer.data(), 64, others.buffer.data()).status());
+    CGRT_RETURN_IF_ERROR(run(exec, "in another buffer"));
+    notes.status("as prepared", exec.rebind(as_made));
+    CGRT_RETURN_IF_ERROR(run(exec, "as prepared"));
+  }
   return absl::OkStatus();
 }
 

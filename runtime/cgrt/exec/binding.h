@@ -56,9 +56,10 @@ class Slot {
 // A place in an executable that holds an address of a buffer.
 struct BufferUse {
   NodeRef node;
-  std::optional<std::size_t> argument = {};  // of a kernel; nullopt: an operand of a copy or memset
-  std::size_t at = 0;                        // bytes from the argument's begin; of an operand 0: destination, 1: source
-  std::size_t offset = 0;                    // of the address in the buffer, in bytes
+  std::optional<std::size_t> argument = {};  // of a kernel; nullopt: an operand of another node
+  // Bytes from the argument's begin; of a copy or memset 0: destination, 1: source; of memory operations which, from 0.
+  std::size_t at = 0;
+  std::size_t offset = 0;  // of the address in the buffer, in bytes
   // Declared as a pointer in a kernel that was launched through this library, or an operand. Else a number that was
   // found: 8 bytes of a kernel that others launched, of a struct, or of a parameter that is no pointer.
   bool is_certain = false;

@@ -213,7 +213,7 @@ class GraphExec {
 
   // Where this executable, which must be rebindable, has addresses of the `bytes` bytes at `buffer`: in arguments of
   // kernels, each whole word of 8 bytes in them, also inside structs, whoever made the kernel; and in operands of
-  // copies and memsets. By node.
+  // copies, memsets and memory operations. By node.
   absl::StatusOr<std::vector<BufferUse>> find_buffer(const void* buffer, std::size_t bytes) const;
   // Makes those addresses the same distance from `replacement`, for launches from now on; returns how many. None is no
   // error. A number that looks like such an address is taken for one: kernels of others do not say which of their

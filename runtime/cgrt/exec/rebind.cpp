@@ -24,19 +24,20 @@ absl::StatusOr<RebindState::Change> run_calls(RebindState& state, CUcontext cont
 }
 
 BufferUse use_of(const RebindState& state, const RebindState::Address& address, std::uintptr_t begin) {
-  using Operand = RebindState::Address::Operand;
   const RebindState::Node& node = state.nodes()[address.node];
   BufferUse use{.node = NodeRef(node.handle), .offset = address.value - begin, .is_certain = address.is_pointer};
   std::string what;
-  if (address.operand == Operand::kNone) {
-    const RebindState::Word& word = state.word(address.word);
+  if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+    const RebindState::Word& word = state.word(address.word_or_operand);
     use.argument = word.argument;
     use.at = word.within;
     what = absl::StrCat("argument ", word.argument);
     if (word.within != 0) absl::StrAppend(&what, ", byte ", word.within);
   } else {
-    use.at = address.operand == Operand::kDestination ? 0 : 1;
-    what = address.operand == Operand::kDestination ? "destination" : "source";
+    use.at = address.word_or_operand;
+    what = node.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ? absl::StrCat("operation ", use.at)
+           : use.at == 0                                ? "destination"
+                                                        : "source";
   }
   use.text = absl::StrCat(what, " of ", state.describe(node), " (node ", address.node, ")");
   return use;

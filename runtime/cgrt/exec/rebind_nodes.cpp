@@ -28,7 +28,8 @@ bool is_made_by_calls(CUgraphNodeType type) {
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    case CU_GRAPH_NODE_TYPE_MEM_FREE: return true;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return true;
     default: return false;
   }
 }
@@ -160,7 +161,7 @@ absl::Status RebindState::add_other(CUgraphNode handle, CUgraphNodeType type) {
   CGRT_RETURN_IF_ERROR(read_params(handle, type, context_, params));
   positions_.emplace(handle, static_cast<std::uint32_t>(nodes_.size()));
   nodes_.push_back({.handle = handle, .type = type, .params = static_cast<std::uint32_t>(params_.size())});
-  params_.push_back(params);
+  params_.push_back(own(params));
   enabled_.push_back(true);
   return absl::OkStatus();
 }

@@ -24,14 +24,6 @@ namespace {
 
 using driver::NodeWord;
 
-// By their bytes: both were zero before they were filled.
-bool are_equal(const CUgraphNodeParams& a, const CUgraphNodeParams& b) {
-  const auto bytes = [](const CUgraphNodeParams& params) {
-    return std::string_view(reinterpret_cast<const char*>(&params), sizeof(params));
-  };
-  return bytes(a) == bytes(b);
-}
-
 // Whether a launch could have that grid, as far as it can be told without asking the driver.
 bool is_grid_valid(const Dim3& grid, const Dim3& cluster) {
   return grid.count() != 0 && grid.x <= 2147483647u && grid.y <= 65535 && grid.z <= 65535 && grid.x % cluster.x == 0 &&
@@ -123,7 +115,7 @@ const RebindState::Node* RebindState::find_alternative(std::size_t from, const K
 const RebindState::Node* RebindState::find_alternative(std::size_t from, const CUgraphNodeParams& params) const {
   const auto found = std::find_if(
       nodes_.begin() + static_cast<std::ptrdiff_t>(from), nodes_.end(),
-      [&](const Node& node) { return node.type == params.type && is_same_shape(params_[node.params], params); });
+      [&](const Node& node) { return node.type == params.type && is_same_shape(params_[node.params].params, params); });
   return found != nodes_.end() ? &*found : nullptr;
 }
 
@@ -229,7 +221,7 @@ void RebindState::change_enabled(const Node& node, bool is_enabled, Change& chan
 }
 
 void RebindState::change_params(const Node& node, const CUgraphNodeParams& params, Change& change) const {
-  if (!are_equal(params, params_[node.params])) change.params.emplace_back(id_of(node), params);
+  if (!are_equal(params, current_params(node))) change.params.emplace_back(id_of(node), own(params));
 }
 
 absl::StatusOr<std::uint32_t> RebindState::first_word(const Node& kernel, std::size_t argument,
@@ -261,24 +253,26 @@ void RebindState::change_argument(std::uint32_t first_word, const void* value, s
 
 namespace {
 
-using Operand = RebindState::Address::Operand;
-
-// Where the operands of a copy or memset stand. Copies of this library have unified addresses; captured ones may name
-// host memory apart.
+// Calls visit(address, number) for the operands of a node that is no kernel. Copies of this library have unified
+// addresses; captured ones may name host memory apart.
 template <class Params, class Visit>
 void visit_operands(Params& params, Visit visit) {
-  if (params.type == CU_GRAPH_NODE_TYPE_MEMSET) return visit(params.memset.dst, Operand::kDestination);
+  if (params.type == CU_GRAPH_NODE_TYPE_MEMSET) return visit(params.memset.dst, 0u);
+  if (params.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+    for (unsigned i = 0; i < params.memOp.count; ++i) visit(params.memOp.paramArray[i].waitValue.address, i);
+    return;
+  }
   if (params.type != CU_GRAPH_NODE_TYPE_MEMCPY) return;
   auto& copy = params.memcpy.copyParams;
-  const auto visit_side = [&](CUmemorytype type, auto& device, auto& host, Operand operand) {
+  const auto visit_side = [&](CUmemorytype type, auto& device, auto& host, std::uint32_t operand) {
     if (type == CU_MEMORYTYPE_HOST) {
       visit(host, operand);
     } else if (type != CU_MEMORYTYPE_ARRAY) {
       visit(device, operand);
     }
   };
-  visit_side(copy.dstMemoryType, copy.dstDevice, copy.dstHost, Operand::kDestination);
-  visit_side(copy.srcMemoryType, copy.srcDevice, copy.srcHost, Operand::kSource);
+  visit_side(copy.dstMemoryType, copy.dstDevice, copy.dstHost, 0);
+  visit_side(copy.srcMemoryType, copy.srcDevice, copy.srcHost, 1);
 }
 
 template <class Address>
@@ -306,32 +300,33 @@ std::vector<RebindState::Address> RebindState::addresses_in(std::uintptr_t begin
   std::vector<Address> found;
   for (const Node& node : nodes_) {
     if (node.type != CU_GRAPH_NODE_TYPE_KERNEL) {
-      visit_operands(params_[node.params], [&](const auto& address, Operand operand) {
-        if (is_inside(to_number(address))) found.push_back({id_of(node), 0, operand, true, to_number(address)});
+      visit_operands(current_params(node), [&](const auto& address, std::uint32_t operand) {
+        if (is_inside(to_number(address))) found.push_back({id_of(node), operand, true, to_number(address)});
       });
       continue;
     }
     const std::vector<Parameter>& parameters = function_of(node).parameters;
     for (std::uint32_t i = node.first_word + kArgumentWords; i < node.first_word + node.word_count; ++i) {
       if (words_[i].bytes != sizeof(std::uintptr_t) || !is_inside(values_[i])) continue;
-      found.push_back({id_of(node), i, Operand::kNone, parameters[words_[i].argument].is_pointer, values_[i]});
+      found.push_back({id_of(node), i, parameters[words_[i].argument].is_pointer, values_[i]});
     }
   }
   return found;
 }
 
 void RebindState::change_address(const Address& address, std::uintptr_t value, Change& change) const {
-  if (address.operand == Operand::kNone) {
-    change.words.emplace_back(address.word, value);
+  const Node& node = nodes_[address.node];
+  if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+    change.words.emplace_back(address.word_or_operand, value);
     return;
   }
   auto changed = std::find_if(change.params.begin(), change.params.end(),
                               [&](const auto& one) { return one.first == address.node; });
   if (changed == change.params.end()) {
-    changed = change.params.emplace(changed, address.node, params_[nodes_[address.node].params]);
+    changed = change.params.emplace(changed, address.node, own(current_params(node)));
   }
-  visit_operands(changed->second, [&](auto& operand_address, Operand operand) {
-    if (operand == address.operand) set_number(operand_address, value);
+  visit_operands(changed->second.params, [&](auto& operand_address, std::uint32_t operand) {
+    if (operand == address.word_or_operand) set_number(operand_address, value);
   });
 }
 
@@ -342,11 +337,15 @@ absl::StatusOr<RebindState::Address> RebindState::address_of(CUgraphNode handle,
   const bool is_kernel = node->type == CU_GRAPH_NODE_TYPE_KERNEL;
   if (is_kernel != argument.has_value()) return not_of_this_executable("use of a buffer");
   if (!is_kernel) {
-    return Address{id_of(*node), 0, at == 0 ? Operand::kDestination : Operand::kSource, true, 0};
+    std::optional<Address> operand;
+    visit_operands(current_params(*node), [&](const auto&, std::uint32_t number) {
+      if (number == at) operand = Address{id_of(*node), number, true, 0};
+    });
+    return operand.has_value() ? absl::StatusOr<Address>(*operand) : not_of_this_executable("use of a buffer");
   }
   for (std::uint32_t i = node->first_word + kArgumentWords; i < node->first_word + node->word_count; ++i) {
     if (words_[i].argument != *argument || words_[i].within != at) continue;
-    if (words_[i].bytes == sizeof(std::uintptr_t)) return Address{id_of(*node), i, Operand::kNone, true, 0};
+    if (words_[i].bytes == sizeof(std::uintptr_t)) return Address{id_of(*node), i, true, 0};
   }
   return not_of_this_executable("use of a buffer");
 }
@@ -372,14 +371,14 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
   absl::Cleanup undo = [&] {
     for (std::size_t i = 0; i < set_count; ++i) {
       const std::uint32_t node = change.params[i].first;
-      set(node, params_[nodes_[node].params], exec).IgnoreError();
+      set(node, current_params(nodes_[node]), exec).IgnoreError();
     }
     for (std::size_t i = 0; i < enabled_count; ++i) {
       set_enabled(change.enabled[i].first, !change.enabled[i].second, exec).IgnoreError();
     }
   };
   for (const auto& [node, params] : change.params) {
-    CGRT_RETURN_IF_ERROR(set(node, params, exec));
+    CGRT_RETURN_IF_ERROR(set(node, params.params, exec));
     ++set_count;
   }
   for (const auto& [node, is_enabled] : change.enabled) {
@@ -414,7 +413,7 @@ RebindState::Change RebindState::change_to(const Values& values) const {
   if (params_.empty()) return change;
   for (const Node& node : nodes_) {
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) continue;
-    change_params(node, values.params[node.params], change);
+    change_params(node, values.params[node.params].params, change);
     change_enabled(node, values.enabled[node.params], change);
   }
   return change;

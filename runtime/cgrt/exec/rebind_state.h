@@ -59,16 +59,16 @@ class RebindState {
   // New values of words and of nodes that are not kernels, checked, to be taken over together or not at all.
   struct Change {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> words;
-    std::vector<std::pair<std::uint32_t, CUgraphNodeParams>> params;  // by node
-    std::vector<std::pair<std::uint32_t, bool>> enabled;              // by node, of those that are no kernels
-    std::optional<Resources> used;                                    // by host functions, of all calls of a step
+    std::vector<std::pair<std::uint32_t, OwnedParams>> params;  // by node
+    std::vector<std::pair<std::uint32_t, bool>> enabled;        // by node, of those that are no kernels
+    std::optional<Resources> used;                              // by host functions, of all calls of a step
   };
 
   // The values of all words and nodes at once.
   struct Values {
     std::uint64_t owner;  // id() of the state that they are of
     std::vector<std::uint64_t> words;
-    std::vector<CUgraphNodeParams> params;
+    std::vector<OwnedParams> params;
     std::vector<bool> enabled;  // by params
     Resources used;
   };
@@ -80,13 +80,12 @@ class RebindState {
   };
   absl::StatusOr<CapturedNode> read(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters) const;
 
-  // An address that a node has: a word of a kernel's argument, or an operand of a copy or memset.
+  // An address that a node has: a word of a kernel's argument, or an operand: of a copy or memset its destination (0)
+  // or source (1), of memory operations that of one of these.
   struct Address {
-    enum class Operand : std::uint8_t { kNone, kDestination, kSource };
     std::uint32_t node;
-    std::uint32_t word;  // of a kernel
-    Operand operand;     // kNone: of a kernel
-    bool is_pointer;     // declared as one; else a number that may be an address
+    std::uint32_t word_or_operand;
+    bool is_pointer;  // declared as one; else a number that may be an address
     std::uintptr_t value;
   };
 
@@ -105,7 +104,7 @@ class RebindState {
   // Null: no node of it.
   const Node* find(CUgraphNode handle) const;
   // Of a node that is no kernel, as it is set now.
-  const CUgraphNodeParams& current_params(const Node& node) const { return params_[node.params]; }
+  const CUgraphNodeParams& current_params(const Node& node) const { return params_[node.params].params; }
   std::uint32_t id_of(const Node& node) const { return static_cast<std::uint32_t>(&node - nodes_.data()); }
   bool is_enabled(const Node& node) const;
   std::string describe(const Node& node) const;  // "kernel \"scale\"", "memcpy"
@@ -197,7 +196,7 @@ class RebindState {
   std::vector<Word> words_;
   std::vector<std::uint64_t> values_;     // of words_
   std::vector<driver::NodeWord> places_;  // of words_, on the device
-  std::vector<CUgraphNodeParams> params_;
+  std::vector<OwnedParams> params_;
   std::vector<bool> enabled_;  // of params_
   absl::flat_hash_map<CUfunction, Function> functions_;
   Patches patches_;

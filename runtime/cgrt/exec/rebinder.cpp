@@ -1,6 +1,7 @@
 #include "cgrt/exec/rebinder.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "cgrt/graph/capture.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/ir/graph_ir.h"
+#include "cgrt/memory/memory_op.h"
 
 namespace cgrt::internal {
 
@@ -92,12 +94,17 @@ absl::Status Rebinder::add_kernel(const KernelLaunch& launch, EdgeKind) {
   return ABSL_PREDICT_TRUE(status.ok()) ? status : fail(status);
 }
 
-absl::Status Rebinder::set(const char* call, const CUgraphNodeParams& params) {
+absl::Status Rebinder::set(const std::string& call, const CUgraphNodeParams& params) {
   if (!failure_.ok()) return failure_;
   ++calls_;
   CGRT_ASSIGN_OR_RETURN(const RebindState::Node* node, state_.has_alternatives()
                                                            ? meet(state_.find_alternative(position_, params), call)
                                                            : next(params.type, call));
+  if (params.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && !is_same_shape(state_.current_params(*node), params)) {
+    return fail(absl::FailedPreconditionError(
+        absl::StrCat("The node makes ", counted(state_.current_params(*node).memOp.count, "memory operation"),
+                     ", and this is ", call, ": an executable cannot change how many.")));
+  }
   state_.change_params(*node, params, change_);
   return absl::OkStatus();
 }
@@ -153,9 +160,12 @@ absl::Status Rebinder::add_free(void* address) {
   return fail(absl::FailedPreconditionError("The node frees other memory, and an executable cannot change that."));
 }
 
-absl::Status Rebinder::add_memory_ops(absl::Span<const MemoryOp>) {
-  return fail(absl::UnimplementedError(
-      "A rebound step cannot have memory operations: set their nodes one by one, with GraphExec::set_params."));
+absl::Status Rebinder::add_memory_ops(absl::Span<const MemoryOp> ops) {
+  if (const absl::Status checked = check_for_node(ops); !checked.ok()) return fail(checked);
+  std::vector<CUstreamBatchMemOpParams> operations = to_driver(ops);
+  CUgraphNodeParams params{};
+  set_memory_op_params(params, context_, operations);
+  return set(absl::StrCat("a batch of ", counted(ops.size(), "memory operation")), params);
 }
 
 absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {

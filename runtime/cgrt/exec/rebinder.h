@@ -42,7 +42,7 @@ class Rebinder final : public LaunchSink {
   // The same where the graph has alternatives: `found`, or a refusal when it is null.
   absl::StatusOr<const RebindState::Node*> meet(const RebindState::Node* found, const std::string& call);
   absl::Status leave_out(std::size_t until);
-  absl::Status set(const char* call, const CUgraphNodeParams& params);
+  absl::Status set(const std::string& call, const CUgraphNodeParams& params);
   absl::Status fail(const absl::Status& status);
   absl::Status add_nodes(CUgraph captured, CompiledClusters& clusters, bool* has_host);
   absl::Status add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters);

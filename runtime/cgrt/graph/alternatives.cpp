@@ -55,8 +55,8 @@ class Row {
     CGRT_ASSIGN_OR_RETURN(std::vector<Item> items, items_of(step));
     const bool is_first = step_count_++ == 0;
     const auto kinds = [](const std::vector<Item>& of) {
-      std::vector<std::size_t> out;
-      for (const Item& item : of) out.push_back(item.kind);
+      std::vector<std::size_t> out(of.size());
+      std::transform(of.begin(), of.end(), out.begin(), [](const Item& item) { return item.kind; });
       return out;
     };
     std::vector<Item> merged;

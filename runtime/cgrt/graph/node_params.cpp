@@ -1,7 +1,11 @@
 #include "cgrt/graph/node_params.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -73,9 +77,51 @@ absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext conte
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       return driver::to_status(api.GraphMemFreeNodeGetParams(node, &params.free.dptr), "cuGraphMemFreeNodeGetParams");
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      CUDA_BATCH_MEM_OP_NODE_PARAMS ops{};
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(api.GraphBatchMemOpNodeGetParams(node, &ops), "cuGraphBatchMemOpNodeGetParams"));
+      params.memOp.ctx = context;
+      params.memOp.count = ops.count;
+      params.memOp.paramArray = ops.paramArray;
+      params.memOp.flags = ops.flags;
+      return absl::OkStatus();
+    }
     case CU_GRAPH_NODE_TYPE_EMPTY: return absl::OkStatus();
     default: return cannot_be_copied(type);
   }
+}
+
+OwnedParams own(const CUgraphNodeParams& params) {
+  OwnedParams owned{params, nullptr};
+  if (params.type != CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) return owned;
+  auto operations = std::make_shared<std::vector<CUstreamBatchMemOpParams>>(
+      params.memOp.paramArray, params.memOp.paramArray + params.memOp.count);
+  owned.params.memOp.paramArray = operations->data();
+  owned.arrays = std::move(operations);
+  return owned;
+}
+
+namespace {
+
+bool is_same_operation(const CUstreamBatchMemOpParams& a, const CUstreamBatchMemOpParams& b) {
+  const bool is_long = a.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || a.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+  return a.operation == b.operation && a.waitValue.address == b.waitValue.address &&
+         a.waitValue.flags == b.waitValue.flags &&
+         (is_long ? a.waitValue.value64 == b.waitValue.value64 : a.waitValue.value == b.waitValue.value);
+}
+
+}  // namespace
+
+bool are_equal(const CUgraphNodeParams& a, const CUgraphNodeParams& b) {
+  if (a.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && b.type == a.type) {
+    return std::equal(a.memOp.paramArray, a.memOp.paramArray + a.memOp.count, b.memOp.paramArray,
+                      b.memOp.paramArray + b.memOp.count, is_same_operation);
+  }
+  const auto bytes = [](const CUgraphNodeParams& params) {
+    return std::string_view(reinterpret_cast<const char*>(&params), sizeof(params));
+  };
+  return bytes(a) == bytes(b);
 }
 
 bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wanted) {
@@ -85,6 +131,7 @@ bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wante
     if (a.height <= 1 && b.height <= 1) return true;
     return a.height == b.height && a.width == b.width && a.elementSize == b.elementSize;
   }
+  if (node.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) return node.memOp.count == wanted.memOp.count;
   if (node.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
     const CUDA_MEMCPY3D& a = node.memcpy.copyParams;
     const CUDA_MEMCPY3D& b = wanted.memcpy.copyParams;

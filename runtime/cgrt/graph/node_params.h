@@ -3,19 +3,32 @@
 
 #include <cuda.h>
 
+#include <memory>
+
 #include "absl/status/status.h"
 
 namespace cgrt::internal {
 
-// kUnimplemented: nodes that the driver does not tell all of, as conditional ones, or that have memory of their own.
+// kUnimplemented: nodes that the driver does not tell all of, as conditional ones, or that own what they name, as
+// allocations.
 absl::Status cannot_be_copied(CUgraphNodeType type);
 
 // What the driver adds a node like `node` by, which is in a graph of `context`. `params` is zero before. What it points
 // to stays the node's. kUnimplemented for kinds that the driver does not tell.
 absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext context, CUgraphNodeParams& params);
 
+// Parameters of which nothing is somebody else's but a kernel's arguments.
+struct OwnedParams {
+  CUgraphNodeParams params{};
+  std::shared_ptr<const void> arrays;  // that `params` point to; null: none
+};
+OwnedParams own(const CUgraphNodeParams& params);
+
+// Whether nodes with them, no kernels, do the same. Both were zero before they were filled.
+bool are_equal(const CUgraphNodeParams& a, const CUgraphNodeParams& b);
+
 // Whether a node of an executable, of one type with `wanted` and no kernel, can be set to it: of copies and memsets in
-// two dimensions CUDA changes addresses alone.
+// two dimensions CUDA changes addresses alone, and of memory operations not how many there are.
 bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wanted);
 
 // Whether a rebindable executable can leave out a node of that type. Not memsets: with one that the host has disabled

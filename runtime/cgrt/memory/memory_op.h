@@ -7,8 +7,8 @@
 //
 // The memory is a device's, or page-locked memory of the host (PinnedBuffer). In a capture and in a graph being built
 // the calls make one batch memory operation node each; several operations together are one node, and one call. A wait
-// that nobody meets holds up the work behind it for good. A rebound step (GraphExec::rebind) cannot have them: set
-// their nodes one by one. Not in the body of a conditional node.
+// that nobody meets holds up the work behind it for good. A rebound step (GraphExec::rebind) gives its nodes other
+// addresses, values and conditions, as many as they had. Not in the body of a conditional node.
 //
 // Asynchronous; thread-safe in streams, a cursor is used by one thread at a time. kInvalidArgument for an address that
 // is null or not a multiple of the value's size, and for memory that the device does not see.

@@ -33,6 +33,25 @@ std::string logged(Call call) {
   return text;
 }
 
+TEST_CASE("memory operations are captured into a graph that has nodes", "[graph]") {
+  Simulator simulator;
+  const Stream stream = *Stream::create(DeviceRef(0));
+  const PinnedBuffer words = *PinnedBuffer::create(DeviceRef(0), 64);
+  auto* const word = words.as<std::uint32_t>();
+  Graph graph = *Graph::create(DeviceRef(0));
+  Cursor cursor = graph.cursor();
+  REQUIRE_OK(write_value(cursor, word, 1u));
+  REQUIRE_OK(capture_into(cursor, stream, [&](StreamRef s) {
+    const MemoryOp both[] = {wait_op(word, 1u), write_op(word + 1, 2u)};
+    return memory_ops(s, both);
+  }));
+  GraphExec exec = *instantiate(graph);
+  REQUIRE_OK(exec.launch(stream));
+  REQUIRE_OK(stream.ref().synchronize());
+  CHECK(word[0] == 1);
+  CHECK(word[1] == 2);
+}
+
 TEST_CASE("a capture that recorded nothing warns when its work went elsewhere", "[graph]") {
   Simulator simulator;
   const Stream stream = *Stream::create(DeviceRef(0)), side = *Stream::create(DeviceRef(0));
