@@ -1,0 +1,48 @@
+// Graphs that hold the nodes of several steps, and what is made of them.
+#include "cgrt/cgrt.h"
+#include "cgrt/simulator/simulator.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+#include "support/test_kernels.h"
+
+namespace cgrt::testing {
+namespace {
+
+struct AlternativesTest {
+  // x[1] = (i + 2) x[0], by a kernel of its own block.
+  absl::Status step(LaunchTarget target, std::size_t i) const {
+    const LaunchConfig config{.grid = 1, .block = i == 0 ? 64u : 32u};
+    return launch(target, config, scale_kernel(), x + 1, x, static_cast<float>(i + 2), 1);
+  }
+  Graph build() const {
+    return *build_alternatives(device, 2, [this](LaunchTarget target, std::size_t i) { return step(target, i); });
+  }
+  float run(GraphExec& exec) {
+    REQUIRE_OK(exec.launch(stream));
+    REQUIRE_OK(stream.ref().synchronize());
+    return x[1];
+  }
+
+  AlternativesTest() { x[0] = 1.0f; }
+
+  DeviceRef device{0};
+  Simulator simulator;
+  Stream stream = *Stream::create(device);
+  PinnedBuffer buffer = *PinnedBuffer::create(device, 2 * sizeof(float));
+  float* x = buffer.as<float>();
+};
+
+TEST_CASE_METHOD(AlternativesTest, "a clone of alternatives has the same alternatives", "[graph][rebind]") {
+  const Graph graph = build();
+
+  Graph copy = *graph.clone();
+
+  CHECK_THAT(instantiate(copy).status(), StatusIs(absl::StatusCode::kFailedPrecondition, "build_alternatives"));
+  GraphExec exec = *instantiate_rebindable(copy);
+  CHECK(run(exec) == 2.0f);
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return step(target, 1); }));
+  CHECK(run(exec) == 3.0f);
+}
+
+}  // namespace
+}  // namespace cgrt::testing
