@@ -164,6 +164,7 @@ absl::Status GraphExec::set_params(BatchMemOpNode node, absl::Span<const MemoryO
 absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
   if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  if (ABSL_PREDICT_FALSE(child.state()->has_alternatives)) return internal::alternatives_not_rebindable();
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind != nullptr) return internal::rebindable_child();
   // What can fail comes first: after the driver's call the table must follow.
@@ -219,6 +220,7 @@ absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
 absl::StatusOr<std::optional<UpdateReport>> GraphExec::refusal_of(const Graph& other) {
   if (ABSL_PREDICT_FALSE(other.state() == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  if (ABSL_PREDICT_FALSE(other.state()->has_alternatives)) return internal::alternatives_not_rebindable();
   collect_released();
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind != nullptr) return internal::rebindable_update();

@@ -44,5 +44,23 @@ TEST_CASE_METHOD(AlternativesTest, "a clone of alternatives has the same alterna
   CHECK(run(exec) == 3.0f);
 }
 
+TEST_CASE_METHOD(AlternativesTest, "a plain executable takes no alternatives over", "[graph][rebind]") {
+  const auto both = [this](LaunchTarget target) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(step(target, 0));
+    return step(target, 1);
+  };
+  const Graph graph = build();
+  Graph same_nodes = *capture(stream, both);
+  GraphExec exec = *instantiate(same_nodes);
+  Graph outer = *Graph::create(device);
+  const ChildGraphNode child = *outer.add_child({}, same_nodes);
+  GraphExec outer_exec = *instantiate(outer);
+
+  const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition, "build_alternatives");
+  CHECK_THAT(exec.update(graph), refused);
+  CHECK_THAT(exec.update_or_instantiate(graph).status(), refused);
+  CHECK_THAT(outer_exec.set_params(child, graph), refused);
+}
+
 }  // namespace
 }  // namespace cgrt::testing
