@@ -409,13 +409,18 @@ RebindState::Change RebindState::change_to(const Values& values) const {
   Change change;
   change.used = values.used;
   for (std::uint32_t i = 0; i < values_.size(); ++i) {
-    if (values.words[i] != values_[i]) change.words.emplace_back(i, values.words[i]);
+    if (values.words[i] == values_[i]) continue;
+    // Without alternatives no call says what runs: set_enabled does.
+    if (!has_alternatives_ && places_[i].kind == NodeWord::Kind::kEnabled) continue;
+    change.words.emplace_back(i, values.words[i]);
   }
   if (params_.empty()) return change;
   for (const Node& node : nodes_) {
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) continue;
+    if (has_alternatives_) change_enabled(node, values.enabled[node.params], change);
+    // What no call met has operands of another step, whose memory may be gone.
+    if (has_alternatives_ && !values.enabled[node.params]) continue;
     change_params(node, values.params[node.params], change);
-    change_enabled(node, values.enabled[node.params], change);
   }
   return change;
 }

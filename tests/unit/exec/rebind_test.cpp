@@ -240,6 +240,34 @@ TEST_CASE_METHOD(RebindTest, "a prepared binding is taken over without running c
   CHECK_FALSE(exec.prepare([](LaunchTarget) { return absl::OkStatus(); }).ok());
 }
 
+TEST_CASE_METHOD(RebindTest, "a node that was switched off stays off in every rebind", "[exec][rebind]") {
+  Graph both = *Graph::create(device);
+  const auto calls = [this](LaunchTarget target, float factor) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, factor, 1));
+    return copy(target, x + 2, x + 1, sizeof(float));
+  };
+  Cursor cursor = both.cursor();
+  REQUIRE_OK(calls(cursor, 2.0f));
+  GraphExec changed = *instantiate_rebindable(both);
+  const Binding three = *changed.prepare([&](LaunchTarget target) { return calls(target, 3.0f); });
+  const KernelNode kernel = *find_node<KernelNode>(both, {});
+  const MemcpyNode copied = *find_node<MemcpyNode>(both, {});
+  REQUIRE_OK(changed.set_enabled(kernel, NodeState::kDisabled));
+  REQUIRE_OK(changed.set_enabled(copied, NodeState::kDisabled));
+
+  SECTION("by calls") {
+    REQUIRE_OK(changed.rebind([&](LaunchTarget target) { return calls(target, 3.0f); }));
+  }
+  SECTION("by a binding that was prepared before") { REQUIRE_OK(changed.rebind(three)); }
+
+  CHECK(*changed.enabled(kernel) == NodeState::kDisabled);
+  CHECK(*changed.enabled(copied) == NodeState::kDisabled);
+  REQUIRE_OK(changed.set_enabled(kernel, NodeState::kEnabled));
+  REQUIRE_OK(changed.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[1] == 3.0f);
+}
+
 TEST_CASE_METHOD(RebindTest, "one argument of one node is set through its slot", "[exec][rebind]") {
   const KernelNode last = *find_node<KernelNode>(graph, {.name = "scale", .nth = kKernels - 1});
   const Slot<float> factor = *exec.slot<float>(last, 2);

@@ -62,5 +62,25 @@ TEST_CASE_METHOD(AlternativesTest, "a plain executable takes no alternatives ove
   CHECK_THAT(outer_exec.set_params(child, graph), refused);
 }
 
+TEST_CASE_METHOD(AlternativesTest, "a binding names no memory of copies that its step leaves out", "[graph][rebind]") {
+  DeviceBuffer from = *DeviceBuffer::create(device, 64);
+  const DeviceBuffer later = *DeviceBuffer::create(device, 64), to = *DeviceBuffer::create(device, 64);
+  const auto with_copy = [&](LaunchTarget target, std::size_t i, const DeviceBuffer& source) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1));
+    return i == 0 ? absl::OkStatus() : copy(target, to.data(), source.data(), 64);
+  };
+  Graph graph =
+      *build_alternatives(device, 2, [&](LaunchTarget target, std::size_t i) { return with_copy(target, i, from); });
+  GraphExec exec = *instantiate_rebindable(graph);
+  const Binding without = *exec.prepare([&](LaunchTarget target) { return with_copy(target, 0, from); });
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return with_copy(target, 1, later); }));
+  from = DeviceBuffer();
+
+  REQUIRE_OK(exec.rebind(without));
+
+  CHECK(*exec.enabled(*find_node<MemcpyNode>(graph, {})) == NodeState::kDisabled);
+  CHECK(run(exec) == 2.0f);
+}
+
 }  // namespace
 }  // namespace cgrt::testing
