@@ -46,6 +46,7 @@ absl::StatusOr<CUgraphExec> make_exec(const Graph& graph, InstantiateFlags flags
 
 GraphExec::State::~State() {
   if (rebind == nullptr) return;
+  rebind->patches().finish();
   handle.reset();
   collect_released();  // what patches needed, unless some are in flight
 }
@@ -78,10 +79,8 @@ absl::Status GraphExec::upload(StreamRef stream) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
   const std::lock_guard lock(state_->mutex);
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload"));
-  if (state_->rebind != nullptr) CGRT_RETURN_IF_ERROR(state_->rebind->patches().after_launch(stream));
-  return absl::OkStatus();
+  if (state_->rebind != nullptr) return state_->rebind->patches().upload(state_->handle.get(), stream);
+  return driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload");
 }
 
 absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) {

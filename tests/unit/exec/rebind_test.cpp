@@ -141,6 +141,33 @@ TEST_CASE_METHOD(RebindTest, "a patch waits for the one before it, whose launch 
   CHECK(x[kKernels] == 4.0f);
 }
 
+TEST_CASE_METHOD(RebindTest, "a patch whose launch has failed is waited for by what comes next", "[exec][rebind]") {
+  CHECK(run(a.ref()) == 2.0f);
+  rebind(3.0f);
+  simulator.hold(a.ref().get());
+  {
+    driver::Instrument instrument;
+    instrument.fail_entry("cuGraphLaunch", CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_FALSE(exec.launch(a.ref()).ok());
+  }
+
+  SECTION("a launch, though there was an upload between") {
+    REQUIRE_OK(exec.upload(b.ref()));
+    const Stream c = *Stream::create(device);
+    REQUIRE_OK(exec.launch(c.ref()));
+    for (int i = 0; i < 10; ++i) CHECK(*c.ref().completion() == Completion::kPending);
+    simulator.release(a.ref().get());
+    REQUIRE_OK(c.ref().synchronize());
+    CHECK(x[kKernels] == 3.0f);
+  }
+  SECTION("the executable's end") {
+    simulator.release(a.ref().get());
+    const driver::Instrument instrument;
+    exec = GraphExec();
+    CHECK(instrument.count("cuEventSynchronize") == 1);
+  }
+}
+
 TEST_CASE_METHOD(RebindTest, "what a failed launch should have brought comes with the next", "[exec][rebind]") {
   CHECK(run(a.ref()) == 2.0f);
   rebind(3.0f);
