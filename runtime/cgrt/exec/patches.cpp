@@ -8,6 +8,7 @@
 #include "cgrt/device/context.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/exec/launch_resources.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
 #include "cgrt/stream/capture_mode.h"
@@ -130,7 +131,7 @@ absl::Status Patches::wait_for_last(StreamRef stream) {
 }
 
 absl::Status Patches::note_last(StreamRef stream) {
-  CGRT_RETURN_IF_ERROR(stream.record(launched_.ref()));
+  CGRT_RETURN_IF_ERROR(record_last(launched_, stream));
   CGRT_ASSIGN_OR_RETURN(last_stream_, id_of(stream));
   return absl::OkStatus();
 }

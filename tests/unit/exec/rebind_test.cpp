@@ -234,6 +234,16 @@ TEST_CASE_METHOD(RebindTest, "a rebound executable is not launched from another 
   CHECK(run(a.ref()) == 3.0f);
 }
 
+TEST_CASE_METHOD(RebindTest, "an executable that was not rebound is launched from another device", "[exec][rebind]") {
+  const Stream other = *Stream::create(DeviceRef(1));
+
+  CHECK(run(other.ref()) == 2.0f);
+
+  rebind(3.0f);
+  CHECK(run(a.ref()) == 3.0f);
+  CHECK(run(other.ref()) == 3.0f);
+}
+
 TEST_CASE_METHOD(RebindTest, "a prepared binding is taken over without running calls", "[exec][rebind]") {
   int calls = 0;
   const auto prepare = [&](float factor) {
