@@ -20,6 +20,11 @@ absl::Status Rebinder::fail(const absl::Status& status) {
   return told;
 }
 
+absl::Status Rebinder::refuse(const absl::Status& status) {
+  ++calls_;
+  return fail(status);
+}
+
 absl::StatusOr<const RebindState::Node*> Rebinder::next(CUgraphNodeType type, const std::string& call) {
   const std::vector<RebindState::Node>& nodes = state_.nodes();
   if (ABSL_PREDICT_FALSE(position_ == nodes.size())) {
@@ -66,9 +71,10 @@ absl::StatusOr<RebindState::Change> Rebinder::finish() && {
   if (state_.has_alternatives()) {
     CGRT_RETURN_IF_ERROR(leave_out(nodes.size()));
   } else if (position_ != nodes.size()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "The rebound step made ", counted(calls_, "call"), " and the executable has ", counted(nodes.size(), "node"),
-        " that calls made: the first without a call is ", describe_node(nodes[position_].handle), "."));
+    return absl::FailedPreconditionError(absl::StrCat("The rebound step made ", counted(calls_, "call"),
+                                                      " and the executable has ", counted(nodes.size(), "node"),
+                                                      " that calls made: the first without a call is node ", position_,
+                                                      " (", describe_node(nodes[position_].handle), ")."));
   }
   return std::move(change_);
 }
@@ -121,14 +127,14 @@ absl::Status Rebinder::add_host(const HostParams& host) {
 }
 
 absl::Status Rebinder::add_event_record(EventRef event) {
-  if (event.get() == nullptr) return fail(driver::empty_object("Event"));
+  if (event.get() == nullptr) return refuse(driver::empty_object("Event"));
   CUgraphNodeParams params{};
   set_record_params(params, event);
   return set("an event record", params);
 }
 
 absl::Status Rebinder::add_event_wait(EventRef event) {
-  if (event.get() == nullptr) return fail(driver::empty_object("Event"));
+  if (event.get() == nullptr) return refuse(driver::empty_object("Event"));
   CUgraphNodeParams params{};
   set_wait_params(params, event);
   return set("an event wait", params);
@@ -154,7 +160,7 @@ absl::Status Rebinder::add_free(void* address) {
 }
 
 absl::Status Rebinder::add_memory_ops(absl::Span<const MemoryOp>) {
-  return fail(absl::UnimplementedError(
+  return refuse(absl::UnimplementedError(
       "A rebound step cannot have memory operations: set their nodes one by one, with GraphExec::set_params."));
 }
 
@@ -163,10 +169,11 @@ absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> ca
   CompiledClusters clusters;
   const auto add = [&]() -> absl::Status {
     CGRT_ASSIGN_OR_RETURN(const StreamRef stream, state_.capture_stream());
-    CGRT_ASSIGN_OR_RETURN(Graph captured, capture_call(context_, stream, call));
+    const absl::StatusOr<Graph> captured = capture_call(context_, stream, call);
+    if (!captured.ok()) return refuse(captured.status());
     bool has_host = false;
-    CGRT_RETURN_IF_ERROR(add_nodes(captured.ref().get(), clusters, &has_host));
-    if (has_host) change_.used->push_back(captured.state());  // which may own what the function uses
+    CGRT_RETURN_IF_ERROR(add_nodes(captured->ref().get(), clusters, &has_host));
+    if (has_host) change_.used->push_back(captured->state());  // which may own what the function uses
     return absl::OkStatus();
   };
   const absl::Status status = add();

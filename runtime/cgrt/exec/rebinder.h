@@ -43,7 +43,8 @@ class Rebinder final : public LaunchSink {
   absl::StatusOr<const RebindState::Node*> meet(const RebindState::Node* found, const std::string& call);
   absl::Status leave_out(std::size_t until);
   absl::Status set(const char* call, const CUgraphNodeParams& params);
-  absl::Status fail(const absl::Status& status);
+  absl::Status fail(const absl::Status& status);    // of the call that is counted already
+  absl::Status refuse(const absl::Status& status);  // of one that is not
   absl::Status add_nodes(CUgraph captured, CompiledClusters& clusters, bool* has_host);
   absl::Status add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters);
 

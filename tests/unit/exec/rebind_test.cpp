@@ -197,6 +197,33 @@ TEST_CASE_METHOD(RebindTest, "what a failed launch should have brought comes wit
   }
 }
 
+TEST_CASE_METHOD(RebindTest, "a refused rebind counts its calls and names its nodes", "[exec][rebind]") {
+  const Event empty;
+  MemoryOp op{MemoryOp::Kind::kWrite, x, 1};
+  const auto after_one_call = [&](auto second) {
+    return exec.rebind([&](LaunchTarget target) -> absl::Status {
+      CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1));
+      return second(target);
+    });
+  };
+
+  const auto refused = [&](absl::StatusCode code) { return StatusIs(code, "Call 2 of the rebound step"); };
+  CHECK_THAT(after_one_call([&](LaunchTarget target) { return record_event(target, empty); }),
+             refused(absl::StatusCode::kFailedPrecondition));
+  CHECK_THAT(after_one_call([&](LaunchTarget target) { return wait_event(target, empty); }),
+             refused(absl::StatusCode::kFailedPrecondition));
+  CHECK_THAT(after_one_call([&](LaunchTarget target) {
+               return memory_ops(target, {&op, 1});
+             }),
+             refused(absl::StatusCode::kUnimplemented));
+  CHECK_THAT(after_one_call([](LaunchTarget target) {
+               return target.sink()->add_captured([](CUstream) { return absl::AbortedError("mine"); });
+             }),
+             refused(absl::StatusCode::kAborted));
+  CHECK_THAT(after_one_call([](LaunchTarget) { return absl::OkStatus(); }),
+             StatusIs(absl::StatusCode::kFailedPrecondition, "the first without a call is node 1 (kernel"));
+}
+
 TEST_CASE_METHOD(RebindTest, "a cooperative kernel keeps its grid, and a cluster divides it", "[exec][rebind]") {
   const auto with = [&](LaunchAttributes attributes) {
     Graph made = *Graph::create(device);
