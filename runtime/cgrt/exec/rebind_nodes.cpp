@@ -160,6 +160,9 @@ absl::Status RebindState::add_other(CUgraphNode handle, CUgraphNodeType type) {
   CGRT_RETURN_IF_ERROR(read_params(handle, type, context_, params));
   positions_.emplace(handle, static_cast<std::uint32_t>(nodes_.size()));
   nodes_.push_back({.handle = handle, .type = type, .params = static_cast<std::uint32_t>(params_.size())});
+  if (has_alternatives_) {
+    CGRT_ASSIGN_OR_RETURN(nodes_.back().places, places_of(params));
+  }
   params_.push_back(params);
   enabled_.push_back(true);
   return absl::OkStatus();

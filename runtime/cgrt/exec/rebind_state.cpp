@@ -114,22 +114,27 @@ const RebindState::Node* RebindState::find_kernel(std::size_t from, const Kernel
   return found != nodes_.end() ? &*found : nullptr;
 }
 
-const RebindState::Node* RebindState::find_alternative(std::size_t from, const KernelLaunch& launch) const {
+absl::StatusOr<const RebindState::Node*> RebindState::find_alternative(std::size_t from,
+                                                                       const KernelLaunch& launch) const {
   LaunchAttributes storage;
-  const absl::StatusOr<KernelShape> wanted = shape_of(launch, storage);
-  return wanted.ok() ? find_kernel(from, *wanted) : nullptr;
+  CGRT_ASSIGN_OR_RETURN(const KernelShape wanted, shape_of(launch, storage));
+  return find_kernel(from, wanted);
 }
 
-const RebindState::Node* RebindState::find_alternative(std::size_t from, const CUgraphNodeParams& params) const {
-  const auto found = std::find_if(
-      nodes_.begin() + static_cast<std::ptrdiff_t>(from), nodes_.end(),
-      [&](const Node& node) { return node.type == params.type && is_same_shape(params_[node.params], params); });
+absl::StatusOr<const RebindState::Node*> RebindState::find_alternative(std::size_t from,
+                                                                       const CUgraphNodeParams& params) const {
+  CGRT_ASSIGN_OR_RETURN(const OperandPlaces places, places_of(params));
+  const auto found =
+      std::find_if(nodes_.begin() + static_cast<std::ptrdiff_t>(from), nodes_.end(), [&](const Node& node) {
+        return node.type == params.type && node.places == places && is_same_shape(params_[node.params], params);
+      });
   return found != nodes_.end() ? &*found : nullptr;
 }
 
-const RebindState::Node* RebindState::find_alternative(std::size_t from, const CapturedNode& captured) const {
-  return captured.params.type == CU_GRAPH_NODE_TYPE_KERNEL ? find_kernel(from, shape_of(captured))
-                                                           : find_alternative(from, captured.params);
+absl::StatusOr<const RebindState::Node*> RebindState::find_alternative(std::size_t from,
+                                                                       const CapturedNode& captured) const {
+  if (captured.params.type == CU_GRAPH_NODE_TYPE_KERNEL) return find_kernel(from, shape_of(captured));
+  return find_alternative(from, captured.params);
 }
 
 namespace {

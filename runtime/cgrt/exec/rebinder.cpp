@@ -52,17 +52,20 @@ absl::Status Rebinder::leave_out(std::size_t until) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const RebindState::Node*> Rebinder::meet(const RebindState::Node* found, const std::string& call) {
-  if (ABSL_PREDICT_FALSE(found == nullptr)) {
-    return fail(absl::FailedPreconditionError(
-        absl::StrCat("This is ", call, ", and from node ", position_,
-                     " on the executable has none that can be it: none of the steps that its graph was built from has "
-                     "this call here, with this block, shared memory and attributes.")));
+absl::StatusOr<const RebindState::Node*> Rebinder::meet(absl::StatusOr<const RebindState::Node*> found,
+                                                        const std::string& call) {
+  if (ABSL_PREDICT_FALSE(!found.ok())) return fail(found.status());
+  const RebindState::Node* const node = *found;
+  if (ABSL_PREDICT_FALSE(node == nullptr)) {
+    return fail(absl::FailedPreconditionError(absl::StrCat(
+        "This is ", call, ", and from node ", position_,
+        " on the executable has none that can be it: none of the steps that its graph was built from has "
+        "this call here, with this block, shared memory and attributes, or between these kinds of memory.")));
   }
-  CGRT_RETURN_IF_ERROR(leave_out(state_.id_of(*found)));
-  state_.change_enabled(*found, true, change_);
+  CGRT_RETURN_IF_ERROR(leave_out(state_.id_of(*node)));
+  state_.change_enabled(*node, true, change_);
   ++position_;
-  return found;
+  return node;
 }
 
 absl::StatusOr<RebindState::Change> Rebinder::finish() && {
@@ -86,8 +89,8 @@ absl::Status Rebinder::add_kernel(const KernelLaunch& launch, EdgeKind) {
   // The text is made for failures alone: this is called a thousand times.
   const auto call = [&] { return absl::StrCat("kernel \"", launch.kernel->name, "\""); };
   if (ABSL_PREDICT_FALSE(state_.has_alternatives())) {
-    node = state_.find_alternative(position_, launch);
-    CGRT_RETURN_IF_ERROR(meet(node, node == nullptr ? call() : "").status());
+    const absl::StatusOr<const RebindState::Node*> found = state_.find_alternative(position_, launch);
+    CGRT_ASSIGN_OR_RETURN(node, meet(found, found.ok() && *found == nullptr ? call() : ""));
   } else if (ABSL_PREDICT_TRUE(position_ < state_.nodes().size() &&
                                state_.nodes()[position_].type == CU_GRAPH_NODE_TYPE_KERNEL)) {
     node = &state_.nodes()[position_++];
@@ -206,8 +209,8 @@ absl::Status Rebinder::add_node(CUgraphNode captured, CUgraphNodeType type, Comp
   const RebindState::Node* node = nullptr;
   CGRT_ASSIGN_OR_RETURN(const RebindState::CapturedNode wanted, state_.read(captured, type, clusters));
   if (state_.has_alternatives()) {
-    node = state_.find_alternative(position_, wanted);
-    CGRT_RETURN_IF_ERROR(meet(node, node == nullptr ? describe_node(captured) : "").status());
+    const absl::StatusOr<const RebindState::Node*> found = state_.find_alternative(position_, wanted);
+    CGRT_ASSIGN_OR_RETURN(node, meet(found, found.ok() && *found == nullptr ? describe_node(captured) : ""));
   } else {
     CGRT_ASSIGN_OR_RETURN(node, next(type, describe_node(captured)));
   }

@@ -40,7 +40,8 @@ class Rebinder final : public LaunchSink {
   // The node that the next call meets, of that type. `call`: "kernel \"scale\"".
   absl::StatusOr<const RebindState::Node*> next(CUgraphNodeType type, const std::string& call);
   // The same where the graph has alternatives: `found`, or a refusal when it is null.
-  absl::StatusOr<const RebindState::Node*> meet(const RebindState::Node* found, const std::string& call);
+  absl::StatusOr<const RebindState::Node*> meet(absl::StatusOr<const RebindState::Node*> found,
+                                                const std::string& call);
   absl::Status leave_out(std::size_t until);
   absl::Status set(const char* call, const CUgraphNodeParams& params);
   absl::Status fail(const absl::Status& status);    // of the call that is counted already

@@ -27,11 +27,13 @@ using internal::GraphState;
 struct Class {
   CUgraphNodeParams params;     // of one of them
   LaunchAttributes attributes;  // of kernels, in normal form
+  internal::OperandPlaces places;
 };
 
 bool is_same(const Class& a, const Class& b) {
   if (a.params.type != b.params.type) return false;
-  if (a.params.type != CU_GRAPH_NODE_TYPE_KERNEL) return internal::is_same_shape(a.params, b.params);
+  if (a.params.type != CU_GRAPH_NODE_TYPE_KERNEL)
+    return a.places == b.places && internal::is_same_shape(a.params, b.params);
   const auto& x = a.params.kernel;
   const auto& y = b.params.kernel;
   return x.func == y.func && x.blockDimX == y.blockDimX && x.blockDimY == y.blockDimY && x.blockDimZ == y.blockDimZ &&
@@ -143,6 +145,7 @@ class Row {
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
       CGRT_ASSIGN_OR_RETURN(one.attributes, internal::attributes_of(node.handle, clusters_));
     }
+    CGRT_ASSIGN_OR_RETURN(one.places, internal::places_of(one.params));
     const auto found =
         std::find_if(classes_.begin(), classes_.end(), [&](const Class& other) { return is_same(one, other); });
     if (found != classes_.end()) return static_cast<std::size_t>(found - classes_.begin());

@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace cgrt::internal {
 
@@ -17,6 +18,15 @@ absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext conte
 // Whether a node of an executable, of one type with `wanted` and no kernel, can be set to it: of copies and memsets in
 // two dimensions CUDA changes addresses alone.
 bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wanted);
+
+// In whose memory the operands of a copy or memset lie, which CUDA does not change in an executable: a device's
+// ordinal, or one of the others.
+struct OperandPlaces {
+  static constexpr int kHost = -1, kArray = -2, kNone = -3;
+  int destination = kNone, source = kNone;
+  bool operator==(const OperandPlaces&) const = default;
+};
+absl::StatusOr<OperandPlaces> places_of(const CUgraphNodeParams& params);
 
 // Whether a rebindable executable can leave out a node of that type. Not memsets: with one that the host has disabled
 // or enabled, driver 580 was seen to lose what kernels of the graph had changed, or to fail the launch with 719.

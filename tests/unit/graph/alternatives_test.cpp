@@ -62,6 +62,25 @@ TEST_CASE_METHOD(AlternativesTest, "a plain executable takes no alternatives ove
   CHECK_THAT(outer_exec.set_params(child, graph), refused);
 }
 
+TEST_CASE_METHOD(AlternativesTest, "copies between other kinds of memory are other nodes", "[graph][rebind]") {
+  const DeviceBuffer from = *DeviceBuffer::create(device, 4), to = *DeviceBuffer::create(device, 4);
+  REQUIRE_OK(fill32(stream, from.data(), 0x40a00000, 1));  // 5
+  const auto copies = [&](LaunchTarget target, std::size_t i) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(copy(target, to.data(), i == 0 ? from.data() : x, 4));
+    return copy(target, x + 1, to.data(), 4);
+  };
+
+  Graph graph = *build_alternatives(device, 2, copies);
+
+  CHECK(*graph.node_count() == 3);
+  GraphExec exec = *instantiate_rebindable(graph);
+  CHECK(run(exec) == 5.0f);
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return copies(target, 1); }));
+  CHECK(run(exec) == 1.0f);
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return copies(target, 0); }));
+  CHECK(run(exec) == 5.0f);
+}
+
 TEST_CASE_METHOD(AlternativesTest, "a binding names no memory of copies that its step leaves out", "[graph][rebind]") {
   DeviceBuffer from = *DeviceBuffer::create(device, 64);
   const DeviceBuffer later = *DeviceBuffer::create(device, 64), to = *DeviceBuffer::create(device, 64);
