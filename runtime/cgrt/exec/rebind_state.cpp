@@ -361,7 +361,12 @@ absl::Status RebindState::set(std::uint32_t node, const CUgraphNodeParams& param
   const absl::Status status = driver::to_status(driver::api().GraphExecNodeSetParams(exec, nodes_[node].handle, &copy),
                                                 "cuGraphExecNodeSetParams");
   if (status.ok()) return status;
-  return driver::annotate(status, absl::StrCat("Node ", node, " (", describe_node(nodes_[node].handle), ")"));
+  const bool has_operands = params.type == CU_GRAPH_NODE_TYPE_MEMCPY || params.type == CU_GRAPH_NODE_TYPE_MEMSET;
+  return driver::annotate(
+      status, absl::StrCat("Node ", node, " (", describe_node(nodes_[node].handle), ")",
+                           has_operands ? ". Its operands must be in live memory, of the device or the host as before, "
+                                          "and large enough; in two or three dimensions its size stays as it was"
+                                        : ""));
 }
 
 absl::Status RebindState::set_enabled(std::uint32_t node, bool is_enabled, CUgraphExec exec) const {

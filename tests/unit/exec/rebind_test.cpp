@@ -224,6 +224,18 @@ TEST_CASE_METHOD(RebindTest, "a refused rebind counts its calls and names its no
              StatusIs(absl::StatusCode::kFailedPrecondition, "the first without a call is node 1 (kernel"));
 }
 
+TEST_CASE_METHOD(RebindTest, "a copy whose memory is of another kind says what a copy keeps", "[exec][rebind]") {
+  const DeviceBuffer y = *DeviceBuffer::create(device, 4);
+  Graph copies = *Graph::create(device);
+  const MemcpyNode node = *copies.add_copy({}, x + 1, x, 4);
+  GraphExec changed = *instantiate_rebindable(copies);
+
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument, "of the device or the host as before");
+  CHECK_THAT(changed.rebind([&](LaunchTarget target) { return copy(target, x + 1, y.data(), 4); }), refused);
+  CHECK_THAT(changed.set_params(node, CopyParams{x + 1, y.data(), 4}), refused);
+  CHECK_THAT(changed.rebind_buffer(x, 4, y.data()).status(), refused);
+}
+
 TEST_CASE_METHOD(RebindTest, "a cooperative kernel keeps its grid, and a cluster divides it", "[exec][rebind]") {
   const auto with = [&](LaunchAttributes attributes) {
     Graph made = *Graph::create(device);
