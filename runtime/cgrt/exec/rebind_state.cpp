@@ -381,11 +381,13 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
   std::size_t set_count = 0, enabled_count = 0;
   absl::Cleanup undo = [&] {
     for (std::size_t i = 0; i < set_count; ++i) {
-      const std::uint32_t node = change.params[i].first;
-      set(node, params_[nodes_[node].params], exec).IgnoreError();
+      const auto& [node, params] = change.params[i];
+      CUgraphNodeParams& was = params_[nodes_[node].params];
+      if (!set(node, was, exec).ok()) was = params;  // its memory may be gone: the node has the new ones
     }
     for (std::size_t i = 0; i < enabled_count; ++i) {
-      set_enabled(change.enabled[i].first, !change.enabled[i].second, exec).IgnoreError();
+      const auto& [node, is_enabled] = change.enabled[i];
+      if (!set_enabled(node, !is_enabled, exec).ok()) enabled_[nodes_[node].params] = is_enabled;
     }
   };
   for (const auto& [node, params] : change.params) {

@@ -236,6 +236,30 @@ TEST_CASE_METHOD(RebindTest, "a copy whose memory is of another kind says what a
   CHECK_THAT(changed.rebind_buffer(x, 4, y.data()).status(), refused);
 }
 
+TEST_CASE_METHOD(RebindTest, "what a failed rebind could not take back is sent again", "[exec][rebind]") {
+  const auto calls = [&](LaunchTarget target, int from) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(copy(target, x + 10, x + from, 4));
+    return copy(target, x + 11, x + from, 4);
+  };
+  Graph copies = *Graph::create(device);
+  Cursor cursor = copies.cursor();
+  REQUIRE_OK(calls(cursor, 0));
+  GraphExec changed = *instantiate_rebindable(copies);
+  {
+    driver::Instrument instrument;
+    instrument.fail_from(1, CUDA_ERROR_OUT_OF_MEMORY);  // the second copy, and the first one's way back
+    CHECK_FALSE(changed.rebind([&](LaunchTarget target) { return calls(target, 1); }).ok());
+  }
+
+  REQUIRE_OK(changed.rebind([&](LaunchTarget target) { return calls(target, 0); }));
+
+  x[1] = 7.0f;
+  REQUIRE_OK(changed.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[10] == 1.0f);
+  CHECK(x[11] == 1.0f);
+}
+
 TEST_CASE_METHOD(RebindTest, "a cooperative kernel keeps its grid, and a cluster divides it", "[exec][rebind]") {
   const auto with = [&](LaunchAttributes attributes) {
     Graph made = *Graph::create(device);
