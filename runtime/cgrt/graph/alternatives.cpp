@@ -40,6 +40,18 @@ bool is_same(const Class& a, const Class& b) {
          x.sharedMemBytes == y.sharedMemBytes && internal::are_interchangeable(a.attributes, b.attributes);
 }
 
+bool can_be_alternative(CUgraphNodeType type) {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_HOST:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return true;
+    default: return false;
+  }
+}
+
 struct Item {
   std::size_t kind;  // the number of its class
   CUgraphNode node;  // one of a step's
@@ -121,6 +133,12 @@ class Row {
       if (node.type == CU_GRAPH_NODE_TYPE_GRAPH) {
         CGRT_RETURN_IF_ERROR(add_items(walk, node.child, items));
         continue;
+      }
+      if (!can_be_alternative(node.type)) {
+        return absl::UnimplementedError(absl::StrCat(
+            "Step ", step_count_, " has a ", describe_node(node.handle),
+            ", and alternatives are kernels, copies, memsets, host functions and events. Let the steps have their "
+            "memory from a GraphPool, or make an executable of each."));
       }
       CGRT_ASSIGN_OR_RETURN(const std::size_t kind, kind_of(node));
       items.push_back({kind, node.handle, walk.scope_of(node)});

@@ -81,6 +81,19 @@ TEST_CASE_METHOD(AlternativesTest, "copies between other kinds of memory are oth
   CHECK(run(exec) == 5.0f);
 }
 
+TEST_CASE_METHOD(AlternativesTest, "what alternatives cannot have is named with its step", "[graph][rebind]") {
+  const auto refused = [&](auto second) {
+    return build_alternatives(
+               device, 2, [&](LaunchTarget target, std::size_t i) { return i == 0 ? step(target, 0) : second(target); })
+        .status();
+  };
+
+  CHECK_THAT(refused([](LaunchTarget target) { return allocate_async(target, 64).status(); }),
+             StatusIs(absl::StatusCode::kUnimplemented, "Step 1 has a mem alloc"));
+  CHECK_THAT(refused([this](LaunchTarget target) { return write_value(target, buffer.as<std::uint32_t>(), 1); }),
+             StatusIs(absl::StatusCode::kUnimplemented, "Step 1 has a batch mem op"));
+}
+
 TEST_CASE_METHOD(AlternativesTest, "a binding names no memory of copies that its step leaves out", "[graph][rebind]") {
   DeviceBuffer from = *DeviceBuffer::create(device, 64);
   const DeviceBuffer later = *DeviceBuffer::create(device, 64), to = *DeviceBuffer::create(device, 64);
