@@ -249,9 +249,9 @@ absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags
 
 // The same, and all of its kernels, but those in bodies of conditional nodes, can be changed by rebind(): they become
 // device-updatable, for good. CUDA then allows the graph one executable at a time and no clone, and the executable no
-// update(); set_params and set_enabled work on kernels as rebind() does. kFailedPrecondition where CUDA has no way: a
-// programmatic edge between two kernels (names both), kernels on a second device. A launch costs 2 % more than a plain
-// one (1,000 nodes, H200).
+// update(); set_params and set_enabled work on kernels as rebind() does. kFailedPrecondition, and the graph stays as it
+// was, where CUDA has no way: a programmatic edge between two kernels (names both), kernels on a second device. A
+// launch costs 2 % more than a plain one (1,000 nodes, H200).
 absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
 // Called after every successful instantiate, on the thread that did it; null: nobody. There is one observer: setting it

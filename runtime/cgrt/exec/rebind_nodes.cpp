@@ -70,6 +70,7 @@ absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
     if (found != state.positions_.end()) state.nodes_[found->second].attributes = one.attributes;
   }
   CGRT_RETURN_IF_ERROR(state.patches_.begin(graph.context, state.places_.size()));
+  CGRT_RETURN_IF_ERROR(state.make_updatable());  // after all that can refuse the graph: there is no way back
   for (CUgraphNode node : graph.left_out_at_first) {
     const Node* const known = state.find(node);
     if (known != nullptr) state.change_enabled(*known, false, state.at_first_);
@@ -146,12 +147,19 @@ absl::Status RebindState::add_kernel(CUgraphNode handle, const GraphState& graph
                {nullptr, static_cast<std::uint16_t>(parameter.offset + within), bytes, NodeWord::Kind::kArgument});
     }
   }
-  CUgraphDeviceNode device_node = nullptr;  // not before: what the driver handed out may be gone then
-  CGRT_RETURN_IF_ERROR(set_updatable(handle, &device_node));
-  for (std::size_t i = node.first_word; i < places_.size(); ++i) places_[i].node = device_node;
   node.word_count = static_cast<std::uint32_t>(words_.size()) - node.first_word;
   positions_.emplace(handle, id);
   nodes_.push_back(node);
+  return absl::OkStatus();
+}
+
+absl::Status RebindState::make_updatable() {
+  for (const Node& node : nodes_) {
+    if (node.type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
+    CUgraphDeviceNode device_node = nullptr;
+    CGRT_RETURN_IF_ERROR(set_updatable(node.handle, &device_node));
+    for (std::uint32_t i = 0; i < node.word_count; ++i) places_[node.first_word + i].node = device_node;
+  }
   return absl::OkStatus();
 }
 

@@ -91,8 +91,8 @@ class RebindState {
     std::uintptr_t value;
   };
 
-  // Makes the kernels of `graph` device-updatable. kFailedPrecondition names the node that cannot be. A failure may
-  // leave some of them so.
+  // Makes the kernels of `graph` device-updatable. kFailedPrecondition names the node that cannot be, and leaves all as
+  // they were; a failure of the driver's may leave some of them so.
   static absl::StatusOr<RebindState> create(GraphState& graph);
 
   // In which calls that a step makes are captured. Made at the first question.
@@ -172,6 +172,7 @@ class RebindState {
   absl::Status add_nodes(CUgraph graph, const GraphState& root);
   absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
   absl::Status add_other(CUgraphNode handle, CUgraphNodeType type);
+  absl::Status make_updatable();
   absl::StatusOr<const Function*> function_of(CUfunction function);
   const Function& function_of(const Node& kernel) const { return functions_.find(kernel.function)->second; }
 

@@ -297,6 +297,26 @@ TEST_CASE_METHOD(RebindTest, "a rebound executable is not launched from another 
   CHECK(run(a.ref()) == 3.0f);
 }
 
+TEST_CASE_METHOD(RebindTest, "a graph with a kernel on a second device is refused and stays as it was",
+                 "[exec][rebind]") {
+  const Stream other = *Stream::create(DeviceRef(1));
+  const Event forked = *Event::create(device), joined = *Event::create(DeviceRef(1));
+  Graph both = *capture(a, [&](StreamRef s) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(launch(s, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1));
+    CGRT_RETURN_IF_ERROR(s.record(forked));
+    CGRT_RETURN_IF_ERROR(other.ref().wait(forked));
+    CGRT_RETURN_IF_ERROR(launch(other, {.grid = 1, .block = 64}, scale_kernel(), x + 2, x + 1, 2.0f, 1));
+    CGRT_RETURN_IF_ERROR(other.ref().record(joined));
+    return s.wait(joined);
+  });
+
+  CHECK_THAT(instantiate_rebindable(both).status(), StatusIs(absl::StatusCode::kFailedPrecondition, "on device 1"));
+
+  CHECK_OK(both.clone());
+  GraphExec plain = *instantiate(both);
+  CHECK_OK(plain.update(both));
+}
+
 TEST_CASE_METHOD(RebindTest, "an executable that was not rebound is launched from another device", "[exec][rebind]") {
   const Stream other = *Stream::create(DeviceRef(1));
 
