@@ -214,9 +214,9 @@ class GraphExec {
   absl::Status set_grid(KernelNode node, Dim3 grid);
 
   // Where this executable, which must be rebindable, has addresses of the `bytes` bytes at `buffer`: in arguments of
-  // kernels, each whole word of 8 bytes in them, also inside structs, whoever made the kernel; and in operands of
-  // copies and memsets. By node. Not in bodies of conditional nodes, nor in operations on memory; and an address behind
-  // the last byte is none of the buffer's.
+  // kernels, each word of 8 bytes that is aligned there, also inside structs, whoever made the kernel; and in operands
+  // of copies and memsets. By node. Not in bodies of conditional nodes, nor in operations on memory; and an address
+  // behind the last byte is none of the buffer's.
   absl::StatusOr<std::vector<BufferUse>> find_buffer(const void* buffer, std::size_t bytes) const;
   // Makes those addresses the same distance from `replacement`, for launches from now on; returns how many. None is no
   // error. A number that looks like such an address is taken for one: kernels of others do not say which of their

@@ -141,8 +141,10 @@ absl::Status RebindState::add_kernel(CUgraphNode handle, const GraphState& graph
       return absl::FailedPreconditionError(
           absl::StrCat("Node ", id, " (", describe_node(handle), "): the driver does not tell its arguments."));
     }
-    for (std::uint16_t within = 0; within < parameter.bytes; within = static_cast<std::uint16_t>(within + kWordBytes)) {
-      const auto bytes = static_cast<std::uint8_t>(std::min<int>(kWordBytes, parameter.bytes - within));
+    std::uint8_t bytes = 0;
+    for (std::uint16_t within = 0; within < parameter.bytes; within = static_cast<std::uint16_t>(within + bytes)) {
+      const int in_word = kWordBytes - (parameter.offset + within) % kWordBytes;  // as snapshot() looks for addresses
+      bytes = static_cast<std::uint8_t>(std::min<int>(in_word, parameter.bytes - within));
       add_word({static_cast<std::uint16_t>(i), within, bytes}, load_word(value, within, bytes),
                {nullptr, static_cast<std::uint16_t>(parameter.offset + within), bytes, NodeWord::Kind::kArgument});
     }

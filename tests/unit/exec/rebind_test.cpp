@@ -388,6 +388,39 @@ TEST_CASE_METHOD(RebindTest, "a node that was switched off stays off in every re
   CHECK(x[1] == 3.0f);
 }
 
+constexpr const char* kPackedPtx = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry read_packed(.param .u32 n, .param .align 4 .b8 packed[12], .param .u64 out) { ret; }
+)";
+struct [[gnu::packed, gnu::aligned(4)]] Packed {
+  int tag;
+  const float* in;  // 4 bytes into an argument that is 4 bytes into the parameters
+};
+void read_packed_on_host(HostGrid, int, Packed packed, float* out) { *out = *packed.in; }
+
+TEST_CASE_METHOD(RebindTest, "a buffer is replaced in structs that are aligned to less than an address",
+                 "[exec][rebind]") {
+  const Library library = *Library::load(device, kPackedPtx);
+  const auto read_packed = *library.kernel<read_packed_on_host>("read_packed");
+  Graph reading = *Graph::create(device);
+  const KernelNode node = *reading.add_kernel({}, {.grid = 1, .block = 1}, read_packed, 1, Packed{7, x}, x + kKernels);
+  GraphExec changed = *instantiate_rebindable(reading);
+  x[1] = 5.0f;
+
+  CHECK(*changed.rebind_buffer(x, 4, x + 1) == 1);
+
+  REQUIRE_OK(changed.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[kKernels] == 5.0f);
+  x[2] = 6.0f;
+  REQUIRE_OK(changed.set(*changed.slot<Packed>(node, 1), Packed{7, x + 2}));
+  REQUIRE_OK(changed.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[kKernels] == 6.0f);
+}
+
 TEST_CASE_METHOD(RebindTest, "one argument of one node is set through its slot", "[exec][rebind]") {
   const KernelNode last = *find_node<KernelNode>(graph, {.name = "scale", .nth = kKernels - 1});
   const Slot<float> factor = *exec.slot<float>(last, 2);
