@@ -19,7 +19,7 @@ DEPENDENCIES = {
     "graph": ["memory", "launch", "ir"],
     "exec": ["graph"],
     "dump": ["exec", "inspect"],
-    "simulator": ["driver"],
+    "simulator": ["stream"],
 }
 PLAIN = ["driver/kernel_identity.h", "launch/kernel.h"]  # included by .cu files: no Abseil, no spdlog
 

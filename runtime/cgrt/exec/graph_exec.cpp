@@ -46,6 +46,7 @@ absl::StatusOr<CUgraphExec> make_exec(const Graph& graph, InstantiateFlags flags
 
 GraphExec::State::~State() {
   if (rebind == nullptr) return;
+  rebind->patches().finish();
   handle.reset();
   collect_released();  // what patches needed, unless some are in flight
 }
@@ -78,10 +79,8 @@ absl::Status GraphExec::upload(StreamRef stream) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
   const std::lock_guard lock(state_->mutex);
-  CGRT_RETURN_IF_ERROR(
-      driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload"));
-  if (state_->rebind != nullptr) CGRT_RETURN_IF_ERROR(state_->rebind->patches().after_launch(stream));
-  return absl::OkStatus();
+  if (state_->rebind != nullptr) return state_->rebind->patches().upload(state_->handle.get(), stream);
+  return driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload");
 }
 
 absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) {
@@ -164,6 +163,7 @@ absl::Status GraphExec::set_params(BatchMemOpNode node, absl::Span<const MemoryO
 absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
   if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  if (ABSL_PREDICT_FALSE(child.state()->has_alternatives)) return internal::alternatives_not_rebindable();
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind != nullptr) return internal::rebindable_child();
   // What can fail comes first: after the driver's call the table must follow.
@@ -219,6 +219,7 @@ absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
 absl::StatusOr<std::optional<UpdateReport>> GraphExec::refusal_of(const Graph& other) {
   if (ABSL_PREDICT_FALSE(other.state() == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  if (ABSL_PREDICT_FALSE(other.state()->has_alternatives)) return internal::alternatives_not_rebindable();
   collect_released();
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind != nullptr) return internal::rebindable_update();

@@ -107,7 +107,8 @@ class GraphExec {
   // Takes over an executable that the caller instantiated from `graph`, which may be an adopted one, and which has
   // not changed since. On failure it stays the caller's.
   static absl::StatusOr<GraphExec> adopt(CUgraphExec exec, const Graph& graph);
-  // To be destroyed with cuGraphExecDestroy.
+  // To be destroyed with cuGraphExecDestroy. What was rebound and not launched is lost; what steps and set_params had
+  // this keep, host functions and loaded code, is let go.
   CUgraphExec release() &&;
 
   GraphExec();  // empty, as when moved from: every call is kFailedPrecondition
@@ -190,7 +191,8 @@ class GraphExec {
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);
 
   // Runs the calls as rebind does, and changes nothing: what they say is for rebind(Binding), as often as wanted, which
-  // runs no calls (1,000 nodes: a few microseconds). Fails as rebind does.
+  // runs no calls (1,000 nodes: a few microseconds). Fails as rebind does, but that operands of copies are refused by
+  // rebind(Binding) alone, which sets them.
   absl::StatusOr<Binding> prepare(absl::FunctionRef<absl::Status(LaunchTarget)> step);
   // kInvalidArgument for a binding of another executable.
   absl::Status rebind(const Binding& binding);
@@ -212,8 +214,9 @@ class GraphExec {
   absl::Status set_grid(KernelNode node, Dim3 grid);
 
   // Where this executable, which must be rebindable, has addresses of the `bytes` bytes at `buffer`: in arguments of
-  // kernels, each whole word of 8 bytes in them, also inside structs, whoever made the kernel; and in operands of
-  // copies, memsets and memory operations. By node.
+  // kernels, each word of 8 bytes that is aligned there, also inside structs, whoever made the kernel; and in operands
+  // of copies, memsets and memory operations. By node. Not in bodies of conditional nodes; and an address behind the
+  // last byte is none of the buffer's.
   absl::StatusOr<std::vector<BufferUse>> find_buffer(const void* buffer, std::size_t bytes) const;
   // Makes those addresses the same distance from `replacement`, for launches from now on; returns how many. None is no
   // error. A number that looks like such an address is taken for one: kernels of others do not say which of their
@@ -244,11 +247,11 @@ class GraphExec {
 // and tries once more.
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
-// The same, and all of its kernels can be changed by rebind(): they become device-updatable, for good. CUDA then allows
-// the graph one executable at a time and no clone, and the executable no update(); set_params and set_enabled work on
-// kernels as rebind() does. kFailedPrecondition where CUDA has no way: a programmatic edge between two kernels (names
-// both; remove_programmatic_edges in graph/programmatic.h), kernels on a second device. A launch costs 2 % more than a
-// plain one (1,000 nodes, H200).
+// The same, and all of its kernels, but those in bodies of conditional nodes, can be changed by rebind(): they become
+// device-updatable, for good. CUDA then allows the graph one executable at a time and no clone, and the executable no
+// update(); set_params and set_enabled work on kernels as rebind() does. kFailedPrecondition, and the graph stays as it
+// was, where CUDA has no way: kernels on a second device, a programmatic edge between two kernels (names both; see
+// remove_programmatic_edges in graph/programmatic.h). A launch costs 2 % more than a plain one (1,000 nodes, H200).
 absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
 // Called after every successful instantiate, on the thread that did it; null: nobody. There is one observer: setting it

@@ -3,9 +3,18 @@
 #include <utility>
 
 #include "cgrt/base/status_macros.h"
+#include "cgrt/driver/status.h"
 #include "cgrt/stream/capture_mode.h"
 
 namespace cgrt::internal {
+
+absl::Status record_last(Event& event, StreamRef stream) {
+  const absl::Status recorded = stream.record(event.ref());
+  if (ABSL_PREDICT_TRUE(recorded.ok()) || driver::cuda_result(recorded) != CUDA_ERROR_INVALID_HANDLE) return recorded;
+  CGRT_ASSIGN_OR_RETURN(const CUcontext context, stream.context());
+  CGRT_ASSIGN_OR_RETURN(event, Event::create(context));
+  return stream.record(event.ref());
+}
 
 LaunchResources::~LaunchResources() {
   earlier_.push_back(std::move(current_));
@@ -31,6 +40,6 @@ void LaunchResources::replace(Resources next) {
   if (!next.empty()) current_ = {std::move(next), std::move(spare_)};
 }
 
-absl::Status LaunchResources::record(StreamRef stream) { return stream.record(current_.last_launch.ref()); }
+absl::Status LaunchResources::record(StreamRef stream) { return record_last(current_.last_launch, stream); }
 
 }  // namespace cgrt::internal

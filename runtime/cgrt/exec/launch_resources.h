@@ -16,6 +16,9 @@ namespace cgrt::internal {
 
 using Resources = std::vector<std::shared_ptr<const void>>;
 
+// Records `event` in `stream`. CUDA takes an event of the stream's own context alone, so one of another is made anew.
+absl::Status record_last(Event& event, StreamRef stream);
+
 // Launches of one executable run one after the other, so that an event behind the last one is behind all.
 class LaunchResources {
  public:

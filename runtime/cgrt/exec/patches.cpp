@@ -8,8 +8,10 @@
 #include "cgrt/device/context.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/exec/launch_resources.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
+#include "cgrt/stream/capture_mode.h"
 
 namespace cgrt::internal {
 namespace {
@@ -90,8 +92,7 @@ absl::Status Patches::patch(CUgraphExec exec, StreamRef stream) {
   CGRT_ASSIGN_OR_RETURN(const bool is_capturing, stream.is_capturing());
   if (is_capturing) return absl::OkStatus();  // which takes no executables; patches would become nodes of it
   CGRT_RETURN_IF_ERROR(check_device(stream));
-  CGRT_ASSIGN_OR_RETURN(const std::uint64_t id, id_of(stream));
-  if (last_stream_.has_value() && *last_stream_ != id) CGRT_RETURN_IF_ERROR(stream.wait(launched_.ref()));
+  CGRT_RETURN_IF_ERROR(wait_for_last(stream));
   if (!is_uploaded_) {  // CUDA wants that of an executable before its nodes are changed
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphUpload(exec, stream.get()), "cuGraphUpload"));
     is_uploaded_ = true;
@@ -111,8 +112,26 @@ absl::Status Patches::after_launch(StreamRef stream) {
   return note_last(stream);
 }
 
+absl::Status Patches::upload(CUgraphExec exec, StreamRef stream) {
+  if (ABSL_PREDICT_FALSE(has_patched_)) CGRT_RETURN_IF_ERROR(wait_for_last(stream));
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphUpload(exec, stream.get()), "cuGraphUpload"));
+  is_uploaded_ = true;
+  return note_last(stream);
+}
+
+void Patches::finish() {
+  if (ABSL_PREDICT_TRUE(!has_patched_)) return;
+  const RelaxedCaptureMode relaxed;
+  launched_.ref().synchronize().IgnoreError();
+}
+
+absl::Status Patches::wait_for_last(StreamRef stream) {
+  CGRT_ASSIGN_OR_RETURN(const std::uint64_t id, id_of(stream));
+  return last_stream_.has_value() && *last_stream_ != id ? stream.wait(launched_.ref()) : absl::OkStatus();
+}
+
 absl::Status Patches::note_last(StreamRef stream) {
-  CGRT_RETURN_IF_ERROR(stream.record(launched_.ref()));
+  CGRT_RETURN_IF_ERROR(record_last(launched_, stream));
   CGRT_ASSIGN_OR_RETURN(last_stream_, id_of(stream));
   return absl::OkStatus();
 }

@@ -44,16 +44,21 @@ class Patches {
   absl::Status before_launch(CUgraphExec exec, StreamRef stream) {
     return ABSL_PREDICT_TRUE(pending_count_ == 0 && !has_patched_) ? absl::OkStatus() : patch(exec, stream);
   }
-  // After a launch or an upload.
   absl::Status after_launch(StreamRef stream);
+  // Uploads `exec`: behind a patch whose launch has failed, which the next launch still waits for.
+  absl::Status upload(CUgraphExec exec, StreamRef stream);
   // After a launch that failed: a patch in front of it is under way, and the next launch must not overtake it.
   void after_failure(StreamRef stream) {
     if (has_patched_) note_last(stream).IgnoreError();
   }
+  // Before the executable is destroyed, whose nodes a patch without a launch may be changing still. CUDA waits for
+  // launches.
+  void finish();
 
  private:
   absl::Status patch(CUgraphExec exec, StreamRef stream);
   absl::Status launch_kernels(StreamRef stream);
+  absl::Status wait_for_last(StreamRef stream);
   absl::Status note_last(StreamRef stream);
   absl::Status check_device(StreamRef stream) const;
 
@@ -65,7 +70,7 @@ class Patches {
   std::vector<std::unique_ptr<PendingList>> pending_;  // as the patch kernel takes them
   std::vector<std::uint32_t> places_;                  // by word: among those pending, if it is there
   std::size_t pending_count_ = 0;
-  Event launched_;                            // behind the last launch, or the patch of one that failed
+  Event launched_;                            // behind the last launch or upload, or the patch of a launch that failed
   std::optional<std::uint64_t> last_stream_;  // its stream's id; nullopt: there was none
   bool is_uploaded_ = false;                  // the executable
   bool has_patched_ = false;                  // with no launch behind it yet

@@ -71,6 +71,7 @@ absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
     if (found != state.positions_.end()) state.nodes_[found->second].attributes = one.attributes;
   }
   CGRT_RETURN_IF_ERROR(state.patches_.begin(graph.context, state.places_.size()));
+  CGRT_RETURN_IF_ERROR(state.make_updatable());  // after all that can refuse the graph: there is no way back
   for (CUgraphNode node : graph.left_out_at_first) {
     const Node* const known = state.find(node);
     if (known != nullptr) state.change_enabled(*known, false, state.at_first_);
@@ -141,18 +142,27 @@ absl::Status RebindState::add_kernel(CUgraphNode handle, const GraphState& graph
       return absl::FailedPreconditionError(
           absl::StrCat("Node ", id, " (", describe_node(handle), "): the driver does not tell its arguments."));
     }
-    for (std::uint16_t within = 0; within < parameter.bytes; within = static_cast<std::uint16_t>(within + kWordBytes)) {
-      const auto bytes = static_cast<std::uint8_t>(std::min<int>(kWordBytes, parameter.bytes - within));
+    std::uint8_t bytes = 0;
+    for (std::uint16_t within = 0; within < parameter.bytes; within = static_cast<std::uint16_t>(within + bytes)) {
+      const int in_word = kWordBytes - (parameter.offset + within) % kWordBytes;  // as snapshot() looks for addresses
+      bytes = static_cast<std::uint8_t>(std::min<int>(in_word, parameter.bytes - within));
       add_word({static_cast<std::uint16_t>(i), within, bytes}, load_word(value, within, bytes),
                {nullptr, static_cast<std::uint16_t>(parameter.offset + within), bytes, NodeWord::Kind::kArgument});
     }
   }
-  CUgraphDeviceNode device_node = nullptr;  // not before: what the driver handed out may be gone then
-  CGRT_RETURN_IF_ERROR(set_updatable(handle, &device_node));
-  for (std::size_t i = node.first_word; i < places_.size(); ++i) places_[i].node = device_node;
   node.word_count = static_cast<std::uint32_t>(words_.size()) - node.first_word;
   positions_.emplace(handle, id);
   nodes_.push_back(node);
+  return absl::OkStatus();
+}
+
+absl::Status RebindState::make_updatable() {
+  for (const Node& node : nodes_) {
+    if (node.type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
+    CUgraphDeviceNode device_node = nullptr;
+    CGRT_RETURN_IF_ERROR(set_updatable(node.handle, &device_node));
+    for (std::uint32_t i = 0; i < node.word_count; ++i) places_[node.first_word + i].node = device_node;
+  }
   return absl::OkStatus();
 }
 
@@ -161,6 +171,9 @@ absl::Status RebindState::add_other(CUgraphNode handle, CUgraphNodeType type) {
   CGRT_RETURN_IF_ERROR(read_params(handle, type, context_, params));
   positions_.emplace(handle, static_cast<std::uint32_t>(nodes_.size()));
   nodes_.push_back({.handle = handle, .type = type, .params = static_cast<std::uint32_t>(params_.size())});
+  if (has_alternatives_) {
+    CGRT_ASSIGN_OR_RETURN(nodes_.back().places, places_of(params));
+  }
   params_.push_back(own(params));
   enabled_.push_back(true);
   return absl::OkStatus();

@@ -106,22 +106,27 @@ const RebindState::Node* RebindState::find_kernel(std::size_t from, const Kernel
   return found != nodes_.end() ? &*found : nullptr;
 }
 
-const RebindState::Node* RebindState::find_alternative(std::size_t from, const KernelLaunch& launch) const {
+absl::StatusOr<const RebindState::Node*> RebindState::find_alternative(std::size_t from,
+                                                                       const KernelLaunch& launch) const {
   LaunchAttributes storage;
-  const absl::StatusOr<KernelShape> wanted = shape_of(launch, storage);
-  return wanted.ok() ? find_kernel(from, *wanted) : nullptr;
+  CGRT_ASSIGN_OR_RETURN(const KernelShape wanted, shape_of(launch, storage));
+  return find_kernel(from, wanted);
 }
 
-const RebindState::Node* RebindState::find_alternative(std::size_t from, const CUgraphNodeParams& params) const {
-  const auto found = std::find_if(
-      nodes_.begin() + static_cast<std::ptrdiff_t>(from), nodes_.end(),
-      [&](const Node& node) { return node.type == params.type && is_same_shape(params_[node.params].params, params); });
+absl::StatusOr<const RebindState::Node*> RebindState::find_alternative(std::size_t from,
+                                                                       const CUgraphNodeParams& params) const {
+  CGRT_ASSIGN_OR_RETURN(const OperandPlaces places, places_of(params));
+  const auto found =
+      std::find_if(nodes_.begin() + static_cast<std::ptrdiff_t>(from), nodes_.end(), [&](const Node& node) {
+        return node.type == params.type && node.places == places && is_same_shape(current_params(node), params);
+      });
   return found != nodes_.end() ? &*found : nullptr;
 }
 
-const RebindState::Node* RebindState::find_alternative(std::size_t from, const CapturedNode& captured) const {
-  return captured.params.type == CU_GRAPH_NODE_TYPE_KERNEL ? find_kernel(from, shape_of(captured))
-                                                           : find_alternative(from, captured.params);
+absl::StatusOr<const RebindState::Node*> RebindState::find_alternative(std::size_t from,
+                                                                       const CapturedNode& captured) const {
+  if (captured.params.type == CU_GRAPH_NODE_TYPE_KERNEL) return find_kernel(from, shape_of(captured));
+  return find_alternative(from, captured.params);
 }
 
 namespace {
@@ -355,7 +360,12 @@ absl::Status RebindState::set(std::uint32_t node, const CUgraphNodeParams& param
   const absl::Status status = driver::to_status(driver::api().GraphExecNodeSetParams(exec, nodes_[node].handle, &copy),
                                                 "cuGraphExecNodeSetParams");
   if (status.ok()) return status;
-  return driver::annotate(status, absl::StrCat("Node ", node, " (", describe_node(nodes_[node].handle), ")"));
+  const bool has_operands = params.type == CU_GRAPH_NODE_TYPE_MEMCPY || params.type == CU_GRAPH_NODE_TYPE_MEMSET;
+  return driver::annotate(
+      status, absl::StrCat("Node ", node, " (", describe_node(nodes_[node].handle), ")",
+                           has_operands ? ". Its operands must be in live memory, of the device or the host as before, "
+                                          "and large enough; in two or three dimensions its size stays as it was"
+                                        : ""));
 }
 
 absl::Status RebindState::set_enabled(std::uint32_t node, bool is_enabled, CUgraphExec exec) const {
@@ -370,11 +380,13 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
   std::size_t set_count = 0, enabled_count = 0;
   absl::Cleanup undo = [&] {
     for (std::size_t i = 0; i < set_count; ++i) {
-      const std::uint32_t node = change.params[i].first;
-      set(node, current_params(nodes_[node]), exec).IgnoreError();
+      const auto& [node, params] = change.params[i];
+      OwnedParams& was = params_[nodes_[node].params];
+      if (!set(node, was.params, exec).ok()) was = params;  // its memory may be gone: the node has the new ones
     }
     for (std::size_t i = 0; i < enabled_count; ++i) {
-      set_enabled(change.enabled[i].first, !change.enabled[i].second, exec).IgnoreError();
+      const auto& [node, is_enabled] = change.enabled[i];
+      if (!set_enabled(node, !is_enabled, exec).ok()) enabled_[nodes_[node].params] = is_enabled;
     }
   };
   for (const auto& [node, params] : change.params) {
@@ -408,13 +420,18 @@ RebindState::Change RebindState::change_to(const Values& values) const {
   Change change;
   change.used = values.used;
   for (std::uint32_t i = 0; i < values_.size(); ++i) {
-    if (values.words[i] != values_[i]) change.words.emplace_back(i, values.words[i]);
+    if (values.words[i] == values_[i]) continue;
+    // Without alternatives no call says what runs: set_enabled does.
+    if (!has_alternatives_ && places_[i].kind == NodeWord::Kind::kEnabled) continue;
+    change.words.emplace_back(i, values.words[i]);
   }
   if (params_.empty()) return change;
   for (const Node& node : nodes_) {
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) continue;
+    if (has_alternatives_) change_enabled(node, values.enabled[node.params], change);
+    // What no call met has operands of another step, whose memory may be gone.
+    if (has_alternatives_ && !values.enabled[node.params]) continue;
     change_params(node, values.params[node.params].params, change);
-    change_enabled(node, values.enabled[node.params], change);
   }
   return change;
 }

@@ -51,8 +51,9 @@ class RebindState {
     std::uint32_t shared_bytes = 0;
     std::uint32_t first_word = 0, word_count = 0;  // the grid, whether it runs, the arguments
     LaunchAttributes attributes = {};              // in normal form
-    // Of others: into what is set now.
-    std::uint32_t params = 0;
+    // Of others.
+    std::uint32_t params = 0;   // into what is set now
+    OperandPlaces places = {};  // where there are alternatives
   };
   static constexpr std::uint32_t kGridWord = 0, kEnabledWord = 1, kArgumentWords = 2;  // from first_word
 
@@ -89,8 +90,8 @@ class RebindState {
     std::uintptr_t value;
   };
 
-  // Makes the kernels of `graph` device-updatable. kFailedPrecondition names the node that cannot be. A failure may
-  // leave some of them so.
+  // Makes the kernels of `graph` device-updatable. kFailedPrecondition names the node that cannot be, and leaves all as
+  // they were; a failure of the driver's may leave some of them so.
   static absl::StatusOr<RebindState> create(GraphState& graph);
 
   // In which calls that a step makes are captured. Made at the first question.
@@ -112,9 +113,9 @@ class RebindState {
   // Whether a step's calls may leave nodes out, which then do not run: graph/alternatives.h.
   bool has_alternatives() const { return has_alternatives_; }
   // The first node from `from` on that a call can meet there. Null: none.
-  const Node* find_alternative(std::size_t from, const KernelLaunch& launch) const;
-  const Node* find_alternative(std::size_t from, const CUgraphNodeParams& params) const;
-  const Node* find_alternative(std::size_t from, const CapturedNode& captured) const;
+  absl::StatusOr<const Node*> find_alternative(std::size_t from, const KernelLaunch& launch) const;
+  absl::StatusOr<const Node*> find_alternative(std::size_t from, const CUgraphNodeParams& params) const;
+  absl::StatusOr<const Node*> find_alternative(std::size_t from, const CapturedNode& captured) const;
 
   // Puts what `launch` changes of `kernel` into `change`. kFailedPrecondition with what cannot change: the function,
   // the block, shared memory, attributes; kInvalidArgument for a grid that no launch could have.
@@ -170,6 +171,7 @@ class RebindState {
   absl::Status add_nodes(CUgraph graph, const GraphState& root);
   absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
   absl::Status add_other(CUgraphNode handle, CUgraphNodeType type);
+  absl::Status make_updatable();
   absl::StatusOr<const Function*> function_of(CUfunction function);
   const Function& function_of(const Node& kernel) const { return functions_.find(kernel.function)->second; }
 

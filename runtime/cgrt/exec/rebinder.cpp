@@ -22,6 +22,11 @@ absl::Status Rebinder::fail(const absl::Status& status) {
   return told;
 }
 
+absl::Status Rebinder::refuse(const absl::Status& status) {
+  ++calls_;
+  return fail(status);
+}
+
 absl::StatusOr<const RebindState::Node*> Rebinder::next(CUgraphNodeType type, const std::string& call) {
   const std::vector<RebindState::Node>& nodes = state_.nodes();
   if (ABSL_PREDICT_FALSE(position_ == nodes.size())) {
@@ -49,17 +54,20 @@ absl::Status Rebinder::leave_out(std::size_t until) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const RebindState::Node*> Rebinder::meet(const RebindState::Node* found, const std::string& call) {
-  if (ABSL_PREDICT_FALSE(found == nullptr)) {
-    return fail(absl::FailedPreconditionError(
-        absl::StrCat("This is ", call, ", and from node ", position_,
-                     " on the executable has none that can be it: none of the steps that its graph was built from has "
-                     "this call here, with this block, shared memory and attributes.")));
+absl::StatusOr<const RebindState::Node*> Rebinder::meet(absl::StatusOr<const RebindState::Node*> found,
+                                                        const std::string& call) {
+  if (ABSL_PREDICT_FALSE(!found.ok())) return fail(found.status());
+  const RebindState::Node* const node = *found;
+  if (ABSL_PREDICT_FALSE(node == nullptr)) {
+    return fail(absl::FailedPreconditionError(absl::StrCat(
+        "This is ", call, ", and from node ", position_,
+        " on the executable has none that can be it: none of the steps that its graph was built from has "
+        "this call here, with this block, shared memory and attributes, or between these kinds of memory.")));
   }
-  CGRT_RETURN_IF_ERROR(leave_out(state_.id_of(*found)));
-  state_.change_enabled(*found, true, change_);
+  CGRT_RETURN_IF_ERROR(leave_out(state_.id_of(*node)));
+  state_.change_enabled(*node, true, change_);
   ++position_;
-  return found;
+  return node;
 }
 
 absl::StatusOr<RebindState::Change> Rebinder::finish() && {
@@ -68,9 +76,10 @@ absl::StatusOr<RebindState::Change> Rebinder::finish() && {
   if (state_.has_alternatives()) {
     CGRT_RETURN_IF_ERROR(leave_out(nodes.size()));
   } else if (position_ != nodes.size()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "The rebound step made ", counted(calls_, "call"), " and the executable has ", counted(nodes.size(), "node"),
-        " that calls made: the first without a call is ", describe_node(nodes[position_].handle), "."));
+    return absl::FailedPreconditionError(absl::StrCat("The rebound step made ", counted(calls_, "call"),
+                                                      " and the executable has ", counted(nodes.size(), "node"),
+                                                      " that calls made: the first without a call is node ", position_,
+                                                      " (", describe_node(nodes[position_].handle), ")."));
   }
   return std::move(change_);
 }
@@ -82,8 +91,8 @@ absl::Status Rebinder::add_kernel(const KernelLaunch& launch, EdgeKind) {
   // The text is made for failures alone: this is called a thousand times.
   const auto call = [&] { return absl::StrCat("kernel \"", launch.kernel->name, "\""); };
   if (ABSL_PREDICT_FALSE(state_.has_alternatives())) {
-    node = state_.find_alternative(position_, launch);
-    CGRT_RETURN_IF_ERROR(meet(node, node == nullptr ? call() : "").status());
+    const absl::StatusOr<const RebindState::Node*> found = state_.find_alternative(position_, launch);
+    CGRT_ASSIGN_OR_RETURN(node, meet(found, found.ok() && *found == nullptr ? call() : ""));
   } else if (ABSL_PREDICT_TRUE(position_ < state_.nodes().size() &&
                                state_.nodes()[position_].type == CU_GRAPH_NODE_TYPE_KERNEL)) {
     node = &state_.nodes()[position_++];
@@ -128,14 +137,14 @@ absl::Status Rebinder::add_host(const HostParams& host) {
 }
 
 absl::Status Rebinder::add_event_record(EventRef event) {
-  if (event.get() == nullptr) return fail(driver::empty_object("Event"));
+  if (event.get() == nullptr) return refuse(driver::empty_object("Event"));
   CUgraphNodeParams params{};
   set_record_params(params, event);
   return set("an event record", params);
 }
 
 absl::Status Rebinder::add_event_wait(EventRef event) {
-  if (event.get() == nullptr) return fail(driver::empty_object("Event"));
+  if (event.get() == nullptr) return refuse(driver::empty_object("Event"));
   CUgraphNodeParams params{};
   set_wait_params(params, event);
   return set("an event wait", params);
@@ -161,7 +170,7 @@ absl::Status Rebinder::add_free(void* address) {
 }
 
 absl::Status Rebinder::add_memory_ops(absl::Span<const MemoryOp> ops) {
-  if (const absl::Status checked = check_for_node(ops); !checked.ok()) return fail(checked);
+  if (const absl::Status checked = check_for_node(ops); !checked.ok()) return refuse(checked);
   std::vector<CUstreamBatchMemOpParams> operations = to_driver(ops);
   CUgraphNodeParams params{};
   set_memory_op_params(params, context_, operations);
@@ -173,10 +182,11 @@ absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> ca
   CompiledClusters clusters;
   const auto add = [&]() -> absl::Status {
     CGRT_ASSIGN_OR_RETURN(const StreamRef stream, state_.capture_stream());
-    CGRT_ASSIGN_OR_RETURN(Graph captured, capture_call(context_, stream, call));
+    const absl::StatusOr<Graph> captured = capture_call(context_, stream, call);
+    if (!captured.ok()) return refuse(captured.status());
     bool has_host = false;
-    CGRT_RETURN_IF_ERROR(add_nodes(captured.ref().get(), clusters, &has_host));
-    if (has_host) change_.used->push_back(captured.state());  // which may own what the function uses
+    CGRT_RETURN_IF_ERROR(add_nodes(captured->ref().get(), clusters, &has_host));
+    if (has_host) change_.used->push_back(captured->state());  // which may own what the function uses
     return absl::OkStatus();
   };
   const absl::Status status = add();
@@ -209,8 +219,8 @@ absl::Status Rebinder::add_node(CUgraphNode captured, CUgraphNodeType type, Comp
   const RebindState::Node* node = nullptr;
   CGRT_ASSIGN_OR_RETURN(const RebindState::CapturedNode wanted, state_.read(captured, type, clusters));
   if (state_.has_alternatives()) {
-    node = state_.find_alternative(position_, wanted);
-    CGRT_RETURN_IF_ERROR(meet(node, node == nullptr ? describe_node(captured) : "").status());
+    const absl::StatusOr<const RebindState::Node*> found = state_.find_alternative(position_, wanted);
+    CGRT_ASSIGN_OR_RETURN(node, meet(found, found.ok() && *found == nullptr ? describe_node(captured) : ""));
   } else {
     CGRT_ASSIGN_OR_RETURN(node, next(type, describe_node(captured)));
   }

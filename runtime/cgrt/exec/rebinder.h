@@ -40,10 +40,12 @@ class Rebinder final : public LaunchSink {
   // The node that the next call meets, of that type. `call`: "kernel \"scale\"".
   absl::StatusOr<const RebindState::Node*> next(CUgraphNodeType type, const std::string& call);
   // The same where the graph has alternatives: `found`, or a refusal when it is null.
-  absl::StatusOr<const RebindState::Node*> meet(const RebindState::Node* found, const std::string& call);
+  absl::StatusOr<const RebindState::Node*> meet(absl::StatusOr<const RebindState::Node*> found,
+                                                const std::string& call);
   absl::Status leave_out(std::size_t until);
   absl::Status set(const std::string& call, const CUgraphNodeParams& params);
-  absl::Status fail(const absl::Status& status);
+  absl::Status fail(const absl::Status& status);    // of the call that is counted already
+  absl::Status refuse(const absl::Status& status);  // of one that is not
   absl::Status add_nodes(CUgraph captured, CompiledClusters& clusters, bool* has_host);
   absl::Status add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters);
 

@@ -192,34 +192,22 @@ class Finder {
                        " has other sizes in two or three dimensions, where CUDA changes addresses "
                        "alone"));
     }
-    const char* const sides[] = {"destination", "source"};
-    for (int side = 0; side < (type == CU_GRAPH_NODE_TYPE_MEMCPY ? 2 : 1); ++side) {
-      CGRT_ASSIGN_OR_RETURN(const std::string was, place_of(here, side));
-      CGRT_ASSIGN_OR_RETURN(const std::string wanted, place_of(there, side));
-      if (was == wanted) continue;
+    CGRT_ASSIGN_OR_RETURN(const OperandPlaces was, places_of(here));
+    CGRT_ASSIGN_OR_RETURN(const OperandPlaces wanted, places_of(there));
+    const auto compare_side = [&](const char* side, int was_in, int wanted_in) {
+      if (was_in == wanted_in) return;
       add(theirs, UpdateRefusal::kParametersChanged,
-          absl::StrCat(name(theirs, path), ": its ", sides[side], " is ", wanted, ", in the executable ", was));
-    }
+          absl::StrCat(name(theirs, path), ": its ", side, " is ", to_text(wanted_in), ", in the executable ",
+                       to_text(was_in)));
+    };
+    compare_side("destination", was.destination, wanted.destination);
+    compare_side("source", was.source, wanted.source);
     return absl::OkStatus();
   }
 
-  // In whose memory an operand lies: CUDA cannot change that.
-  static absl::StatusOr<std::string> place_of(const CUgraphNodeParams& params, int side) {
-    CUdeviceptr address = params.memset.dst;
-    if (params.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
-      const CUDA_MEMCPY3D& copy = params.memcpy.copyParams;
-      const CUmemorytype kind = side == 0 ? copy.dstMemoryType : copy.srcMemoryType;
-      if (kind == CU_MEMORYTYPE_ARRAY) return "an array";
-      if (kind == CU_MEMORYTYPE_HOST) return "in host memory";
-      address = side == 0 ? copy.dstDevice : copy.srcDevice;
-    }
-    unsigned type = 0;
-    int device = -1;
-    CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    void* values[] = {&type, &device};
-    CGRT_RETURN_IF_ERROR(
-        driver::to_status(driver::api().PointerGetAttributes(2, ids, values, address), "cuPointerGetAttributes"));
-    return type == CU_MEMORYTYPE_DEVICE ? absl::StrCat("in memory of device ", device) : "in host memory";
+  static std::string to_text(int place) {
+    if (place == OperandPlaces::kArray) return "an array";
+    return place == OperandPlaces::kHost ? "in host memory" : absl::StrCat("in memory of device ", place);
   }
 
   CUcontext our_context_, their_context_;

@@ -27,15 +27,29 @@ using internal::GraphState;
 struct Class {
   CUgraphNodeParams params;     // of one of them
   LaunchAttributes attributes;  // of kernels, in normal form
+  internal::OperandPlaces places;
 };
 
 bool is_same(const Class& a, const Class& b) {
   if (a.params.type != b.params.type) return false;
-  if (a.params.type != CU_GRAPH_NODE_TYPE_KERNEL) return internal::is_same_shape(a.params, b.params);
+  if (a.params.type != CU_GRAPH_NODE_TYPE_KERNEL)
+    return a.places == b.places && internal::is_same_shape(a.params, b.params);
   const auto& x = a.params.kernel;
   const auto& y = b.params.kernel;
   return x.func == y.func && x.blockDimX == y.blockDimX && x.blockDimY == y.blockDimY && x.blockDimZ == y.blockDimZ &&
          x.sharedMemBytes == y.sharedMemBytes && internal::are_interchangeable(a.attributes, b.attributes);
+}
+
+bool can_be_alternative(CUgraphNodeType type) {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_HOST:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return true;
+    default: return false;
+  }
 }
 
 struct Item {
@@ -120,6 +134,12 @@ class Row {
         CGRT_RETURN_IF_ERROR(add_items(walk, node.child, items));
         continue;
       }
+      if (!can_be_alternative(node.type)) {
+        return absl::UnimplementedError(absl::StrCat(
+            "Step ", step_count_, " has a ", describe_node(node.handle),
+            ", and alternatives are kernels, copies, memsets, host functions and events. Let the steps have their "
+            "memory from a GraphPool, or make an executable of each."));
+      }
       CGRT_ASSIGN_OR_RETURN(const std::size_t kind, kind_of(node));
       items.push_back({kind, node.handle, walk.scope_of(node)});
     }
@@ -143,6 +163,7 @@ class Row {
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
       CGRT_ASSIGN_OR_RETURN(one.attributes, internal::attributes_of(node.handle, clusters_));
     }
+    CGRT_ASSIGN_OR_RETURN(one.places, internal::places_of(one.params));
     const auto found =
         std::find_if(classes_.begin(), classes_.end(), [&](const Class& other) { return is_same(one, other); });
     if (found != classes_.end()) return static_cast<std::size_t>(found - classes_.begin());

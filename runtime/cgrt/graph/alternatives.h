@@ -8,10 +8,10 @@
 //   CGRT_RETURN_IF_ERROR(exec.launch(stream));
 //
 // The nodes of all steps stand in one row, in the order of their calls. Those that steps have in common, kernels of one
-// function, block, shared memory and attributes, stand once, and a step's calls meet the first of theirs that comes.
-// Before the first rebind the executable runs the step of number 0. Nodes that a step leaves out are disabled: 0.3 to
-// 0.5 us each at every launch (H200), where one that runs takes 0.8. So it pays for a few large kernels, not for many
-// small ones: exec/advisor.h.
+// function, block, shared memory and attributes, and copies between the same kinds of memory, stand once, and a step's
+// calls meet the first of theirs that comes. Before the first rebind the executable runs the step of number 0. Nodes
+// that a step leaves out are disabled: 0.3 to 0.5 us each at every launch (H200), where one that runs takes 0.8. So it
+// pays for a few large kernels, not for many small ones: exec/advisor.h.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ namespace cgrt {
 // for as long as building them takes, and for 1 us a node. kFailedPrecondition names a memset, a host function or
 // an event that not all steps have in the same place, which no executable can leave out, and work that forks: the row
 // has one order.
-// kUnimplemented for conditional and allocation nodes.
+// kUnimplemented for conditional and allocation nodes and operations on memory.
 // Such a graph is for instantiate_rebindable alone, and cannot be a child graph.
 absl::StatusOr<Graph> build_alternatives(ContextRef context, std::size_t steps,
                                          absl::FunctionRef<absl::Status(LaunchTarget, std::size_t)> step);

@@ -52,6 +52,10 @@ std::string what_forbids_copies(CUgraph graph) {
     if (type == CU_GRAPH_NODE_TYPE_KERNEL && is_device_updatable(node).value_or(false)) {
       return absl::StrCat("node ", i, " (device-updatable ", describe_node(node), ")");
     }
+    if (type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
+    const absl::StatusOr<CUgraph> inside = graph_inside(node);
+    const std::string found = inside.ok() ? what_forbids_copies(*inside) : "";
+    if (!found.empty()) return absl::StrCat(found, " of the child graph at node ", i);
   }
   return "";
 }

@@ -154,9 +154,16 @@ absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& origina
   state->is_owned = false;  // while this may fail, the caller's
   state->scope_id = original.scope_id;
   state->scope_runs = original.scope_runs;
+  state->has_alternatives = original.has_alternatives;
   std::vector<CUgraphNode> nodes;
   if (!original.knowledge.is_empty() || !original.children.empty()) {
     CGRT_ASSIGN_OR_RETURN(nodes, nodes_of(copy));
+  }
+  for (CUgraphNode node : original.left_out_at_first) {
+    CUgraphNode left_out = nullptr;
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().GraphNodeFindInClone(&left_out, node, copy), "cuGraphNodeFindInClone"));
+    state->left_out_at_first.push_back(left_out);
   }
   CGRT_RETURN_IF_ERROR(state->knowledge.know_as(original.knowledge, nodes));
   for (const GraphState::Child& child : original.children) {

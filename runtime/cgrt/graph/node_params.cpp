@@ -92,6 +92,38 @@ absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext conte
   }
 }
 
+namespace {
+
+absl::StatusOr<int> place_of(CUdeviceptr address) {
+  unsigned type = 0;
+  int device = -1;
+  CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  void* values[] = {&type, &device};
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().PointerGetAttributes(2, ids, values, address), "cuPointerGetAttributes"));
+  return type == CU_MEMORYTYPE_DEVICE ? device : OperandPlaces::kHost;
+}
+
+absl::StatusOr<int> place_of(CUmemorytype type, CUdeviceptr address) {
+  if (type == CU_MEMORYTYPE_ARRAY) return OperandPlaces::kArray;
+  if (type == CU_MEMORYTYPE_HOST) return OperandPlaces::kHost;
+  return place_of(address);
+}
+
+}  // namespace
+
+absl::StatusOr<OperandPlaces> places_of(const CUgraphNodeParams& params) {
+  OperandPlaces places;
+  if (params.type == CU_GRAPH_NODE_TYPE_MEMSET) {
+    CGRT_ASSIGN_OR_RETURN(places.destination, place_of(params.memset.dst));
+  } else if (params.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
+    const CUDA_MEMCPY3D& copy = params.memcpy.copyParams;
+    CGRT_ASSIGN_OR_RETURN(places.destination, place_of(copy.dstMemoryType, copy.dstDevice));
+    CGRT_ASSIGN_OR_RETURN(places.source, place_of(copy.srcMemoryType, copy.srcDevice));
+  }
+  return places;
+}
+
 OwnedParams own(const CUgraphNodeParams& params) {
   OwnedParams owned{params, nullptr};
   if (params.type != CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) return owned;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace cgrt::internal {
 
@@ -30,6 +31,15 @@ bool are_equal(const CUgraphNodeParams& a, const CUgraphNodeParams& b);
 // Whether a node of an executable, of one type with `wanted` and no kernel, can be set to it: of copies and memsets in
 // two dimensions CUDA changes addresses alone, and of memory operations not how many there are.
 bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wanted);
+
+// In whose memory the operands of a copy or memset lie, which CUDA does not change in an executable: a device's
+// ordinal, or one of the others.
+struct OperandPlaces {
+  static constexpr int kHost = -1, kArray = -2, kNone = -3;
+  int destination = kNone, source = kNone;
+  bool operator==(const OperandPlaces&) const = default;
+};
+absl::StatusOr<OperandPlaces> places_of(const CUgraphNodeParams& params);
 
 // Whether a rebindable executable can leave out a node of that type. Not memsets: with one that the host has disabled
 // or enabled, driver 580 was seen to lose what kernels of the graph had changed, or to fail the launch with 719.

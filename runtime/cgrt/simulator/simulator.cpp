@@ -11,6 +11,7 @@
 #include "cgrt/simulator/log.h"
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
+#include "cgrt/stream/keep.h"
 
 namespace cgrt {
 namespace simulator {
@@ -75,11 +76,17 @@ Simulator::~Simulator() {
     for (CUstream_st& stream : impl_->state.streams) stream.held = false;
     simulator::run_all();
     for (CUstream_st& stream : impl_->state.streams) stream.queue.clear();  // what waits for memory for good
-    // What a forgotten graph keeps is let go while the calls that this takes still work.
+  }
+  // What graphs kept is let go while the calls that this takes still work: the next simulator may give out the same
+  // addresses.
+  collect_released();
+  {
+    const simulator::Lock lock(impl_->state.mutex);
     impl_->state.execs.clear();
     impl_->state.captures.clear();
-    impl_->state.graphs.clear();
+    impl_->state.graphs.clear();  // forgotten ones
   }
+  collect_released();
   driver::restore(*impl_->previous);
   simulator::state = nullptr;
 }

@@ -144,6 +144,7 @@ struct CUstream_st {
   static inline std::atomic<std::uint64_t> last_id{0};
 };
 struct CUevent_st {
+  CUcontext context = nullptr;
   bool timing = false;
   cgrt::simulator::MarkerRef record;  // null: never recorded
   std::uint64_t capture_id = 0;       // not 0: last recorded in that capture

@@ -236,6 +236,7 @@ CUresult EventCreate(CUevent* out, unsigned flags) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   auto event = std::make_unique<CUevent_st>();
+  event->context = current_context();
   event->timing = (flags & CU_EVENT_DISABLE_TIMING) == 0;
   *out = event.get();
   state->events.emplace(*out, std::move(event));
@@ -280,6 +281,7 @@ CUresult EventRecord(CUevent event, CUstream handle) {
   if (stream == nullptr) return result;
   if (find_event(event) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (stream->capture != nullptr) return capture_record(stream, event);
+  if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult implicit = check_implicit_dependency(stream); implicit != CUDA_SUCCESS) return implicit;
   event->capture_id = 0;
   event->record = std::make_shared<Marker>();

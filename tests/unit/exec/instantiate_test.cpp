@@ -26,5 +26,20 @@ TEST_CASE("short of memory, instantiate trims what graphs freed and tries once m
   CHECK(instrument.count("cuDeviceGraphMemTrim") == 1);
 }
 
+TEST_CASE("what keeps a graph from a second executable is named inside of child graphs, too", "[exec]") {
+  Simulator simulator;
+  Graph child = *Graph::create(DeviceRef(0)), graph = *Graph::create(DeviceRef(0));
+  REQUIRE_OK(graph.add_empty({}));
+  REQUIRE_OK(child.add_alloc({}, 64));
+  REQUIRE_OK(graph.add_child({}, std::move(child)));
+  const GraphExec first = *instantiate(graph);
+
+  const auto named = [] {
+    return StatusIs(absl::StatusCode::kUnimplemented, "Because of node 0 (mem alloc) of the child graph at node 1");
+  };
+  CHECK_THAT(instantiate(graph).status(), named());
+  CHECK_THAT(graph.clone().status(), named());
+}
+
 }  // namespace
 }  // namespace cgrt::testing

@@ -141,6 +141,33 @@ TEST_CASE_METHOD(RebindTest, "a patch waits for the one before it, whose launch 
   CHECK(x[kKernels] == 4.0f);
 }
 
+TEST_CASE_METHOD(RebindTest, "a patch whose launch has failed is waited for by what comes next", "[exec][rebind]") {
+  CHECK(run(a.ref()) == 2.0f);
+  rebind(3.0f);
+  simulator.hold(a.ref().get());
+  {
+    driver::Instrument instrument;
+    instrument.fail_entry("cuGraphLaunch", CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_FALSE(exec.launch(a.ref()).ok());
+  }
+
+  SECTION("a launch, though there was an upload between") {
+    REQUIRE_OK(exec.upload(b.ref()));
+    const Stream c = *Stream::create(device);
+    REQUIRE_OK(exec.launch(c.ref()));
+    for (int i = 0; i < 10; ++i) CHECK(*c.ref().completion() == Completion::kPending);
+    simulator.release(a.ref().get());
+    REQUIRE_OK(c.ref().synchronize());
+    CHECK(x[kKernels] == 3.0f);
+  }
+  SECTION("the executable's end") {
+    simulator.release(a.ref().get());
+    const driver::Instrument instrument;
+    exec = GraphExec();
+    CHECK(instrument.count("cuEventSynchronize") == 1);
+  }
+}
+
 TEST_CASE_METHOD(RebindTest, "what a failed launch should have brought comes with the next", "[exec][rebind]") {
   CHECK(run(a.ref()) == 2.0f);
   rebind(3.0f);
@@ -168,6 +195,69 @@ TEST_CASE_METHOD(RebindTest, "what a failed launch should have brought comes wit
     instrument.fail_entry("cuLaunchKernelEx", CUDA_SUCCESS);
     CHECK(run(b.ref()) == 4.0f);
   }
+}
+
+TEST_CASE_METHOD(RebindTest, "a refused rebind counts its calls and names its nodes", "[exec][rebind]") {
+  const Event empty;
+  MemoryOp op{MemoryOp::Kind::kWrite, x, 1};
+  const auto after_one_call = [&](auto second) {
+    return exec.rebind([&](LaunchTarget target) -> absl::Status {
+      CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1));
+      return second(target);
+    });
+  };
+
+  const auto refused = [&](absl::StatusCode code) { return StatusIs(code, "Call 2 of the rebound step"); };
+  CHECK_THAT(after_one_call([&](LaunchTarget target) { return record_event(target, empty); }),
+             refused(absl::StatusCode::kFailedPrecondition));
+  CHECK_THAT(after_one_call([&](LaunchTarget target) { return wait_event(target, empty); }),
+             refused(absl::StatusCode::kFailedPrecondition));
+  CHECK_THAT(after_one_call([&](LaunchTarget target) {
+               return memory_ops(target, {&op, 1});
+             }),
+             refused(absl::StatusCode::kUnimplemented));
+  CHECK_THAT(after_one_call([](LaunchTarget target) {
+               return target.sink()->add_captured([](CUstream) { return absl::AbortedError("mine"); });
+             }),
+             refused(absl::StatusCode::kAborted));
+  CHECK_THAT(after_one_call([](LaunchTarget) { return absl::OkStatus(); }),
+             StatusIs(absl::StatusCode::kFailedPrecondition, "the first without a call is node 1 (kernel"));
+}
+
+TEST_CASE_METHOD(RebindTest, "a copy whose memory is of another kind says what a copy keeps", "[exec][rebind]") {
+  const DeviceBuffer y = *DeviceBuffer::create(device, 4);
+  Graph copies = *Graph::create(device);
+  const MemcpyNode node = *copies.add_copy({}, x + 1, x, 4);
+  GraphExec changed = *instantiate_rebindable(copies);
+
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument, "of the device or the host as before");
+  CHECK_THAT(changed.rebind([&](LaunchTarget target) { return copy(target, x + 1, y.data(), 4); }), refused);
+  CHECK_THAT(changed.set_params(node, CopyParams{x + 1, y.data(), 4}), refused);
+  CHECK_THAT(changed.rebind_buffer(x, 4, y.data()).status(), refused);
+}
+
+TEST_CASE_METHOD(RebindTest, "what a failed rebind could not take back is sent again", "[exec][rebind]") {
+  const auto calls = [&](LaunchTarget target, int from) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(copy(target, x + 10, x + from, 4));
+    return copy(target, x + 11, x + from, 4);
+  };
+  Graph copies = *Graph::create(device);
+  Cursor cursor = copies.cursor();
+  REQUIRE_OK(calls(cursor, 0));
+  GraphExec changed = *instantiate_rebindable(copies);
+  {
+    driver::Instrument instrument;
+    instrument.fail_from(1, CUDA_ERROR_OUT_OF_MEMORY);  // the second copy, and the first one's way back
+    CHECK_FALSE(changed.rebind([&](LaunchTarget target) { return calls(target, 1); }).ok());
+  }
+
+  REQUIRE_OK(changed.rebind([&](LaunchTarget target) { return calls(target, 0); }));
+
+  x[1] = 7.0f;
+  REQUIRE_OK(changed.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[10] == 1.0f);
+  CHECK(x[11] == 1.0f);
 }
 
 TEST_CASE_METHOD(RebindTest, "a cooperative kernel keeps its grid, and a cluster divides it", "[exec][rebind]") {
@@ -207,6 +297,36 @@ TEST_CASE_METHOD(RebindTest, "a rebound executable is not launched from another 
   CHECK(run(a.ref()) == 3.0f);
 }
 
+TEST_CASE_METHOD(RebindTest, "a graph with a kernel on a second device is refused and stays as it was",
+                 "[exec][rebind]") {
+  const Stream other = *Stream::create(DeviceRef(1));
+  const Event forked = *Event::create(device), joined = *Event::create(DeviceRef(1));
+  Graph both = *capture(a, [&](StreamRef s) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(launch(s, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1));
+    CGRT_RETURN_IF_ERROR(s.record(forked));
+    CGRT_RETURN_IF_ERROR(other.ref().wait(forked));
+    CGRT_RETURN_IF_ERROR(launch(other, {.grid = 1, .block = 64}, scale_kernel(), x + 2, x + 1, 2.0f, 1));
+    CGRT_RETURN_IF_ERROR(other.ref().record(joined));
+    return s.wait(joined);
+  });
+
+  CHECK_THAT(instantiate_rebindable(both).status(), StatusIs(absl::StatusCode::kFailedPrecondition, "on device 1"));
+
+  CHECK_OK(both.clone());
+  GraphExec plain = *instantiate(both);
+  CHECK_OK(plain.update(both));
+}
+
+TEST_CASE_METHOD(RebindTest, "an executable that was not rebound is launched from another device", "[exec][rebind]") {
+  const Stream other = *Stream::create(DeviceRef(1));
+
+  CHECK(run(other.ref()) == 2.0f);
+
+  rebind(3.0f);
+  CHECK(run(a.ref()) == 3.0f);
+  CHECK(run(other.ref()) == 3.0f);
+}
+
 TEST_CASE_METHOD(RebindTest, "a prepared binding is taken over without running calls", "[exec][rebind]") {
   int calls = 0;
   const auto prepare = [&](float factor) {
@@ -238,6 +358,67 @@ TEST_CASE_METHOD(RebindTest, "a prepared binding is taken over without running c
   exec = std::move(moved);
   CHECK(run(a.ref()) == 3.0f);
   CHECK_FALSE(exec.prepare([](LaunchTarget) { return absl::OkStatus(); }).ok());
+}
+
+TEST_CASE_METHOD(RebindTest, "a node that was switched off stays off in every rebind", "[exec][rebind]") {
+  Graph both = *Graph::create(device);
+  const auto calls = [this](LaunchTarget target, float factor) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, factor, 1));
+    return copy(target, x + 2, x + 1, sizeof(float));
+  };
+  Cursor cursor = both.cursor();
+  REQUIRE_OK(calls(cursor, 2.0f));
+  GraphExec changed = *instantiate_rebindable(both);
+  const Binding three = *changed.prepare([&](LaunchTarget target) { return calls(target, 3.0f); });
+  const KernelNode kernel = *find_node<KernelNode>(both, {});
+  const MemcpyNode copied = *find_node<MemcpyNode>(both, {});
+  REQUIRE_OK(changed.set_enabled(kernel, NodeState::kDisabled));
+  REQUIRE_OK(changed.set_enabled(copied, NodeState::kDisabled));
+
+  SECTION("by calls") {
+    REQUIRE_OK(changed.rebind([&](LaunchTarget target) { return calls(target, 3.0f); }));
+  }
+  SECTION("by a binding that was prepared before") { REQUIRE_OK(changed.rebind(three)); }
+
+  CHECK(*changed.enabled(kernel) == NodeState::kDisabled);
+  CHECK(*changed.enabled(copied) == NodeState::kDisabled);
+  REQUIRE_OK(changed.set_enabled(kernel, NodeState::kEnabled));
+  REQUIRE_OK(changed.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[1] == 3.0f);
+}
+
+constexpr const char* kPackedPtx = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry read_packed(.param .u32 n, .param .align 4 .b8 packed[12], .param .u64 out) { ret; }
+)";
+struct [[gnu::packed, gnu::aligned(4)]] Packed {
+  int tag;
+  const float* in;  // 4 bytes into an argument that is 4 bytes into the parameters
+};
+void read_packed_on_host(HostGrid, int, Packed packed, float* out) { *out = *packed.in; }
+
+TEST_CASE_METHOD(RebindTest, "a buffer is replaced in structs that are aligned to less than an address",
+                 "[exec][rebind]") {
+  const Library library = *Library::load(device, kPackedPtx);
+  const auto read_packed = *library.kernel<read_packed_on_host>("read_packed");
+  Graph reading = *Graph::create(device);
+  const KernelNode node = *reading.add_kernel({}, {.grid = 1, .block = 1}, read_packed, 1, Packed{7, x}, x + kKernels);
+  GraphExec changed = *instantiate_rebindable(reading);
+  x[1] = 5.0f;
+
+  CHECK(*changed.rebind_buffer(x, 4, x + 1) == 1);
+
+  REQUIRE_OK(changed.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[kKernels] == 5.0f);
+  x[2] = 6.0f;
+  REQUIRE_OK(changed.set(*changed.slot<Packed>(node, 1), Packed{7, x + 2}));
+  REQUIRE_OK(changed.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[kKernels] == 6.0f);
 }
 
 TEST_CASE_METHOD(RebindTest, "one argument of one node is set through its slot", "[exec][rebind]") {

@@ -1,5 +1,6 @@
 #include "cgrt/simulator/simulator.h"
 
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -43,6 +44,25 @@ TEST_CASE("replay in random legal orders shows a missing edge", "[simulator]") {
 
   CHECK(with_edge == std::set<float>{3.0f});
   CHECK(without_edge == std::set<float>{3.0f, 4.0f});
+}
+
+TEST_CASE("what graphs kept is let go before their simulator is gone", "[simulator]") {
+  const auto kept = std::make_shared<int>(0);
+  {
+    Simulator simulator;
+    Stream stream = *Stream::create(kDevice);
+    DeviceBuffer x = *DeviceBuffer::create(kDevice, 4);
+    Graph graph = *Graph::create(kDevice);
+    REQUIRE_OK(graph.keep(kept));
+    REQUIRE_OK(graph.add_fill({}, {x.data(), 0, 4, 1}).status());
+    GraphExec exec = *instantiate(graph);
+    REQUIRE_OK(exec.launch(stream.ref()));
+    graph = Graph();
+    exec = GraphExec();
+    CHECK(kept.use_count() == 2);  // by the launch that nobody has waited for
+  }
+
+  CHECK(kept.use_count() == 1);
 }
 
 TEST_CASE("work runs only when somebody waits, so a missing wait shows", "[simulator]") {

@@ -1,0 +1,118 @@
+// Graphs that hold the nodes of several steps, and what is made of them.
+#include "cgrt/cgrt.h"
+#include "cgrt/simulator/simulator.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+#include "support/test_kernels.h"
+
+namespace cgrt::testing {
+namespace {
+
+struct AlternativesTest {
+  // x[1] = (i + 2) x[0], by a kernel of its own block.
+  absl::Status step(LaunchTarget target, std::size_t i) const {
+    const LaunchConfig config{.grid = 1, .block = i == 0 ? 64u : 32u};
+    return launch(target, config, scale_kernel(), x + 1, x, static_cast<float>(i + 2), 1);
+  }
+  Graph build() const {
+    return *build_alternatives(device, 2, [this](LaunchTarget target, std::size_t i) { return step(target, i); });
+  }
+  float run(GraphExec& exec) {
+    REQUIRE_OK(exec.launch(stream));
+    REQUIRE_OK(stream.ref().synchronize());
+    return x[1];
+  }
+
+  AlternativesTest() { x[0] = 1.0f; }
+
+  DeviceRef device{0};
+  Simulator simulator;
+  Stream stream = *Stream::create(device);
+  PinnedBuffer buffer = *PinnedBuffer::create(device, 2 * sizeof(float));
+  float* x = buffer.as<float>();
+};
+
+TEST_CASE_METHOD(AlternativesTest, "a clone of alternatives has the same alternatives", "[graph][rebind]") {
+  const Graph graph = build();
+
+  Graph copy = *graph.clone();
+
+  CHECK_THAT(instantiate(copy).status(), StatusIs(absl::StatusCode::kFailedPrecondition, "build_alternatives"));
+  GraphExec exec = *instantiate_rebindable(copy);
+  CHECK(run(exec) == 2.0f);
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return step(target, 1); }));
+  CHECK(run(exec) == 3.0f);
+}
+
+TEST_CASE_METHOD(AlternativesTest, "a plain executable takes no alternatives over", "[graph][rebind]") {
+  const auto both = [this](LaunchTarget target) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(step(target, 0));
+    return step(target, 1);
+  };
+  const Graph graph = build();
+  Graph same_nodes = *capture(stream, both);
+  GraphExec exec = *instantiate(same_nodes);
+  Graph outer = *Graph::create(device);
+  const ChildGraphNode child = *outer.add_child({}, same_nodes);
+  GraphExec outer_exec = *instantiate(outer);
+
+  const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition, "build_alternatives");
+  CHECK_THAT(exec.update(graph), refused);
+  CHECK_THAT(exec.update_or_instantiate(graph).status(), refused);
+  CHECK_THAT(outer_exec.set_params(child, graph), refused);
+}
+
+TEST_CASE_METHOD(AlternativesTest, "copies between other kinds of memory are other nodes", "[graph][rebind]") {
+  const DeviceBuffer from = *DeviceBuffer::create(device, 4), to = *DeviceBuffer::create(device, 4);
+  REQUIRE_OK(fill32(stream, from.data(), 0x40a00000, 1));  // 5
+  const auto copies = [&](LaunchTarget target, std::size_t i) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(copy(target, to.data(), i == 0 ? from.data() : x, 4));
+    return copy(target, x + 1, to.data(), 4);
+  };
+
+  Graph graph = *build_alternatives(device, 2, copies);
+
+  CHECK(*graph.node_count() == 3);
+  GraphExec exec = *instantiate_rebindable(graph);
+  CHECK(run(exec) == 5.0f);
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return copies(target, 1); }));
+  CHECK(run(exec) == 1.0f);
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return copies(target, 0); }));
+  CHECK(run(exec) == 5.0f);
+}
+
+TEST_CASE_METHOD(AlternativesTest, "what alternatives cannot have is named with its step", "[graph][rebind]") {
+  const auto refused = [&](auto second) {
+    return build_alternatives(
+               device, 2, [&](LaunchTarget target, std::size_t i) { return i == 0 ? step(target, 0) : second(target); })
+        .status();
+  };
+
+  CHECK_THAT(refused([](LaunchTarget target) { return allocate_async(target, 64).status(); }),
+             StatusIs(absl::StatusCode::kUnimplemented, "Step 1 has a mem alloc"));
+  CHECK_THAT(refused([this](LaunchTarget target) { return write_value(target, buffer.as<std::uint32_t>(), 1); }),
+             StatusIs(absl::StatusCode::kUnimplemented, "Step 1 has a batch mem op"));
+}
+
+TEST_CASE_METHOD(AlternativesTest, "a binding names no memory of copies that its step leaves out", "[graph][rebind]") {
+  DeviceBuffer from = *DeviceBuffer::create(device, 64);
+  const DeviceBuffer later = *DeviceBuffer::create(device, 64), to = *DeviceBuffer::create(device, 64);
+  const auto with_copy = [&](LaunchTarget target, std::size_t i, const DeviceBuffer& source) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1));
+    return i == 0 ? absl::OkStatus() : copy(target, to.data(), source.data(), 64);
+  };
+  Graph graph =
+      *build_alternatives(device, 2, [&](LaunchTarget target, std::size_t i) { return with_copy(target, i, from); });
+  GraphExec exec = *instantiate_rebindable(graph);
+  const Binding without = *exec.prepare([&](LaunchTarget target) { return with_copy(target, 0, from); });
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return with_copy(target, 1, later); }));
+  from = DeviceBuffer();
+
+  REQUIRE_OK(exec.rebind(without));
+
+  CHECK(*exec.enabled(*find_node<MemcpyNode>(graph, {})) == NodeState::kDisabled);
+  CHECK(run(exec) == 2.0f);
+}
+
+}  // namespace
+}  // namespace cgrt::testing
