@@ -45,6 +45,7 @@ std::string inside_capture(const Operation& operation, bool is_own_stream, Captu
 }
 
 absl::Status note_all(Notes& notes, const Operation& operation) {
+  if (operation.check != nullptr) CGRT_RETURN_IF_ERROR(operation.check());
   for (const bool is_own_stream : {true, false}) {
     std::string line = is_own_stream ? "captured:" : "beside:";
     const std::pair<const char*, CaptureMode> modes[] = {{"thread-local", CaptureMode::kThreadLocal},

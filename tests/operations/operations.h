@@ -34,6 +34,7 @@ struct Objects {
   EventWaitNode waited;
   ChildGraphNode child;
   GraphExec exec;
+  ExternalSemaphore semaphore;  // a timeline; empty where there are none (support/test_semaphore.h)
   float* x;
 
   static constexpr LaunchConfig kConfig{.grid = 1, .block = 64};
@@ -44,12 +45,14 @@ struct Operation {
   const char* name;
   absl::Status (*run)(Objects& w);
   const char* failing_entry = nullptr;  // an entry point that always fails
+  absl::Status (*check)() = nullptr;    // a skip (support/skip.h) where this machine cannot run it
 };
 std::vector<Operation>& operations();
 
 struct RegisterOperation {
-  RegisterOperation(const char* name, absl::Status (*run)(Objects&), const char* failing_entry = nullptr) {
-    operations().push_back({name, run, failing_entry});
+  RegisterOperation(const char* name, absl::Status (*run)(Objects&), const char* failing_entry = nullptr,
+                    absl::Status (*check)() = nullptr) {
+    operations().push_back({name, run, failing_entry, check});
   }
 };
 
