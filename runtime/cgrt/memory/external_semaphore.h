@@ -53,10 +53,10 @@ namespace internal {
 void destroy_external_semaphore(CUexternalSemaphore semaphore);
 }
 
-// Owns what was imported, not the other API's semaphore: the two are destroyed in any order. Destroy it when its
-// signals and waits have ended: CUDA does not wait for them. A graph that has it must not be launched afterwards; to
-// let the graph own it until its last launch has ended, see Graph::keep. Disturbs no capture. Empty by default and when
-// moved from.
+// Owns what was imported, which shares the other API's semaphore: the two are destroyed in any order. Destroy it when
+// its signals and waits have ended, since CUDA does not wait for them. A graph that has it must not be launched
+// afterwards; to let the graph own it until its last launch has ended, see Graph::keep. Importing and destroying
+// disturb no capture. Empty by default and when moved from.
 class ExternalSemaphore {
  public:
   ExternalSemaphore() = default;
