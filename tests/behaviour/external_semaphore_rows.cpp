@@ -135,8 +135,13 @@ BEHAVIOUR("external semaphores: several are one node, captured and built, and ar
   notes.status("signal, found in the captured graph", captured_exec.set_params(other, signaled));
   CGRT_RETURN_IF_ERROR(run("found in the captured graph", captured_exec));
   notes.status("fewer in the executable", exec.set_params(wait, {waited, 1}));
+  CGRT_ASSIGN_OR_RETURN(Graph fewer, Graph::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(const SemaphoreWaitNode one, fewer.add_semaphore_wait({}, {waited, 1}));
+  CGRT_RETURN_IF_ERROR(fewer.add_semaphore_signal(after(one), signaled).status());
+  notes.status("update by fewer", exec.update(fewer));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<UpdateBlocker> blockers, exec.find_blockers(fewer));
+  for (const UpdateBlocker& blocker : blockers) notes.line(absl::StrCat("blocker: ", blocker.text));
   notes.status("fewer in the definition", graph.set_params(wait, {waited, 1}));
-  notes.status("update by it", exec.update(graph));
   return absl::OkStatus();
 }
 
