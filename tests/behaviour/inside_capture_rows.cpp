@@ -21,7 +21,7 @@ std::string answer(const absl::Status& status) {
 
 // The answers of the operation and of the capture in which it is made.
 std::string inside_capture(const Operation& operation, bool is_own_stream, CaptureMode mode, bool is_other_thread) {
-  Objects objects;
+  Objects objects = operation.objects();
   const absl::StatusOr<Stream> beside = Stream::create(objects.device);
   if (!beside.ok()) return answer(beside.status());
   absl::Status call;

@@ -58,7 +58,7 @@ TEST_CASE("every operation survives the failure of each of its driver calls", "[
     for (int nth = 0;; ++nth) {
       REQUIRE(nth < 400);  // an operation with more calls than that would never end
       Simulator simulator;
-      Objects world;
+      Objects world = one.objects();
       INFO(one.name << ", driver call " << nth);
       const std::size_t before = simulator.live_handles();
       bool fault_happened = false;

@@ -25,7 +25,7 @@ ExternalSemaphore make_semaphore() {
 
 }  // namespace
 
-Objects::Objects()
+Objects::Objects(Semaphore wanted)
     : stream(*Stream::create(device)),
       side(*Stream::create(device)),
       event(*Event::create(device)),
@@ -42,7 +42,7 @@ Objects::Objects()
       waited(*graph.add_event_wait(after(kernel), timed.ref())),
       child(*graph.add_child(after(kernel), make_graph(device))),
       exec(*instantiate(graph)),
-      semaphore(make_semaphore()),
+      semaphore(wanted == Semaphore::kTimeline ? make_semaphore() : ExternalSemaphore()),
       x(buffer.as<float>()) {
   static_cast<void>(stream.ref().record(event.ref()));
   static_cast<void>(stream.ref().record(timed.ref()));

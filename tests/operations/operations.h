@@ -18,7 +18,8 @@ namespace cgrt::testing {
 
 // What operations work on.
 struct Objects {
-  Objects();
+  enum class Semaphore { kNone, kTimeline };
+  explicit Objects(Semaphore wanted = Semaphore::kNone);
 
   DeviceRef device{0};
   Stream stream, side;
@@ -34,7 +35,7 @@ struct Objects {
   EventWaitNode waited;
   ChildGraphNode child;
   GraphExec exec;
-  ExternalSemaphore semaphore;  // a timeline; empty where there are none (support/test_semaphore.h)
+  ExternalSemaphore semaphore;  // empty unless it is wanted, and where there is none (support/test_semaphore.h)
   float* x;
 
   static constexpr LaunchConfig kConfig{.grid = 1, .block = 64};
@@ -46,6 +47,11 @@ struct Operation {
   absl::Status (*run)(Objects& w);
   const char* failing_entry = nullptr;  // an entry point that always fails
   absl::Status (*check)() = nullptr;    // a skip (support/skip.h) where this machine cannot run it
+
+  // That it runs on.
+  Objects objects() const {
+    return Objects(check != nullptr ? Objects::Semaphore::kTimeline : Objects::Semaphore::kNone);
+  }
 };
 std::vector<Operation>& operations();
 
