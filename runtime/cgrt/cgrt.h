@@ -36,6 +36,7 @@
 #include "cgrt/launch/occupancy.h"
 #include "cgrt/memory/buffer.h"
 #include "cgrt/memory/copy.h"
+#include "cgrt/memory/external_semaphore.h"
 #include "cgrt/memory/graph_pool.h"
 #include "cgrt/memory/memory_op.h"
 #include "cgrt/memory/stream_memory.h"

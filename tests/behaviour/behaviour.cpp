@@ -55,6 +55,9 @@ absl::Status Notes::graph(const std::string& name, const Graph& graph) {
     if (const auto* operations = std::get_if<ir::BatchMemOpParams>(&node.params)) {
       for (const ir::MemOp& op : operations->operations) absl::StrAppend(&text, " {", describe(ir, op), "}");
     }
+    if (const auto* semaphores = std::get_if<ir::SemaphoreParams>(&node.params)) {
+      for (const ir::SemaphoreValue& one : semaphores->semaphores) absl::StrAppend(&text, " {", describe(one), "}");
+    }
     if (node.body != 0) absl::StrAppend(&text, " in ", ir.bodies[node.body - 1].owner);
     if (!node.scope.empty()) absl::StrAppend(&text, " scope ", node.scope);
     line(std::move(text));

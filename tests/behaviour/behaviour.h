@@ -8,7 +8,7 @@
 //     return absl::OkStatus();
 //   }
 //
-// A row that returns an error, or breaks an EXPECT, fails.
+// A row that returns an error, or breaks an EXPECT, fails. One that returns a skip (support/skip.h) was not run.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ std::string answer(const absl::Status& status) {
 
 // The answers of the operation and of the capture in which it is made.
 std::string inside_capture(const Operation& operation, bool is_own_stream, CaptureMode mode, bool is_other_thread) {
-  Objects objects;
+  Objects objects = operation.objects();
   const absl::StatusOr<Stream> beside = Stream::create(objects.device);
   if (!beside.ok()) return answer(beside.status());
   absl::Status call;
@@ -45,6 +45,7 @@ std::string inside_capture(const Operation& operation, bool is_own_stream, Captu
 }
 
 absl::Status note_all(Notes& notes, const Operation& operation) {
+  if (operation.check != nullptr) CGRT_RETURN_IF_ERROR(operation.check());
   for (const bool is_own_stream : {true, false}) {
     std::string line = is_own_stream ? "captured:" : "beside:";
     const std::pair<const char*, CaptureMode> modes[] = {{"thread-local", CaptureMode::kThreadLocal},

@@ -1,20 +1,22 @@
 // behaviour_tests simulator|gpu [--transcript FILE] [--write FILE] [--only TEXT] [--list]
 //
 // Runs every row. With --transcript, a row whose notes differ from the file's, or that the file does
-// not have, fails. Exit 0: all passed; 1: some failed; 77: no device (skipped), unless
-// CGRT_REQUIRE_GPU=1 makes that a failure.
+// not have, fails; one that this machine cannot run says why and counts as neither. Exit 0: all passed; 1: some failed;
+// 77: no device (skipped), unless CGRT_REQUIRE_GPU=1 makes that a failure.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "behaviour/behaviour.h"
 #include "behaviour/exemptions.h"
 #include "cgrt/base/json_writer.h"
 #include "support/no_device.h"
+#include "support/skip.h"
 
 namespace {
 
@@ -95,23 +97,33 @@ int main(int argc, char** argv) {
 
   Transcript seen;
   int passed = 0, failed = 0, exempt = 0;
+  std::set<std::string> skipped;
   std::string device;
   for (const auto& row : cgrt::testing::all_behaviours()) {
     if (!only.empty() && row.name.find(only) == std::string::npos) continue;
     std::unique_ptr<cgrt::Simulator> simulator;
     if (simulated) simulator = std::make_unique<cgrt::Simulator>(cgrt::SimulatorOptions{.device_count = 2});
     Notes notes;
-    std::string trouble;
+    std::string trouble, missing;
     {
       cgrt::testing::World world(simulator.get());
       device = cgrt::DeviceRef(0).name().value_or("?");
       const absl::Status status = row.run(world, notes);
-      if (!status.ok()) trouble += "      returned: " + status.ToString() + "\n";
+      if (cgrt::testing::is_skip(status)) {
+        missing = std::string(status.message());
+      } else if (!status.ok()) {
+        trouble += "      returned: " + status.ToString() + "\n";
+      }
     }
     for (const std::string& failure : notes.failures()) trouble += "      expected: " + failure + "\n";
     cgrt::collect_released();
     if (simulated && simulator->live_handles() != 0)
       trouble += "      left behind: " + simulator->live_handles_text() + "\n";
+    if (trouble.empty() && !missing.empty()) {
+      std::printf("  skipped %s\n      %s\n", row.name.c_str(), missing.c_str());
+      skipped.insert(row.name);
+      continue;
+    }
     const char* exemption = cgrt::testing::exemption(row.name.c_str());
     if (expected.has_value() && exemption == nullptr) {
       const auto found = expected->find(row.name);
@@ -126,12 +138,13 @@ int main(int argc, char** argv) {
   }
   if (expected.has_value() && only.empty()) {
     for (const auto& [name, lines] : *expected) {
-      if (seen.contains(name)) continue;
+      if (seen.contains(name) || skipped.contains(name)) continue;
       std::printf("  FAILED %s\n      the transcript has this row, and it was not run\n", name.c_str());
       ++failed;
     }
   }
   if (!write_path.empty()) write_transcript(write_path, device, seen);
-  std::printf("behaviour on %s: %d passed, %d failed, %d not compared\n", device.c_str(), passed, failed, exempt);
+  std::printf("behaviour on %s: %d passed, %d failed, %d not compared, %zu skipped\n", device.c_str(), passed, failed,
+              exempt, skipped.size());
   return failed == 0 && passed > 0 ? 0 : 1;
 }

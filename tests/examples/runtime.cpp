@@ -4,6 +4,7 @@
 #include "cgrt/simulator/simulator.h"
 #include "examples/examples.h"
 #include "support/loaded_kernels.h"
+#include "support/test_semaphore.h"
 
 namespace cgrt::examples {
 namespace {
@@ -175,6 +176,21 @@ CGRT_EXAMPLE(memory_memory_op) {
 #include "heads/cgrt/memory/memory_op.h.1.inc"
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
   return equal(*done, 1u);
+}
+
+CGRT_EXAMPLE(memory_external_semaphore) {
+  CGRT_ASSIGN_OR_RETURN(const testing::TestSemaphore made, testing::TestSemaphore::create(SemaphoreKind::kTimeline));
+  CGRT_ASSIGN_OR_RETURN(const int fd, made.descriptor());
+  CGRT_RETURN_IF_ERROR(made.signal(1));
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(float* const y, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const float* const x, memory.make<float>(n));
+  const LaunchTarget target(stream);
+  const auto kernel = scale_kernel();
+#include "heads/cgrt/memory/external_semaphore.h.1.inc"
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  CGRT_ASSIGN_OR_RETURN(const std::uint64_t value, made.value());
+  return equal(value, std::uint64_t{2});
 }
 
 CGRT_EXAMPLE(launch_library) {

@@ -5,6 +5,7 @@
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
 #include "support/loaded_kernels.h"
+#include "support/test_semaphore.h"
 
 namespace cgrt::testing {
 
@@ -17,9 +18,14 @@ namespace {
 
 Graph make_graph(DeviceRef device) { return *Graph::create(device); }
 
+ExternalSemaphore make_semaphore() {
+  const absl::StatusOr<TestSemaphore> made = TestSemaphore::create(SemaphoreKind::kTimeline);
+  return made.ok() ? made->imported().value() : ExternalSemaphore();
+}
+
 }  // namespace
 
-Objects::Objects()
+Objects::Objects(Semaphore wanted)
     : stream(*Stream::create(device)),
       side(*Stream::create(device)),
       event(*Event::create(device)),
@@ -36,6 +42,7 @@ Objects::Objects()
       waited(*graph.add_event_wait(after(kernel), timed.ref())),
       child(*graph.add_child(after(kernel), make_graph(device))),
       exec(*instantiate(graph)),
+      semaphore(wanted == Semaphore::kTimeline ? make_semaphore() : ExternalSemaphore()),
       x(buffer.as<float>()) {
   static_cast<void>(stream.ref().record(event.ref()));
   static_cast<void>(stream.ref().record(timed.ref()));
@@ -730,6 +737,60 @@ OPERATION("and::an update with another topology", {
   for (int i = 0; i < 3; ++i) CGRT_RETURN_IF_ERROR(w.step(other.cursor()));
   CGRT_ASSIGN_OR_RETURN(UpdateReport report, w.exec.try_update(other));
   return report.rung == UpdateRung::kRefused ? absl::OkStatus() : absl::InternalError("taken over");
+});
+
+// On machines that have semaphores for tests.
+#define SEMAPHORE_OPERATION(name, ...)                                                            \
+  static const cgrt::testing::RegisterOperation CGRT_CONCAT(operation_, __LINE__)(                \
+      name, []([[maybe_unused]] cgrt::testing::Objects & w) -> absl::Status __VA_ARGS__, nullptr, \
+      &cgrt::testing::check_test_semaphores)
+
+SEMAPHORE_OPERATION("ExternalSemaphore::import_fd", {
+  CGRT_ASSIGN_OR_RETURN(const TestSemaphore made, TestSemaphore::create(SemaphoreKind::kBinary));
+  return made.imported().status();
+});
+SEMAPHORE_OPERATION("signal_semaphores", {
+  const SemaphoreValue value{w.semaphore.get(), 1};
+  return signal_semaphores(w.stream, {&value, 1});
+});
+SEMAPHORE_OPERATION("signal_semaphore", { return signal_semaphore(w.stream, w.semaphore, 1); });
+SEMAPHORE_OPERATION("wait_semaphores", {
+  CGRT_RETURN_IF_ERROR(signal_semaphore(w.stream, w.semaphore, 1));
+  const SemaphoreValue value{w.semaphore.get(), 1};
+  return wait_semaphores(w.stream, {&value, 1});
+});
+SEMAPHORE_OPERATION("wait_semaphore", {
+  CGRT_RETURN_IF_ERROR(signal_semaphore(w.stream, w.semaphore, 1));
+  return wait_semaphore(w.stream, w.semaphore, 1);
+});
+SEMAPHORE_OPERATION("Graph::add_semaphore_signal", {
+  const SemaphoreValue value{w.semaphore.get(), 1};
+  CGRT_RETURN_IF_ERROR(w.graph.add_semaphore_signal({}, {&value, 1}).status());
+  return snapshot(w.graph).status();
+});
+SEMAPHORE_OPERATION("Graph::add_semaphore_wait", {
+  const SemaphoreValue value{w.semaphore.get(), 1};
+  CGRT_RETURN_IF_ERROR(w.graph.add_semaphore_wait({}, {&value, 1}).status());
+  return snapshot(w.graph).status();
+});
+SEMAPHORE_OPERATION("Cursor::add_semaphores", { return wait_semaphore(w.graph.cursor(), w.semaphore, 1); });
+SEMAPHORE_OPERATION("Graph::set_params", {
+  SemaphoreValue value{w.semaphore.get(), 1};
+  CGRT_ASSIGN_OR_RETURN(const SemaphoreSignalNode signal, w.graph.add_semaphore_signal({}, {&value, 1}));
+  CGRT_ASSIGN_OR_RETURN(const SemaphoreWaitNode wait, w.graph.add_semaphore_wait(after(signal), {&value, 1}));
+  value.value = 2;
+  CGRT_RETURN_IF_ERROR(w.graph.set_params(signal, {&value, 1}));
+  return w.graph.set_params(wait, {&value, 1});
+});
+SEMAPHORE_OPERATION("GraphExec::set_params", {
+  SemaphoreValue value{w.semaphore.get(), 1};
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  CGRT_ASSIGN_OR_RETURN(const SemaphoreSignalNode signal, graph.add_semaphore_signal({}, {&value, 1}));
+  CGRT_ASSIGN_OR_RETURN(const SemaphoreWaitNode wait, graph.add_semaphore_wait(after(signal), {&value, 1}));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  value.value = 2;
+  CGRT_RETURN_IF_ERROR(exec.set_params(signal, {&value, 1}));
+  return exec.set_params(wait, {&value, 1});
 });
 
 }  // namespace

@@ -18,7 +18,8 @@ namespace cgrt::testing {
 
 // What operations work on.
 struct Objects {
-  Objects();
+  enum class Semaphore { kNone, kTimeline };
+  explicit Objects(Semaphore wanted = Semaphore::kNone);
 
   DeviceRef device{0};
   Stream stream, side;
@@ -34,6 +35,7 @@ struct Objects {
   EventWaitNode waited;
   ChildGraphNode child;
   GraphExec exec;
+  ExternalSemaphore semaphore;  // empty unless it is wanted, and where there is none (support/test_semaphore.h)
   float* x;
 
   static constexpr LaunchConfig kConfig{.grid = 1, .block = 64};
@@ -44,12 +46,19 @@ struct Operation {
   const char* name;
   absl::Status (*run)(Objects& w);
   const char* failing_entry = nullptr;  // an entry point that always fails
+  absl::Status (*check)() = nullptr;    // a skip (support/skip.h) where this machine cannot run it
+
+  // That it runs on.
+  Objects objects() const {
+    return Objects(check != nullptr ? Objects::Semaphore::kTimeline : Objects::Semaphore::kNone);
+  }
 };
 std::vector<Operation>& operations();
 
 struct RegisterOperation {
-  RegisterOperation(const char* name, absl::Status (*run)(Objects&), const char* failing_entry = nullptr) {
-    operations().push_back({name, run, failing_entry});
+  RegisterOperation(const char* name, absl::Status (*run)(Objects&), const char* failing_entry = nullptr,
+                    absl::Status (*check)() = nullptr) {
+    operations().push_back({name, run, failing_entry, check});
   }
 };
 

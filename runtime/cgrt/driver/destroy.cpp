@@ -25,6 +25,9 @@ void destroy_stream(CUstream stream) { log_failure(api().StreamDestroy(stream), 
 void destroy_event(CUevent event) { log_failure(api().EventDestroy(event), "cuEventDestroy"); }
 void destroy_graph(CUgraph graph) { log_failure(api().GraphDestroy(graph), "cuGraphDestroy"); }
 void destroy_graph_exec(CUgraphExec exec) { log_failure(api().GraphExecDestroy(exec), "cuGraphExecDestroy"); }
+void destroy_external_semaphore(CUexternalSemaphore semaphore) {
+  log_failure(api().DestroyExternalSemaphore(semaphore), "cuDestroyExternalSemaphore");
+}
 void unload_library(CUlibrary library) { log_failure(api().LibraryUnload(library), "cuLibraryUnload"); }
 void free_device(CUdeviceptr address) { log_failure(api().MemFree(address), "cuMemFree"); }
 void free_pinned(void* address) { log_failure(api().MemFreeHost(address), "cuMemFreeHost"); }

@@ -12,6 +12,7 @@ void destroy_stream(CUstream stream);
 void destroy_event(CUevent event);
 void destroy_graph(CUgraph graph);
 void destroy_graph_exec(CUgraphExec exec);
+void destroy_external_semaphore(CUexternalSemaphore semaphore);
 void unload_library(CUlibrary library);
 void free_device(CUdeviceptr address);
 void free_pinned(void* address);

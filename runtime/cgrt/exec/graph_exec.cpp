@@ -160,6 +160,26 @@ absl::Status GraphExec::set_params(BatchMemOpNode node, absl::Span<const MemoryO
   return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain(status, ops);
 }
 
+absl::Status GraphExec::set_params(SemaphoreSignalNode node, absl::Span<const SemaphoreValue> values) {
+  return set_semaphores(node.get(), SemaphoreAction::kSignal, values);
+}
+
+absl::Status GraphExec::set_params(SemaphoreWaitNode node, absl::Span<const SemaphoreValue> values) {
+  return set_semaphores(node.get(), SemaphoreAction::kWait, values);
+}
+
+absl::Status GraphExec::set_semaphores(CUgraphNode node, SemaphoreAction action,
+                                       absl::Span<const SemaphoreValue> values) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  CGRT_RETURN_IF_ERROR(internal::check(values));
+  const std::lock_guard lock(state_->mutex);
+  internal::SemaphoreArrays arrays = internal::to_driver(action, values);
+  CUgraphNodeParams params{};
+  internal::set_semaphore_params(params, action, arrays);
+  const absl::Status status = state_->set(node, params);
+  return ABSL_PREDICT_TRUE(status.ok()) ? status : internal::explain(status, action, values);
+}
+
 absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
   if (ABSL_PREDICT_FALSE(child.state() == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");

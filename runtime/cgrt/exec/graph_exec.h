@@ -142,7 +142,9 @@ class GraphExec {
   absl::Status set_params(HostNode node, CUhostFn function, void* data);
   absl::Status set_params(EventRecordNode node, EventRef event);
   absl::Status set_params(EventWaitNode node, EventRef event);
-  absl::Status set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops);  // as many as it has
+  absl::Status set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops);                // as many as it has
+  absl::Status set_params(SemaphoreSignalNode node, absl::Span<const SemaphoreValue> values);  // as many as it has
+  absl::Status set_params(SemaphoreWaitNode node, absl::Span<const SemaphoreValue> values);
   // Takes over all parameters of `child`, launch attributes too, which must have the topology of the
   // node's own child. What `child` keeps (Graph::keep) is not taken over: keep it in this graph.
   absl::Status set_params(ChildGraphNode node, const Graph& child);
@@ -233,6 +235,7 @@ class GraphExec {
   friend absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags);
   static absl::StatusOr<GraphExec> make(const Graph& graph, InstantiateFlags flags);
   absl::Status set_node_enabled(const NodeRef& node, NodeState state);
+  absl::Status set_semaphores(CUgraphNode node, SemaphoreAction action, absl::Span<const SemaphoreValue> values);
   absl::StatusOr<std::pair<std::uint64_t, std::uint32_t>> find_slot(KernelNode node, std::size_t argument,
                                                                     std::size_t bytes) const;
   absl::Status set_slot(std::uint64_t executable, std::uint32_t word, const void* value, std::size_t bytes);

@@ -177,6 +177,11 @@ absl::Status Rebinder::add_memory_ops(absl::Span<const MemoryOp> ops) {
   return set(absl::StrCat("a batch of ", counted(ops.size(), "memory operation")), params);
 }
 
+absl::Status Rebinder::add_semaphores(SemaphoreAction, absl::Span<const SemaphoreValue>) {
+  return fail(absl::UnimplementedError(
+      "A rebound step cannot have external semaphores: set their nodes one by one, with GraphExec::set_params."));
+}
+
 absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
   if (!failure_.ok()) return failure_;
   CompiledClusters clusters;

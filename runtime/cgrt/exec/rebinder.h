@@ -32,6 +32,7 @@ class Rebinder final : public LaunchSink {
   absl::StatusOr<void*> add_alloc(std::size_t bytes) override;
   absl::Status add_free(void* address) override;
   absl::Status add_memory_ops(absl::Span<const MemoryOp> ops) override;
+  absl::Status add_semaphores(SemaphoreAction action, absl::Span<const SemaphoreValue> values) override;
   absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) override;
   absl::Status keep(std::shared_ptr<const void> resource) override;
   absl::StatusOr<CUcontext> context() const override { return context_; }

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cgrt/base/counted.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -53,6 +54,20 @@ absl::StatusOr<std::vector<std::tuple<std::size_t, EdgeKind>>> edges_before(cons
   }
   std::sort(before.begin(), before.end());
   return before;
+}
+
+absl::StatusOr<unsigned> count_semaphores(CUgraphNode node, CUgraphNodeType type) {
+  const driver::Api& api = driver::api();
+  if (type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL) {
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS params{};
+    CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphExternalSemaphoresSignalNodeGetParams(node, &params),
+                                           "cuGraphExternalSemaphoresSignalNodeGetParams"));
+    return params.numExtSems;
+  }
+  CUDA_EXT_SEM_WAIT_NODE_PARAMS params{};
+  CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphExternalSemaphoresWaitNodeGetParams(node, &params),
+                                         "cuGraphExternalSemaphoresWaitNodeGetParams"));
+  return params.numExtSems;
 }
 
 class Finder {
@@ -140,6 +155,8 @@ class Finder {
       case CU_GRAPH_NODE_TYPE_KERNEL: return compare_kernels(here.nodes[i], node, path);
       case CU_GRAPH_NODE_TYPE_MEMCPY:
       case CU_GRAPH_NODE_TYPE_MEMSET: return compare_operands(here.nodes[i], node, here.types[i], path);
+      case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+      case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return compare_semaphores(here.nodes[i], node, here.types[i], path);
       case CU_GRAPH_NODE_TYPE_GRAPH: {
         CGRT_ASSIGN_OR_RETURN(const CUgraph inside_ours, graph_inside(here.nodes[i]));
         CGRT_ASSIGN_OR_RETURN(const CUgraph inside_theirs, graph_inside(node));
@@ -147,6 +164,15 @@ class Finder {
       }
       default: return absl::OkStatus();
     }
+  }
+
+  absl::Status compare_semaphores(CUgraphNode ours, CUgraphNode theirs, CUgraphNodeType type, const Path& path) {
+    CGRT_ASSIGN_OR_RETURN(const unsigned was, count_semaphores(ours, type));
+    CGRT_ASSIGN_OR_RETURN(const unsigned wanted, count_semaphores(theirs, type));
+    if (was == wanted) return absl::OkStatus();
+    add(theirs, UpdateRefusal::kParametersChanged,
+        absl::StrCat(name(theirs, path), " has ", counted(wanted, "semaphore"), ", in the executable ", was));
+    return absl::OkStatus();
   }
 
   absl::Status compare_kernels(CUgraphNode ours, CUgraphNode theirs, const Path& path) {

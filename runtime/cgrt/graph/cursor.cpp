@@ -163,6 +163,13 @@ absl::Status Cursor::add_memory_ops(absl::Span<const MemoryOp> ops) {
   return absl::OkStatus();
 }
 
+absl::Status Cursor::add_semaphores(SemaphoreAction action, absl::Span<const SemaphoreValue> values) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(const NodeRef node, internal::add_semaphores(*state_, frontier_, action, values));
+  advance(node);
+  return absl::OkStatus();
+}
+
 absl::Status Cursor::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(state_->context));

@@ -151,6 +151,15 @@ absl::Status set_params(CUgraphNode node, CUgraphNodeParams& params) {
   return driver::to_status(driver::api().GraphNodeSetParams(node, &params), "cuGraphNodeSetParams");
 }
 
+absl::Status set_semaphores(CUgraphNode node, SemaphoreAction action, absl::Span<const SemaphoreValue> values) {
+  CGRT_RETURN_IF_ERROR(check(values));
+  SemaphoreArrays arrays = to_driver(action, values);
+  CUgraphNodeParams params{};
+  set_semaphore_params(params, action, arrays);
+  const absl::Status status = set_params(node, params);
+  return status.ok() ? status : explain(status, action, values);
+}
+
 namespace {
 
 // Nodes that wait for each other, each for the one before it; empty: there are none.

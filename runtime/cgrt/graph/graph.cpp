@@ -97,6 +97,22 @@ absl::StatusOr<BatchMemOpNode> Graph::add_memory_ops(Dependencies dependencies, 
   return internal::add_memory_ops(*state_, dependencies, ops);
 }
 
+absl::StatusOr<SemaphoreSignalNode> Graph::add_semaphore_signal(Dependencies dependencies,
+                                                                absl::Span<const SemaphoreValue> values) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(const NodeRef node,
+                        internal::add_semaphores(*state_, dependencies, SemaphoreAction::kSignal, values));
+  return SemaphoreSignalNode(node.get());
+}
+
+absl::StatusOr<SemaphoreWaitNode> Graph::add_semaphore_wait(Dependencies dependencies,
+                                                            absl::Span<const SemaphoreValue> values) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  CGRT_ASSIGN_OR_RETURN(const NodeRef node,
+                        internal::add_semaphores(*state_, dependencies, SemaphoreAction::kWait, values));
+  return SemaphoreWaitNode(node.get());
+}
+
 absl::StatusOr<ChildGraphNode> Graph::add_child(Dependencies dependencies, const Graph& child) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   if (ABSL_PREDICT_FALSE(child.state_ == nullptr)) return driver::empty_object("Graph");
@@ -178,6 +194,16 @@ absl::Status Graph::set_params(BatchMemOpNode node, absl::Span<const MemoryOp> o
   internal::set_memory_op_params(params, state_->context, operations);
   const absl::Status status = internal::set_params(node.get(), params);
   return status.ok() ? status : internal::explain(status, ops);
+}
+
+absl::Status Graph::set_params(SemaphoreSignalNode node, absl::Span<const SemaphoreValue> values) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::set_semaphores(node.get(), SemaphoreAction::kSignal, values);
+}
+
+absl::Status Graph::set_params(SemaphoreWaitNode node, absl::Span<const SemaphoreValue> values) {
+  if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  return internal::set_semaphores(node.get(), SemaphoreAction::kWait, values);
 }
 
 absl::StatusOr<Graph> Graph::clone() const {

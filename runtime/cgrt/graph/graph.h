@@ -96,6 +96,11 @@ class Graph {
   absl::StatusOr<MemFreeNode> add_free(Dependencies dependencies, void* address);
   // See memory/memory_op.h. In their order, as one node.
   absl::StatusOr<BatchMemOpNode> add_memory_ops(Dependencies dependencies, absl::Span<const MemoryOp> ops);
+  // See memory/external_semaphore.h. One node each. The semaphores must outlive the graph's last launch: see keep.
+  absl::StatusOr<SemaphoreSignalNode> add_semaphore_signal(Dependencies dependencies,
+                                                           absl::Span<const SemaphoreValue> values);
+  absl::StatusOr<SemaphoreWaitNode> add_semaphore_wait(Dependencies dependencies,
+                                                       absl::Span<const SemaphoreValue> values);
   // A copy of `child` as one node; what it keeps is kept. kInvalidArgument for the graph itself and for one that it
   // is inside of.
   absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, const Graph& child);
@@ -148,6 +153,8 @@ class Graph {
   absl::Status set_params(EventRecordNode node, EventRef event);
   absl::Status set_params(EventWaitNode node, EventRef event);
   absl::Status set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops);
+  absl::Status set_params(SemaphoreSignalNode node, absl::Span<const SemaphoreValue> values);
+  absl::Status set_params(SemaphoreWaitNode node, absl::Span<const SemaphoreValue> values);
 
   // An independent copy, with what this one keeps and the same order of nodes. kUnimplemented, from
   // the driver, for graphs with conditional, allocation, free or device-updatable nodes.

@@ -25,6 +25,7 @@
 #include "cgrt/graph/scope.h"
 #include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
+#include "cgrt/memory/external_semaphore.h"
 #include "cgrt/target/capture_context.h"
 
 namespace cgrt::internal {
@@ -151,6 +152,8 @@ void set_wait_params(CUgraphNodeParams& params, EventRef event);
 // `operations` must outlive the call that takes the result.
 void set_memory_op_params(CUgraphNodeParams& params, CUcontext context,
                           std::vector<CUstreamBatchMemOpParams>& operations);
+// The same of `arrays`.
+void set_semaphore_params(CUgraphNodeParams& params, SemaphoreAction action, SemaphoreArrays& arrays);
 
 // Dependencies as the driver takes them. `edges` stays empty while all are full.
 struct DriverDependencies {
@@ -194,6 +197,8 @@ absl::StatusOr<GraphAllocation> add_alloc(GraphState& state, Dependencies depend
 absl::StatusOr<MemFreeNode> add_free(GraphState& state, Dependencies dependencies, void* address);
 absl::StatusOr<BatchMemOpNode> add_memory_ops(GraphState& state, Dependencies dependencies,
                                               absl::Span<const MemoryOp> ops);
+absl::StatusOr<NodeRef> add_semaphores(GraphState& state, Dependencies dependencies, SemaphoreAction action,
+                                       absl::Span<const SemaphoreValue> values);
 // "node 2 (mem alloc)", the first whose memory the graph does not free; empty: there is none.
 [[gnu::cold]] std::string unfreed_allocation(CUgraph graph);
 
@@ -220,6 +225,7 @@ absl::Status add_edge(GraphState& state, const Dependency& from, CUgraphNode to)
 absl::Status remove_edge(GraphState& state, CUgraphNode from, CUgraphNode to);
 absl::Status set_params(GraphState& state, CUgraphNode node, const KernelLaunch& launch);
 absl::Status set_params(CUgraphNode node, CUgraphNodeParams& params);
+absl::Status set_semaphores(CUgraphNode node, SemaphoreAction action, absl::Span<const SemaphoreValue> values);
 // "node 1 (kernel "scale") -> node 2 (memset) -> node 1", of nodes that wait for each other; empty: there are none.
 [[gnu::cold]] std::string describe_cycle(CUgraph graph);
 

@@ -73,6 +73,10 @@ inline constexpr ir::NodeKind kKindOf<MemFreeNode> = ir::NodeKind::kMemFree;
 template <>
 inline constexpr ir::NodeKind kKindOf<BatchMemOpNode> = ir::NodeKind::kBatchMemOp;
 template <>
+inline constexpr ir::NodeKind kKindOf<SemaphoreSignalNode> = ir::NodeKind::kSemaphoreSignal;
+template <>
+inline constexpr ir::NodeKind kKindOf<SemaphoreWaitNode> = ir::NodeKind::kSemaphoreWait;
+template <>
 inline constexpr ir::NodeKind kKindOf<ConditionalNode> = ir::NodeKind::kConditional;
 
 absl::StatusOr<NodeRef> find_node(const Graph& graph, ir::NodeKind kind, const NodeQuery& query);

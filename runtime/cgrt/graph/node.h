@@ -60,6 +60,12 @@ class MemFreeNode : public NodeRef {
 class BatchMemOpNode : public NodeRef {
   using NodeRef::NodeRef;
 };
+class SemaphoreSignalNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
+class SemaphoreWaitNode : public NodeRef {
+  using NodeRef::NodeRef;
+};
 class ConditionalNode : public NodeRef {
   using NodeRef::NodeRef;
 };

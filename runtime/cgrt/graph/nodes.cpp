@@ -10,6 +10,7 @@
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/ir/graph_ir.h"
 #include "cgrt/launch/library.h"
+#include "cgrt/memory/external_semaphore.h"
 #include "cgrt/memory/memory_op.h"
 #include "cgrt/memory/stream_memory.h"
 #include "cgrt/stream/keep.h"
@@ -98,6 +99,20 @@ void set_memory_op_params(CUgraphNodeParams& params, CUcontext context,
   params.memOp.ctx = context;
   params.memOp.count = static_cast<unsigned>(operations.size());
   params.memOp.paramArray = operations.data();
+}
+
+void set_semaphore_params(CUgraphNodeParams& params, SemaphoreAction action, SemaphoreArrays& arrays) {
+  if (action == SemaphoreAction::kSignal) {
+    params.type = CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL;
+    params.extSemSignal.extSemArray = arrays.handles.data();
+    params.extSemSignal.paramsArray = arrays.signals.data();
+    params.extSemSignal.numExtSems = arrays.count();
+  } else {
+    params.type = CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT;
+    params.extSemWait.extSemArray = arrays.handles.data();
+    params.extSemWait.paramsArray = arrays.waits.data();
+    params.extSemWait.numExtSems = arrays.count();
+  }
 }
 
 std::string broken_dependency(const GraphState& state, Dependencies dependencies) {
@@ -363,6 +378,17 @@ absl::StatusOr<BatchMemOpNode> add_memory_ops(GraphState& state, Dependencies de
   absl::StatusOr<BatchMemOpNode> node = typed<BatchMemOpNode>(state, dependencies, params);
   if (node.ok() || !driver::cuda_result(node.status()).has_value()) return node;
   return explain(node.status(), ops);
+}
+
+absl::StatusOr<NodeRef> add_semaphores(GraphState& state, Dependencies dependencies, SemaphoreAction action,
+                                       absl::Span<const SemaphoreValue> values) {
+  CGRT_RETURN_IF_ERROR(check(values));
+  SemaphoreArrays arrays = to_driver(action, values);
+  CUgraphNodeParams params{};
+  set_semaphore_params(params, action, arrays);
+  absl::StatusOr<NodeRef> node = typed<NodeRef>(state, dependencies, params);
+  if (node.ok() || !driver::cuda_result(node.status()).has_value()) return node;
+  return explain(node.status(), action, values);
 }
 
 absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies dependencies,

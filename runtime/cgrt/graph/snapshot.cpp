@@ -43,6 +43,8 @@ class Reader {
       case CU_GRAPH_NODE_TYPE_WAIT_EVENT: CGRT_RETURN_IF_ERROR(read_event(handle, type, node)); break;
       case CU_GRAPH_NODE_TYPE_MEM_ALLOC: CGRT_RETURN_IF_ERROR(read_alloc(handle, node)); break;
       case CU_GRAPH_NODE_TYPE_MEM_FREE: CGRT_RETURN_IF_ERROR(read_free(handle, node)); break;
+      case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: CGRT_RETURN_IF_ERROR(read_signal(handle, node)); break;
+      case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: CGRT_RETURN_IF_ERROR(read_wait(handle, node)); break;
       case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: CGRT_RETURN_IF_ERROR(read_memory_ops(handle, node)); break;
       default: break;
     }
@@ -236,9 +238,37 @@ class Reader {
     return absl::OkStatus();
   }
 
+  absl::Status read_signal(CUgraphNode handle, ir::Node& node) {
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS params{};
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphExternalSemaphoresSignalNodeGetParams(handle, &params),
+                                           "cuGraphExternalSemaphoresSignalNodeGetParams"));
+    node.params = semaphores(params);
+    return absl::OkStatus();
+  }
+
+  absl::Status read_wait(CUgraphNode handle, ir::Node& node) {
+    CUDA_EXT_SEM_WAIT_NODE_PARAMS params{};
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphExternalSemaphoresWaitNodeGetParams(handle, &params),
+                                           "cuGraphExternalSemaphoresWaitNodeGetParams"));
+    node.params = semaphores(params);
+    return absl::OkStatus();
+  }
+
+  template <class Params>
+  ir::SemaphoreParams semaphores(const Params& params) {
+    ir::SemaphoreParams out;
+    for (unsigned i = 0; i < params.numExtSems; ++i) {
+      const auto number = static_cast<std::uint32_t>(semaphores_.size());
+      out.semaphores.push_back({semaphores_.try_emplace(params.extSemArray[i], number).first->second,
+                                params.paramsArray[i].params.fence.value});
+    }
+    return out;
+  }
+
   internal::Addresses addresses_;
   absl::flat_hash_map<CUfunction, std::unique_ptr<FunctionInfo>> functions_;
   absl::flat_hash_map<CUevent, std::uint32_t> events_;
+  absl::flat_hash_map<CUexternalSemaphore, std::uint32_t> semaphores_;
   absl::flat_hash_map<CUgraphConditionalHandle, std::uint32_t> handles_;
   absl::flat_hash_map<CUgraphConditionalHandle, std::optional<std::uint32_t>> at_launch_;
   internal::CompiledClusters clusters_;

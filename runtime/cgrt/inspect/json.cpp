@@ -182,6 +182,18 @@ void write_params(JsonWriter& json, const ir::BatchMemOpParams& params) {
   json.end_array();
 }
 
+void write_params(JsonWriter& json, const ir::SemaphoreParams& params) {
+  json.key("semaphores");
+  json.begin_array();
+  for (const ir::SemaphoreValue& one : params.semaphores) {
+    json.begin_object();
+    json.member("semaphore", one.semaphore);
+    json.member("value", one.value);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write(JsonWriter& json, const ir::Node& node, std::size_t id) {
   json.begin_object(JsonLayout::kOneLine);
   json.member("id", id);

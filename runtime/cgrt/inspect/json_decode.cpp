@@ -73,6 +73,7 @@ static absl::Status read(const JsonCursor& cursor, std::vector<std::uint8_t>& ou
 static absl::Status read(const JsonCursor& cursor, ir::Argument& out);
 static absl::Status read(const JsonCursor& cursor, ir::InnerPointer& out);
 static absl::Status read(const JsonCursor& cursor, ir::MemOp& out);
+static absl::Status read(const JsonCursor& cursor, ir::SemaphoreValue& out);
 
 template <class Item>
 static absl::Status read(const JsonCursor& cursor, std::vector<Item>& out) {
@@ -174,6 +175,16 @@ static absl::Status read(const JsonCursor& node, ir::BatchMemOpParams& out) {
   return read_required(node, "operations", out.operations);
 }
 
+static absl::Status read(const JsonCursor& cursor, ir::SemaphoreValue& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "semaphore", out.semaphore));
+  return read_required(cursor, "value", out.value);
+}
+
+static absl::Status read(const JsonCursor& node, ir::SemaphoreParams& out) {
+  return read_required(node, "semaphores", out.semaphores);
+}
+
 // Of a kind that earlier writers did not decode.
 template <class Params>
 static absl::Status read_if_decoded(const JsonCursor& node, std::string_view key, ir::Node& out) {
@@ -233,6 +244,8 @@ static absl::Status read(const JsonCursor& cursor, ir::Node& out) {
                                           : absl::OkStatus();
     case ir::NodeKind::kMemAlloc: return read_if_decoded<ir::MemAllocParams>(cursor, "address", out);
     case ir::NodeKind::kMemFree: return read_if_decoded<ir::MemFreeParams>(cursor, "address", out);
+    case ir::NodeKind::kSemaphoreSignal:
+    case ir::NodeKind::kSemaphoreWait: return read_if_decoded<ir::SemaphoreParams>(cursor, "semaphores", out);
     case ir::NodeKind::kBatchMemOp: return read_if_decoded<ir::BatchMemOpParams>(cursor, "operations", out);
     default: return absl::OkStatus();
   }

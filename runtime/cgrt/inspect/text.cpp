@@ -103,6 +103,13 @@ Cells cells_of(const ir::GraphIr& graph, const ir::BatchMemOpParams& params) {
           .arguments = absl::StrCat("(", absl::StrJoin(params.operations, "; ", append), ")")};
 }
 
+Cells cells_of(const ir::GraphIr&, const ir::SemaphoreParams& params) {
+  const auto append = [](std::string* out, const ir::SemaphoreValue& value) { *out += describe(value); };
+  return {.subject = count_of(params.semaphores.size(), "semaphore", "semaphores"),
+          .size = {},
+          .arguments = absl::StrCat("(", absl::StrJoin(params.semaphores, "; ", append), ")")};
+}
+
 // "2", "2 (programmatic)", and with ports that are not the usual ones of the type.
 std::string dependency(const ir::Edge& edge) {
   const bool is_programmatic = edge.type == ir::EdgeType::kProgrammatic;

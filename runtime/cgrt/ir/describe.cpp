@@ -195,6 +195,10 @@ std::string describe(const GraphIr& graph, const MemOp& operation) {
                       operation.bytes, " bytes");
 }
 
+std::string describe(const SemaphoreValue& value) {
+  return absl::StrCat("semaphore#", value.semaphore, ": ", value.value);
+}
+
 std::string describe(const GraphIr& graph, const Argument& argument) {
   constexpr std::size_t kShown = 16;
   if (argument.pointer.has_value()) return describe(graph, *argument.pointer);

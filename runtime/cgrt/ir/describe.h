@@ -35,6 +35,9 @@ std::string describe(const GraphIr& graph, const LaunchAttributes& attributes);
 // "device#0 = 1, 4 bytes", "wait device#0+0x8 >= 7, 8 bytes"
 std::string describe(const GraphIr& graph, const MemOp& operation);
 
+// "semaphore#0: 7"
+std::string describe(const SemaphoreValue& value);
+
 // Arguments carry no types, so a scalar is a guess that keeps every bit: a small integer in
 // decimal, a plausible float as 2.0f and double as 2.0, and hexadecimal otherwise. More than eight
 // bytes are written as {0011..} in memory order, at most 16 of them, and then the addresses among

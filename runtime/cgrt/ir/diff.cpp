@@ -62,7 +62,8 @@ class Comparison {
                                             "of a conditional node",
                                             "of an allocation",
                                             "of a free",
-                                            "of memory operations"};
+                                            "of memory operations",
+                                            "of external semaphores"};
 
   void compare(const NoParams&, const NoParams&) {}
 
@@ -161,6 +162,14 @@ class Comparison {
     for (std::size_t i = 0; i < a.operations.size(); ++i) {
       if (a.operations[i] == b.operations[i]) continue;
       return report(absl::StrCat("operation ", i), describe(a_, a.operations[i]), describe(b_, b.operations[i]));
+    }
+  }
+
+  void compare(const SemaphoreParams& a, const SemaphoreParams& b) {
+    if (check("number of semaphores", a.semaphores.size(), b.semaphores.size())) return;
+    for (std::size_t i = 0; i < a.semaphores.size(); ++i) {
+      if (a.semaphores[i] == b.semaphores[i]) continue;
+      return report(absl::StrCat("semaphore ", i), describe(a.semaphores[i]), describe(b.semaphores[i]));
     }
   }
 

@@ -174,6 +174,17 @@ struct BatchMemOpParams {
   bool operator==(const BatchMemOpParams&) const = default;
 };
 
+// Signal of external semaphores and wait for them. These are numbered in the order in which the nodes mention them.
+struct SemaphoreValue {
+  std::uint32_t semaphore = 0;
+  std::uint64_t value = 0;  // of a binary one: no matter
+  bool operator==(const SemaphoreValue&) const = default;
+};
+struct SemaphoreParams {
+  std::vector<SemaphoreValue> semaphores = {};
+  bool operator==(const SemaphoreParams&) const = default;
+};
+
 // Kinds without parameters, and kinds that are listed but not decoded.
 struct NoParams {
   bool operator==(const NoParams&) const = default;
@@ -184,7 +195,7 @@ struct Node {
   std::int32_t device = -1;  // ordinal of the node's context; -1 when the kind has none
   std::string scope = {};    // names given while recording, outermost first: "layer0/attention"
   std::variant<NoParams, KernelParams, MemcpyParams, MemsetParams, EventParams, ConditionalParams, MemAllocParams,
-               MemFreeParams, BatchMemOpParams>
+               MemFreeParams, BatchMemOpParams, SemaphoreParams>
       params = {};
   std::uint32_t body = 0;  // 0: the graph itself; n: bodies[n - 1]
   bool operator==(const Node&) const = default;

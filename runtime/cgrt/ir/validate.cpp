@@ -146,6 +146,13 @@ class NodeChecker {
     return absl::OkStatus();
   }
 
+  absl::Status check(const SemaphoreParams& params, NodeKind kind) const {
+    if (kind != NodeKind::kSemaphoreSignal && kind != NodeKind::kSemaphoreWait) {
+      return wrong_params(kind, "external semaphores");
+    }
+    return params.semaphores.empty() ? offence("has no semaphores") : absl::OkStatus();
+  }
+
   absl::Status check_pointer(const std::string& name, const Pointer& pointer) const {
     if (pointer.allocation >= graph_.allocations.size()) {
       return offence(absl::StrCat(name, " points into allocation ", pointer.allocation, "; the graph has ",

@@ -45,7 +45,7 @@ bool on_device(CUdeviceptr address) {
 bool can_become(const NodeData& from, const NodeData& to) {
   if (from.context != to.context) return false;
   if (from.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return from.conditional_type == to.conditional_type;
-  if (from.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) return from.operations.size() == to.operations.size();
+  if (step_count(from) != 0) return step_count(from) == step_count(to);
   if (from.memory != to.memory) {  // which then moves into the executable
     return from.memory != nullptr && to.memory != nullptr && from.memory->bytes == to.memory->bytes &&
            to.memory->exec_of(to.type) == nullptr;
@@ -283,7 +283,7 @@ bool has_cycle(const CUgraph_st& graph) {
 // The events that one launch records: known to their waiters from the launch on, done when the node is.
 using LaunchedEvents = std::unordered_map<CUevent, MarkerRef>;
 
-// One launch of a body, as far as it has come: nodes that wait for memory hold up those behind them.
+// One launch of a body, as far as it has come: nodes that wait for memory or semaphores hold up those behind them.
 class BodyRun {
  public:
   BodyRun(const Body& body, const LaunchedEvents& events)
@@ -322,15 +322,15 @@ class BodyRun {
   bool can_run(std::size_t position) const {
     const auto begun = begun_.find(position);
     if (begun != begun_.end() && begun->second.child != nullptr) return begun->second.child->can_advance();
-    const std::vector<CUstreamBatchMemOpParams>& operations = body_.nodes[position]->operations;
-    return operations.empty() || is_met(operations[begun != begun_.end() ? begun->second.operations : 0]);
+    const NodeData& node = *body_.nodes[position];
+    return step_count(node) == 0 || can_step(node, begun != begun_.end() ? begun->second.steps : 0);
   }
   bool run(std::size_t position);  // false: not over yet
 
-  // Of a child graph, or of operations on memory.
+  // Of a child graph, or of operations on memory or semaphores.
   struct Begun {
     std::unique_ptr<BodyRun> child;
-    std::size_t operations = 0;  // that are over
+    std::size_t steps = 0;  // that are over
   };
 
   const Body& body_;
@@ -370,9 +370,9 @@ bool BodyRun::run(std::size_t position) {
     std::unique_ptr<BodyRun>& child = begun_[position].child;
     if (child == nullptr) child = std::make_unique<BodyRun>(*node.bodies.front(), events_);
     return child->advance();
-  } else if (!node.operations.empty()) {
-    run_operation(node.operations[begun_[position].operations++]);
-    return begun_[position].operations == node.operations.size();
+  } else if (step_count(node) != 0) {
+    run_step(node, begun_[position].steps++);
+    return begun_[position].steps == step_count(node);
   } else if (node.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
     events_.at(node.event)->done = true;
   } else if (node.updatable != nullptr) {
@@ -384,6 +384,32 @@ bool BodyRun::run(std::size_t position) {
 }
 
 }  // namespace
+
+std::size_t step_count(const NodeData& node) {
+  return node.semaphores != nullptr ? node.semaphores->handles.size() : node.operations.size();
+}
+
+bool can_step(const NodeData& node, std::size_t i) {
+  return node.semaphores != nullptr ? is_met(*node.semaphores, i) : is_met(node.operations[i]);
+}
+
+void run_step(const NodeData& node, std::size_t i) {
+  if (node.semaphores != nullptr) {
+    run_semaphore(*node.semaphores, i);
+  } else {
+    run_operation(node.operations[i]);
+  }
+}
+
+void enqueue_steps_of(CUstream stream, const NodeDataRef& node) {
+  for (std::size_t i = 0; i < step_count(*node); ++i) {
+    const auto run = [node, i] {
+      run_step(*node, i);
+      return true;
+    };
+    enqueue_steps(stream, run, [node, i] { return can_step(*node, i); });
+  }
+}
 
 void run_node(const NodeData& node) {
   switch (node.type) {

@@ -134,6 +134,12 @@ CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* out) {
       if (const CUresult bad = check_operations(data->operations); bad != CUDA_SUCCESS) return bad;
       break;
     }
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+      if (const CUresult bad = semaphore_data(params.extSemSignal, *data); bad != CUDA_SUCCESS) return bad;
+      break;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+      if (const CUresult bad = semaphore_data(params.extSemWait, *data); bad != CUDA_SUCCESS) return bad;
+      break;
     default: return unsupported("the simulator does not have that kind of node");
   }
   *out = std::move(data);

@@ -118,7 +118,7 @@ std::size_t live_allocations(const simulator::State& s) {
 std::size_t Simulator::live_handles() const {
   const simulator::State& s = impl_->state;
   return s.live_streams.size() + s.events.size() + s.graphs.size() + s.execs.size() + live_allocations(s) +
-         s.user_objects.size() + s.libraries.size() + s.links.size();
+         s.user_objects.size() + s.semaphores.size() + s.libraries.size() + s.links.size();
 }
 
 std::string Simulator::live_handles_text() const {
@@ -133,6 +133,7 @@ std::string Simulator::live_handles_text() const {
   add(s.execs.size(), "executable");
   add(live_allocations(s), "allocation");
   add(s.user_objects.size(), "user object");
+  add(s.semaphores.size(), "external semaphore");
   add(s.libraries.size(), "loaded image");
   add(s.links.size(), "linker");
   return text;

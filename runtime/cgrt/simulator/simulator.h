@@ -10,6 +10,9 @@
 // and graph nodes that may run next, one is picked at random from `seed`, so that a missing edge or
 // a missing wait shows. Kernels run their host bodies (launch/kernel.h).
 //
+// An external semaphore is a file of 8 bytes (memfd_create), whose descriptor is imported: its word is the value, and 1
+// while a binary semaphore is signaled. Another process or the host signals and waits by writing and reading it.
+//
 // One at a time in a process; a second one aborts. Objects of this library that were made on it must
 // be gone before it is. Calls through the table are serialized by one lock.
 #pragma once
@@ -47,8 +50,9 @@ class Simulator {
   // machine or container, an empty CUDA_VISIBLE_DEVICES). Null on any other error, which the next call will tell.
   static std::unique_ptr<Simulator> if_no_device(SimulatorOptions options = {});
 
-  // Streams, events, graphs, executables, allocations, user objects and loaded images that were created and not
-  // given back. Graphs and executables inside others, and primary contexts, do not count. Not beside other calls.
+  // Streams, events, graphs, executables, allocations, user objects, external semaphores and loaded images that were
+  // created and not given back. Graphs and executables inside others, and primary contexts, do not count. Not beside
+  // other calls.
   std::size_t live_handles() const;
   // The same by kind, for a test's message: "2 events, 1 graph".
   std::string live_handles_text() const;

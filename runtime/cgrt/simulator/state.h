@@ -61,6 +61,14 @@ struct GraphMemory {
   CUgraphExec& exec_of(CUgraphNodeType type) { return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? alloc_exec : free_exec; }
 };
 
+// A signal of semaphores or a wait for them, as the driver takes it and tells it.
+struct SemaphoreData {
+  std::vector<CUexternalSemaphore> handles;
+  std::vector<std::shared_ptr<CUextSemaphore_st>> semaphores;  // which stay while there is such a node
+  std::vector<CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS> signals;  // of a signal
+  std::vector<CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS> waits;      // of a wait
+};
+
 // A node's parameters, with all that they point to.
 struct NodeData {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -84,6 +92,7 @@ struct NodeData {
   CUgraphConditionalNodeType conditional_type = CU_GRAPH_COND_TYPE_IF;
   std::shared_ptr<GraphMemory> memory;               // of an allocation node, or a free
   std::vector<CUstreamBatchMemOpParams> operations;  // in memory
+  std::shared_ptr<const SemaphoreData> semaphores;   // of a signal or a wait
   std::vector<std::shared_ptr<const Body>> bodies;   // in an executable: a child graph, or those of a conditional node
 };
 using NodeDataRef = std::shared_ptr<const NodeData>;
@@ -164,6 +173,13 @@ struct CUgraphDeviceUpdatableNode_st {
   cgrt::simulator::NodeDataRef data;
   bool is_enabled = true;
   bool is_uploaded = false;  // the executable, or it has run
+};
+// A file of 8 bytes, and a descriptor of it: whoever else has one signals and waits too.
+struct CUextSemaphore_st {
+  ~CUextSemaphore_st();
+  bool is_timeline = false;
+  int fd = -1;
+  cuuint64_t* word = nullptr;  // a timeline's value; of a binary semaphore 1 while it is signaled
 };
 struct CUuserObject_st {
   void* pointer = nullptr;
@@ -271,6 +287,7 @@ struct State {
   std::map<CUgraphConditionalHandle, std::shared_ptr<Conditional>> conditionals;  // of all graphs that there were
   std::unordered_map<CUgraphExec, std::unique_ptr<CUgraphExec_st>> execs;
   std::unordered_map<CUuserObject, std::unique_ptr<CUuserObject_st>> user_objects;
+  std::unordered_map<CUexternalSemaphore, std::shared_ptr<CUextSemaphore_st>> semaphores;
 };
 
 // The one simulator in force; never null while a call can reach it.
@@ -335,6 +352,19 @@ bool has_memory_nodes(const CUgraph_st& graph);  // also inside of it
 CUresult check_operations(const std::vector<CUstreamBatchMemOpParams>& operations);
 bool is_met(const CUstreamBatchMemOpParams& operation);  // true of a write
 void run_operation(const CUstreamBatchMemOpParams& operation);
+
+// external_semaphore.cpp
+template <class Params>  // a node's
+CUresult semaphore_data(const Params& params, NodeData& data);
+bool is_met(const SemaphoreData& data, std::size_t i);  // true of a signal
+void run_semaphore(const SemaphoreData& data, std::size_t i);
+
+// exec.cpp
+// Operations on memory and on semaphores are steps, one after the other, each of which may have to wait.
+std::size_t step_count(const NodeData& node);  // 0: the node has none
+bool can_step(const NodeData& node, std::size_t i);
+void run_step(const NodeData& node, std::size_t i);
+void enqueue_steps_of(CUstream stream, const NodeDataRef& node);
 
 // kernel.cpp
 const driver::KernelIdentity* find_kernel(CUfunction function);

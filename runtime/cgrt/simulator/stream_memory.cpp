@@ -216,13 +216,7 @@ CUresult StreamBatchMemOp(CUstream handle, unsigned count, CUstreamBatchMemOpPar
     capture_node(stream, std::move(data), false);
     return CUDA_SUCCESS;
   }
-  for (const CUstreamBatchMemOpParams& op : data->operations) {
-    const auto run = [op] {
-      run_operation(op);
-      return true;
-    };
-    enqueue_steps(stream, run, [op] { return is_met(op); });
-  }
+  enqueue_steps_of(stream, data);
   return CUDA_SUCCESS;
 }
 

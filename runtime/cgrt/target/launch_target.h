@@ -88,6 +88,14 @@ struct MemoryOp {
   std::uint32_t bytes = 4;  // 4 or 8
 };
 
+enum class SemaphoreAction : std::uint8_t { kSignal, kWait };
+
+// What a semaphore of another API is set to, or what it is waited to be at least. A binary one has no value.
+struct SemaphoreValue {
+  CUexternalSemaphore semaphore;
+  std::uint64_t value = 0;
+};
+
 class LaunchTarget;
 
 // One of several pieces of work that do not wait for each other: see fork_join (target/fork_join.h).
@@ -105,6 +113,7 @@ class LaunchSink {
   virtual absl::StatusOr<void*> add_alloc(std::size_t bytes) = 0;
   virtual absl::Status add_free(void* address) = 0;
   virtual absl::Status add_memory_ops(absl::Span<const MemoryOp> ops) = 0;
+  virtual absl::Status add_semaphores(SemaphoreAction action, absl::Span<const SemaphoreValue> values) = 0;
   // What `call` puts into the stream that it is given: for libraries that take nothing but a stream. The context is
   // current during the call.
   virtual absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) = 0;

@@ -9,6 +9,7 @@
 #include "support/loaded_kernels.h"
 #include "support/status_matchers.h"
 #include "support/test_kernels.h"
+#include "support/test_semaphore.h"
 
 namespace cgrt::testing {
 namespace {
@@ -74,6 +75,12 @@ TEST_CASE("each operation makes a fixed number of driver calls", "[driver][calls
   CHECK(count([&] { return fill32(stream.ref(), x, 0, 8); }) == 1);
   CHECK(count([&] { return write_value(stream.ref(), buffer.as<std::uint32_t>(), 1u); }) == 1);
   CHECK(count([&] { return write_value(cursor, buffer.as<std::uint32_t>(), 1u); }) == 2);
+  const TestSemaphore made = *TestSemaphore::create(SemaphoreKind::kTimeline);
+  const ExternalSemaphore semaphore = *made.imported();
+  CHECK(count([&] { return made.imported().status(); }) == 8);  // push, pop, import and destroy in relaxed modes
+  CHECK(count([&] { return signal_semaphore(stream.ref(), semaphore, 1); }) == 1);
+  CHECK(count([&] { return wait_semaphore(stream.ref(), semaphore, 1); }) == 1);
+  CHECK(count([&] { return wait_semaphore(cursor, semaphore, 1); }) == 1);
   CHECK(count([&]() -> absl::Status {
           CGRT_ASSIGN_OR_RETURN(void* const memory, allocate_async(stream.ref(), 64));
           return free_async(stream.ref(), memory);
