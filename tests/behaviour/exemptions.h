@@ -26,6 +26,7 @@ inline constexpr Exemption kExemptions[] = {
     {"external semaphores: a binary one is waited for once for each signal", kNeedsVulkan},
     {"external semaphores: several are one node, captured and built, and are set in both", kNeedsVulkan},
     {"external semaphores: a graph keeps them until its last launch has ended", kNeedsVulkan},
+    {"external semaphores: they follow in a rebound step", kNeedsVulkan},
     {"external semaphores: what cannot be is refused", kNeedsVulkan},
     {"inside a capture: ExternalSemaphore::import_fd", kNeedsVulkan},
     {"inside a capture: signal_semaphores", kNeedsVulkan},

@@ -180,7 +180,7 @@ BEHAVIOUR("batch memory operations: they follow in a rebound step, and their add
       return write_value(target, words.large(3), std::uint64_t{6});
     });
     notes.status("fewer", fewer);
-    EXPECT(absl::StrContains(fewer.message(), "makes 2 memory operations, and this is a batch of 1"));
+    EXPECT(absl::StrContains(fewer.message(), "has 2 memory operations, and this is a batch of 1"));
     CGRT_RETURN_IF_ERROR(run(exec, "after a refusal"));
     CGRT_ASSIGN_OR_RETURN(const std::vector<BufferUse> uses, exec.find_buffer(words.buffer.data(), 64));
     for (const BufferUse& use : uses) notes.line(absl::StrCat(use.text, ", offset ", use.offset));

@@ -12,6 +12,7 @@
 #include "cgrt/graph/capture.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/ir/graph_ir.h"
+#include "cgrt/memory/external_semaphore.h"
 #include "cgrt/memory/memory_op.h"
 
 namespace cgrt::internal {
@@ -109,9 +110,10 @@ absl::Status Rebinder::set(const std::string& call, const CUgraphNodeParams& par
   CGRT_ASSIGN_OR_RETURN(const RebindState::Node* node, state_.has_alternatives()
                                                            ? meet(state_.find_alternative(position_, params), call)
                                                            : next(params.type, call));
-  if (params.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && !is_same_shape(state_.current_params(*node), params)) {
+  if (const unsigned count = count_of(state_.current_params(*node)); count != count_of(params)) {
     return fail(absl::FailedPreconditionError(
-        absl::StrCat("The node makes ", counted(state_.current_params(*node).memOp.count, "memory operation"),
+        absl::StrCat("The node has ",
+                     counted(count, params.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ? "memory operation" : "semaphore"),
                      ", and this is ", call, ": an executable cannot change how many.")));
   }
   state_.change_params(*node, params, change_);
@@ -177,9 +179,14 @@ absl::Status Rebinder::add_memory_ops(absl::Span<const MemoryOp> ops) {
   return set(absl::StrCat("a batch of ", counted(ops.size(), "memory operation")), params);
 }
 
-absl::Status Rebinder::add_semaphores(SemaphoreAction, absl::Span<const SemaphoreValue>) {
-  return fail(absl::UnimplementedError(
-      "A rebound step cannot have external semaphores: set their nodes one by one, with GraphExec::set_params."));
+absl::Status Rebinder::add_semaphores(SemaphoreAction action, absl::Span<const SemaphoreValue> values) {
+  if (const absl::Status checked = check(values); !checked.ok()) return refuse(checked);
+  SemaphoreArrays arrays = to_driver(action, values);
+  CUgraphNodeParams params{};
+  set_semaphore_params(params, action, arrays);
+  return set(absl::StrCat(action == SemaphoreAction::kSignal ? "a signal of " : "a wait for ",
+                          counted(values.size(), "semaphore")),
+             params);
 }
 
 absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {

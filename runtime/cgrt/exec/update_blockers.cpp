@@ -56,20 +56,6 @@ absl::StatusOr<std::vector<std::tuple<std::size_t, EdgeKind>>> edges_before(cons
   return before;
 }
 
-absl::StatusOr<unsigned> count_semaphores(CUgraphNode node, CUgraphNodeType type) {
-  const driver::Api& api = driver::api();
-  if (type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL) {
-    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS params{};
-    CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphExternalSemaphoresSignalNodeGetParams(node, &params),
-                                           "cuGraphExternalSemaphoresSignalNodeGetParams"));
-    return params.numExtSems;
-  }
-  CUDA_EXT_SEM_WAIT_NODE_PARAMS params{};
-  CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphExternalSemaphoresWaitNodeGetParams(node, &params),
-                                         "cuGraphExternalSemaphoresWaitNodeGetParams"));
-  return params.numExtSems;
-}
-
 class Finder {
  public:
   Finder(CUcontext ours, const std::vector<NodeAttributes>& our_attributes, InstantiateFlags flags, CUcontext theirs,
@@ -167,11 +153,13 @@ class Finder {
   }
 
   absl::Status compare_semaphores(CUgraphNode ours, CUgraphNode theirs, CUgraphNodeType type, const Path& path) {
-    CGRT_ASSIGN_OR_RETURN(const unsigned was, count_semaphores(ours, type));
-    CGRT_ASSIGN_OR_RETURN(const unsigned wanted, count_semaphores(theirs, type));
-    if (was == wanted) return absl::OkStatus();
+    CUgraphNodeParams here{}, there{};
+    CGRT_RETURN_IF_ERROR(read_params(ours, type, our_context_, here));
+    CGRT_RETURN_IF_ERROR(read_params(theirs, type, their_context_, there));
+    if (is_same_shape(here, there)) return absl::OkStatus();
     add(theirs, UpdateRefusal::kParametersChanged,
-        absl::StrCat(name(theirs, path), " has ", counted(wanted, "semaphore"), ", in the executable ", was));
+        absl::StrCat(name(theirs, path), " has ", counted(count_of(there), "semaphore"), ", in the executable ",
+                     count_of(here)));
     return absl::OkStatus();
   }
 

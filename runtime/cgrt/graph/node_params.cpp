@@ -11,6 +11,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/graph/graph_state.h"
 #include "cgrt/ir/graph_ir.h"
 
 namespace cgrt::internal {
@@ -87,6 +88,24 @@ absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext conte
       params.memOp.flags = ops.flags;
       return absl::OkStatus();
     }
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: {
+      CUDA_EXT_SEM_SIGNAL_NODE_PARAMS signals{};
+      CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphExternalSemaphoresSignalNodeGetParams(node, &signals),
+                                             "cuGraphExternalSemaphoresSignalNodeGetParams"));
+      params.extSemSignal.extSemArray = signals.extSemArray;
+      params.extSemSignal.paramsArray = signals.paramsArray;
+      params.extSemSignal.numExtSems = signals.numExtSems;
+      return absl::OkStatus();
+    }
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: {
+      CUDA_EXT_SEM_WAIT_NODE_PARAMS waits{};
+      CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphExternalSemaphoresWaitNodeGetParams(node, &waits),
+                                             "cuGraphExternalSemaphoresWaitNodeGetParams"));
+      params.extSemWait.extSemArray = waits.extSemArray;
+      params.extSemWait.paramsArray = waits.paramsArray;
+      params.extSemWait.numExtSems = waits.numExtSems;
+      return absl::OkStatus();
+    }
     case CU_GRAPH_NODE_TYPE_EMPTY: return absl::OkStatus();
     default: return cannot_be_copied(type);
   }
@@ -126,12 +145,44 @@ absl::StatusOr<OperandPlaces> places_of(const CUgraphNodeParams& params) {
 
 OwnedParams own(const CUgraphNodeParams& params) {
   OwnedParams owned{params, nullptr};
-  if (params.type != CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) return owned;
-  auto operations = std::make_shared<std::vector<CUstreamBatchMemOpParams>>(
-      params.memOp.paramArray, params.memOp.paramArray + params.memOp.count);
-  owned.params.memOp.paramArray = operations->data();
-  owned.arrays = std::move(operations);
-  return owned;
+  switch (params.type) {
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      const auto& from = params.memOp;
+      auto operations =
+          std::make_shared<std::vector<CUstreamBatchMemOpParams>>(from.paramArray, from.paramArray + from.count);
+      owned.params.memOp.paramArray = operations->data();
+      owned.arrays = std::move(operations);
+      return owned;
+    }
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: {
+      const auto& from = params.extSemSignal;
+      auto arrays = std::make_shared<SemaphoreArrays>();
+      arrays->handles.assign(from.extSemArray, from.extSemArray + from.numExtSems);
+      arrays->signals.assign(from.paramsArray, from.paramsArray + from.numExtSems);
+      set_semaphore_params(owned.params, SemaphoreAction::kSignal, *arrays);
+      owned.arrays = std::move(arrays);
+      return owned;
+    }
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: {
+      const auto& from = params.extSemWait;
+      auto arrays = std::make_shared<SemaphoreArrays>();
+      arrays->handles.assign(from.extSemArray, from.extSemArray + from.numExtSems);
+      arrays->waits.assign(from.paramsArray, from.paramsArray + from.numExtSems);
+      set_semaphore_params(owned.params, SemaphoreAction::kWait, *arrays);
+      owned.arrays = std::move(arrays);
+      return owned;
+    }
+    default: return owned;
+  }
+}
+
+unsigned count_of(const CUgraphNodeParams& params) {
+  switch (params.type) {
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return params.memOp.count;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: return params.extSemSignal.numExtSems;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return params.extSemWait.numExtSems;
+    default: return 1;
+  }
 }
 
 namespace {
@@ -143,13 +194,21 @@ bool is_same_operation(const CUstreamBatchMemOpParams& a, const CUstreamBatchMem
          (is_long ? a.waitValue.value64 == b.waitValue.value64 : a.waitValue.value == b.waitValue.value);
 }
 
+template <class Params>
+bool are_same_semaphores(const Params& a, const Params& b) {
+  return std::equal(a.extSemArray, a.extSemArray + a.numExtSems, b.extSemArray) &&
+         std::memcmp(a.paramsArray, b.paramsArray, a.numExtSems * sizeof(*a.paramsArray)) == 0;
+}
+
 }  // namespace
 
 bool are_equal(const CUgraphNodeParams& a, const CUgraphNodeParams& b) {
-  if (a.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && b.type == a.type) {
-    return std::equal(a.memOp.paramArray, a.memOp.paramArray + a.memOp.count, b.memOp.paramArray,
-                      b.memOp.paramArray + b.memOp.count, is_same_operation);
+  if (a.type != b.type || count_of(a) != count_of(b)) return false;
+  if (a.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+    return std::equal(a.memOp.paramArray, a.memOp.paramArray + a.memOp.count, b.memOp.paramArray, is_same_operation);
   }
+  if (a.type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL) return are_same_semaphores(a.extSemSignal, b.extSemSignal);
+  if (a.type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT) return are_same_semaphores(a.extSemWait, b.extSemWait);
   const auto bytes = [](const CUgraphNodeParams& params) {
     return std::string_view(reinterpret_cast<const char*>(&params), sizeof(params));
   };
@@ -163,7 +222,6 @@ bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wante
     if (a.height <= 1 && b.height <= 1) return true;
     return a.height == b.height && a.width == b.width && a.elementSize == b.elementSize;
   }
-  if (node.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) return node.memOp.count == wanted.memOp.count;
   if (node.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
     const CUDA_MEMCPY3D& a = node.memcpy.copyParams;
     const CUDA_MEMCPY3D& b = wanted.memcpy.copyParams;
@@ -171,7 +229,7 @@ bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wante
     if (is_linear(a) && is_linear(b)) return true;
     return a.WidthInBytes == b.WidthInBytes && a.Height == b.Height && a.Depth == b.Depth;
   }
-  return true;
+  return count_of(node) == count_of(wanted);
 }
 
 }  // namespace cgrt::internal

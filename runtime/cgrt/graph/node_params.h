@@ -25,11 +25,14 @@ struct OwnedParams {
 };
 OwnedParams own(const CUgraphNodeParams& params);
 
+// How many operations or semaphores a node has; 1 of other kinds.
+unsigned count_of(const CUgraphNodeParams& params);
+
 // Whether nodes with them, no kernels, do the same. Both were zero before they were filled.
 bool are_equal(const CUgraphNodeParams& a, const CUgraphNodeParams& b);
 
 // Whether a node of an executable, of one type with `wanted` and no kernel, can be set to it: of copies and memsets in
-// two dimensions CUDA changes addresses alone, and of memory operations not how many there are.
+// two dimensions CUDA changes addresses alone, and of memory operations and semaphores not how many.
 bool is_same_shape(const CUgraphNodeParams& node, const CUgraphNodeParams& wanted);
 
 // In whose memory the operands of a copy or memset lie, which CUDA does not change in an executable: a device's

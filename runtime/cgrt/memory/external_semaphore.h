@@ -9,8 +9,8 @@
 // A timeline semaphore has a value of 64 bits, which each signal makes larger. A binary one is signaled or not: a wait
 // takes the signal away, so that there is one wait for each, and its value is ignored.
 // In a capture and in a graph being built the calls make one node each; several semaphores together are one node, and
-// one call. A wait that nobody signals holds up the work behind it for good. A rebound step (GraphExec::rebind) cannot
-// have them: set their nodes one by one. Not in the body of a conditional node.
+// one call. A wait that nobody signals holds up the work behind it for good. A rebound step (GraphExec::rebind) gives
+// its nodes other semaphores and values, as many as they had. Not in the body of a conditional node.
 //
 // Asynchronous; thread-safe in streams, a cursor is used by one thread at a time. kFailedPrecondition for an empty
 // semaphore.
