@@ -52,8 +52,7 @@ absl::Status check_graph(const Graph& graph) {
 absl::Status alternatives_not_rebindable() {
   return absl::FailedPreconditionError(
       "The graph has the nodes of several steps (build_alternatives), and a plain executable would run all of them: "
-      "make "
-      "one with instantiate_rebindable.");
+      "make one with instantiate_rebindable.");
 }
 
 absl::Status explain_instantiate(const absl::Status& failure, CUgraph graph,

@@ -121,8 +121,7 @@ absl::Status rebindable_update() {
 absl::Status rebindable_memset() {
   return absl::FailedPreconditionError(
       "A memset of a rebindable executable cannot be disabled: the driver would lose what changes the kernels beside "
-      "it. "
-      "Set its parameters, or use a kernel instead.");
+      "it. Set its parameters, or use a kernel instead.");
 }
 
 absl::Status rebindable_child() {

@@ -401,8 +401,7 @@ absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies depende
   if (child->has_alternatives) {
     return absl::FailedPreconditionError(
         "The graph has the nodes of several steps (build_alternatives), and as a child all of them would run. Build "
-        "the "
-        "alternatives of the whole step instead.");
+        "the alternatives of the whole step instead.");
   }
   if (has_conditionals(*child)) {
     return absl::FailedPreconditionError(

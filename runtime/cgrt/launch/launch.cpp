@@ -120,8 +120,7 @@ absl::Status check_event(LaunchTarget target, const KernelLaunch& launch) {
   if (target.sink() != nullptr) {
     reason =
         "a graph has no event that a launch records. An edge says the same: programmatic(node) or launched(node) as "
-        "the "
-        "dependency of what waits";
+        "the dependency of what waits";
   } else if (target.when() == EdgeKind::kFull) {
     reason = "an event behind the whole kernel is recorded by record_event or StreamRef::record";
   } else {
