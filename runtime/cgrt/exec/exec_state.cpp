@@ -159,6 +159,19 @@ absl::Status GraphExec::State::update(const Graph& other, std::optional<UpdateRe
   return absl::OkStatus();
 }
 
+void internal::UsedLibraries::set(CUgraphNode node, std::shared_ptr<const void> library) {
+  const auto is_known = [&](const std::shared_ptr<const void>& one) {
+    return std::find(distinct_.begin(), distinct_.end(), one) != distinct_.end();
+  };
+  const std::shared_ptr<const void> before = std::exchange(by_node_[node], library);
+  if (before == library || (before == nullptr && is_known(library))) return;
+  distinct_.clear();
+  for (const auto& [any, one] : by_node_) {
+    if (!is_known(one)) distinct_.push_back(one);
+  }
+  uses_.replace(distinct_);
+}
+
 void GraphExec::State::swap(State& other) {
   std::swap(handle, other.handle);
   std::swap(definition, other.definition);

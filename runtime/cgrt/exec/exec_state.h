@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/base/unique_handle.h"
 #include "cgrt/exec/graph_exec.h"
+#include "cgrt/exec/launch_resources.h"
 #include "cgrt/exec/rebind_state.h"
 #include "cgrt/graph/graph_state.h"
 
@@ -23,6 +24,24 @@ namespace internal {
 
 // In a relaxed capture mode: as a free does, this would end captures.
 void destroy_exec(CUgraphExec exec);
+
+// Of kernels that nodes were set to, where they were loaded at run time, and what launches in flight use of them.
+class UsedLibraries {
+ public:
+  // Makes what set() needs for `library`.
+  absl::Status prepare(CUcontext context, const std::shared_ptr<const void>& library) {
+    return uses_.prepare(context, {library});
+  }
+  // Launches from now on use `library` in `node`; those in flight keep what it was before.
+  void set(CUgraphNode node, std::shared_ptr<const void> library);
+  // After a launch into `stream`.
+  absl::Status launched(StreamRef stream) { return uses_.launched(stream); }
+
+ private:
+  absl::flat_hash_map<CUgraphNode, std::shared_ptr<const void>> by_node_;
+  Resources distinct_;
+  LaunchResources uses_;
+};
 
 }  // namespace internal
 
@@ -57,9 +76,8 @@ struct GraphExec::State {
 
   void swap(State& other);  // of the same flags
 
-  std::shared_ptr<internal::GraphState> definition;  // node handles are valid as long as it lives
-  // Of kernels that nodes were set to, where they were loaded at run time: outlive the executable.
-  absl::flat_hash_map<CUgraphNode, std::shared_ptr<const void>> libraries;
+  std::shared_ptr<internal::GraphState> definition;    // node handles are valid as long as it lives
+  std::unique_ptr<internal::UsedLibraries> libraries;  // null: none; outlives the executable
   UniqueHandle<CUgraphExec, internal::destroy_exec> handle;
   InstantiateFlags flags = InstantiateFlags::kNone;
   std::size_t node_count = 0;

@@ -70,6 +70,7 @@ absl::Status GraphExec::launch(StreamRef stream) {
     if (rebind != nullptr) rebind->patches().after_failure(stream);
     return internal::explain_graph_launch(result, state_->definition->handle);
   }
+  if (ABSL_PREDICT_FALSE(state_->libraries != nullptr)) return state_->libraries->launched(stream);
   if (ABSL_PREDICT_TRUE(rebind == nullptr)) return absl::OkStatus();
   CGRT_RETURN_IF_ERROR(rebind->patches().after_launch(stream));
   return rebind->resources().launched(stream);
@@ -93,13 +94,17 @@ absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) 
   if (ABSL_PREDICT_FALSE(launch.attributes != nullptr || !state_->is_plain() || params.function->cluster != Dim3())) {
     CGRT_RETURN_IF_ERROR(state_->check_attributes(node.get(), launch, params.function->cluster));
   }
+  std::shared_ptr<const void> library;
+  if (ABSL_PREDICT_FALSE(launch.kernel->library != nullptr)) {
+    library = internal::library_of(*launch.kernel);
+    if (state_->libraries == nullptr) state_->libraries = std::make_unique<internal::UsedLibraries>();
+    CGRT_RETURN_IF_ERROR(state_->libraries->prepare(context, library));
+  }
   const CUresult result = driver::api().GraphExecKernelNodeSetParams(state_->handle.get(), node.get(), &params.driver);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     return explain_launch(driver::to_status(result, "cuGraphExecKernelNodeSetParams"), launch, context);
   }
-  if (ABSL_PREDICT_FALSE(launch.kernel->library != nullptr)) {
-    state_->libraries[node.get()] = internal::library_of(*launch.kernel);
-  }
+  if (ABSL_PREDICT_FALSE(library != nullptr)) state_->libraries->set(node.get(), std::move(library));
   ++state_->counts.set;
   return absl::OkStatus();
 }

@@ -23,7 +23,8 @@
 // too, by one other thread.
 // CUDA orders the launches of one executable after each other, also in different streams.
 // Destroying it while launches are in flight is allowed, CUDA frees it later; while streams are captured
-// too, which disturbs no capture.
+// too, which disturbs no capture. It waits for them where it alone keeps what they use: kernels of a Library that nodes
+// were set to, and what rebound steps handed over.
 #pragma once
 
 #include <cuda.h>
@@ -254,7 +255,8 @@ absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags
 // device-updatable, for good. CUDA then allows the graph one executable at a time and no clone, and the executable no
 // update(); set_params and set_enabled work on kernels as rebind() does. kFailedPrecondition, and the graph stays as it
 // was, where CUDA has no way: kernels on a second device, a programmatic edge between two kernels (names both; see
-// remove_programmatic_edges in graph/programmatic.h). A launch costs 2 % more than a plain one (1,000 nodes, H200).
+// remove_programmatic_edges in graph/programmatic.h). Where CUDA itself fails to instantiate, as for lack of memory,
+// they are device-updatable already. A launch costs 2 % more than a plain one (1,000 nodes, H200).
 absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
 // Called after every successful instantiate, on the thread that did it; null: nobody. There is one observer: setting it

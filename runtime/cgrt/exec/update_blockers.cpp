@@ -236,7 +236,7 @@ class Finder {
 absl::StatusOr<std::vector<UpdateBlocker>> find_blockers(const GraphState& ours, std::size_t node_count,
                                                          const std::vector<NodeAttributes>& attributes,
                                                          InstantiateFlags flags, GraphState& theirs) {
-  if (theirs.has_rebindable) {
+  if (has_rebindable(theirs)) {
     return std::vector<UpdateBlocker>{{std::nullopt, UpdateRefusal::kNotSupported,
                                        "the other graph was made rebindable, and CUDA has no whole-graph update with "
                                        "device-updatable nodes"}};

@@ -86,7 +86,7 @@ absl::Status remove_node(GraphState& state, CUgraphNode node) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(state.handle));
   const auto found = std::find(nodes.begin(), nodes.end(), node);
   if (found == nodes.end()) return not_of_this_graph("What is to be removed");
-  if (state.has_rebindable) {
+  if (has_rebindable(state)) {
     return absl::FailedPreconditionError(
         "A rebindable executable changes the nodes of this graph, so that none can be removed: build another graph.");
   }

@@ -97,6 +97,12 @@ bool has_conditionals(const GraphState& state) {
                      [](const GraphState::Child& child) { return has_conditionals(*child.state); });
 }
 
+bool has_rebindable(const GraphState& state) {
+  return state.has_rebindable ||
+         std::any_of(state.children.begin(), state.children.end(),
+                     [](const GraphState::Child& child) { return has_rebindable(*child.state); });
+}
+
 absl::Status add_edges_to(CUgraphNode node, Edges& edges) {
   constexpr std::size_t kGuess = 8;
   const std::size_t before = edges.from.size();

@@ -109,6 +109,7 @@ struct GraphState {
 
 bool has_plain_insides(const GraphState& state);
 bool has_conditionals(const GraphState& state);  // also inside of it
+bool has_rebindable(const GraphState& state);    // the same
 // Whether it is certain that no node has attributes; asks no driver.
 inline bool is_known_plain(const GraphState& state) {
   return state.knowledge.is_complete() && state.knowledge.is_empty() &&

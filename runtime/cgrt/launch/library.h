@@ -9,9 +9,9 @@
 // parameters are others than the program believes is refused, and none is launched with a wrong buffer.
 //
 // The code stays loaded while a Library of it lives, and while a graph may run it: graphs that are built or captured
-// here keep it (Graph::keep), and so do executables whose nodes are set to it. A capture that was begun by
-// cuStreamBeginCapture keeps nothing. Thread-safe; a Library must not be assigned or destroyed beside other calls on
-// it.
+// here keep it (Graph::keep), and so do executables whose nodes are set to it, which wait for their launches when they
+// are destroyed. A capture that was begun by cuStreamBeginCapture keeps nothing. Thread-safe; a Library must not be
+// assigned or destroyed beside other calls on it.
 #pragma once
 
 #include <cuda.h>

@@ -32,7 +32,7 @@ bool CaptureContext::is_first_kernel(std::size_t stream_index) {
   return is_first;
 }
 
-void CaptureContext::keep(std::shared_ptr<const void> resource) {
+void CaptureContext::keep(const std::shared_ptr<const void>& resource) {
   for (CaptureContext* capture = current(); capture != nullptr; capture = capture->outer()) {
     std::vector<std::shared_ptr<const void>>& kept = capture->kept_;
     if (std::find(kept.begin(), kept.end(), resource) == kept.end()) kept.push_back(resource);

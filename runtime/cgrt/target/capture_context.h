@@ -70,7 +70,7 @@ class CaptureContext final : public CapturedStreams {
 
   // What kernels that were launched inside this capture need as long as its graph may run. Kept by all captures of the
   // thread: one too many does no harm.
-  static void keep(std::shared_ptr<const void> resource);
+  static void keep(const std::shared_ptr<const void>& resource);
   const std::vector<std::shared_ptr<const void>>& kept() const { return kept_; }
 
   // The first stream that took work inside this capture and was part of none that is known; null: there was none.

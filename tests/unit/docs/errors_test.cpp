@@ -309,6 +309,48 @@ const Case kCases[] = {
        return graph.clone().status();
      }},
 
+    // ---- rebinding
+    {"A rebound step with another kernel, block, shared memory or attributes than its node:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({{.grid = 1, .block = 64}});
+       GraphExec exec = *instantiate_rebindable(graph);
+       return exec.rebind([&](LaunchTarget target) { return w.launch(target, {.grid = 1, .block = 128}); });
+     }},
+    {"A step with fewer calls than the graph has nodes that calls made:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({{.grid = 1, .block = 64}, {.grid = 1, .block = 64}});
+       GraphExec exec = *instantiate_rebindable(graph);
+       return exec.rebind([&](LaunchTarget target) { return w.launch(target); });
+     }},
+    {"A graph with a programmatic edge, as libraries make them, that is to be rebindable:",
+     [](const Objects& w) -> Answer {
+       Graph graph = *Graph::create(w.device);
+       Cursor cursor = graph.cursor();
+       for (int i = 0; i < 2; ++i) {
+         REQUIRE_OK(cgrt::launch(cursor.programmatic(), LaunchConfig{.grid = 1, .block = 64}, waiting_kernel(), w.x,
+                                 w.x, 2.0f, 64));
+       }
+       return instantiate_rebindable(graph).status();
+     }},
+    {"`rebind` of an executable of `instantiate`:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({{.grid = 1, .block = 64}});
+       GraphExec exec = *instantiate(graph);
+       return exec.rebind([&](LaunchTarget target) { return w.launch(target); });
+     }},
+    {"A slot of another type than the argument:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({{.grid = 1, .block = 64}});
+       GraphExec exec = *instantiate_rebindable(graph);
+       return exec.slot<double>(*find_node<KernelNode>(graph, {.name = "scale"}), 2).status();
+     }},
+    {"`instantiate` of a graph of `build_alternatives`:",
+     [](const Objects& w) -> Answer {
+       const Graph graph =
+           *build_alternatives(w.device, 1, [&](LaunchTarget target, std::size_t) { return w.launch(target); });
+       return instantiate(graph).status();
+     }},
+
     // ---- objects, memory and devices
     {"A stream that was moved from, or that nothing was assigned to:",
      [](const Objects& w) -> Answer {

@@ -215,7 +215,7 @@ TEST_CASE_METHOD(RebindTest, "a refused rebind counts its calls and names its no
   CHECK_THAT(after_one_call([&](LaunchTarget target) {
                return memory_ops(target, {&op, 1});
              }),
-             refused(absl::StatusCode::kUnimplemented));
+             refused(absl::StatusCode::kFailedPrecondition));
   CHECK_THAT(after_one_call([](LaunchTarget target) {
                return target.sink()->add_captured([](CUstream) { return absl::AbortedError("mine"); });
              }),

@@ -1,6 +1,8 @@
 // Loaded kernels: what is left when they are given up, and what the library costs.
 #include "cgrt/launch/library.h"
 
+#include <atomic>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <thread>
@@ -42,7 +44,7 @@ TEST_CASE("a library is unloaded with its last copy, and with the last graph tha
   CHECK(instrument.count("cuLibraryUnload") == 1);
 }
 
-TEST_CASE("an executable gives up what a node ran before", "[library]") {
+TEST_CASE("an executable gives up what a node ran before, when launches in flight have ended", "[library]") {
   Simulator simulator;
   driver::Instrument instrument;
   const DeviceBuffer x = *DeviceBuffer::create(DeviceRef(0), 256);
@@ -53,13 +55,54 @@ TEST_CASE("an executable gives up what a node ran before", "[library]") {
     node =
         *graph.add_kernel({}, kConfig, *library.kernel<loaded_scale>("scale"), x.as<float>(), x.as<float>(), 1.0f, 1);
   }
-  GraphExec exec = *instantiate(graph);
-  for (int i = 0; i < 5; ++i) {
+  std::optional<GraphExec> exec = *instantiate(graph);
+  const auto set_to_new = [&] {
     const Library library = *Library::load(DeviceRef(0), loaded_ptx());
-    CHECK_OK(
-        exec.set_params(*node, kConfig, *library.kernel<loaded_scale>("scale"), x.as<float>(), x.as<float>(), 1.0f, 1));
-  }
+    CHECK_OK(exec->set_params(*node, kConfig, *library.kernel<loaded_scale>("scale"), x.as<float>(), x.as<float>(),
+                              1.0f, 1));
+  };
+  for (int i = 0; i < 5; ++i) set_to_new();
+  CHECK(instrument.count("cuLibraryUnload") == 3);  // the one before the last goes with the next set
+
+  const Stream stream = *Stream::create(DeviceRef(0));
+  simulator.hold(stream.ref().get());
+  CHECK_OK(exec->launch(stream));
+  for (int i = 0; i < 3; ++i) set_to_new();
   CHECK(instrument.count("cuLibraryUnload") == 4);
+  simulator.release(stream.ref().get());
+  exec.reset();
+  CHECK(instrument.count("cuLibraryUnload") == 8);
+}
+
+TEST_CASE("an executable that dies in flight unloads its libraries behind its launches", "[library]") {
+  Simulator simulator;
+  driver::Instrument instrument;
+  const PinnedBuffer x = *PinnedBuffer::create(DeviceRef(0), 256);
+  const Stream stream = *Stream::create(DeviceRef(0));
+  x.as<float>()[0] = 3.0f;
+  Graph graph = *Graph::create(DeviceRef(0));
+  std::optional<GraphExec> exec;
+  {
+    const Library first = *Library::load(DeviceRef(0), loaded_ptx());
+    const KernelNode node =
+        *graph.add_kernel({}, kConfig, *first.kernel<loaded_scale>("scale"), x.as<float>(), x.as<float>(), 1.0f, 1);
+    exec = *instantiate(graph);
+    const Library second = *Library::load(DeviceRef(0), loaded_ptx());
+    CHECK_OK(
+        exec->set_params(node, kConfig, *second.kernel<loaded_scale>("scale"), x.as<float>(), x.as<float>(), 2.0f, 1));
+  }
+  std::atomic<bool> may_run = false;
+  CHECK_OK(launch_host(stream, [&] {
+    while (!may_run) std::this_thread::yield();
+  }));
+  CHECK_OK(exec->launch(stream));
+  std::thread destroying([&] { exec.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(instrument.count("cuLibraryUnload") == 0);
+  may_run = true;
+  destroying.join();
+  CHECK(x.as<float>()[0] == 6.0f);
+  CHECK(instrument.count("cuLibraryUnload") == 1);
 }
 
 TEST_CASE("a kernel is one and the same, whoever asks for it", "[library]") {

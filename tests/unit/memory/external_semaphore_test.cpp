@@ -133,21 +133,26 @@ TEST_CASE("a node of an executable keeps the number of its semaphores", "[exec][
   CHECK_THAT(Graph().add_semaphore_signal({}, two).status(), StatusIs(absl::StatusCode::kFailedPrecondition, "Graph"));
 }
 
-TEST_CASE("semaphores of an executable that is rebindable are set one by one", "[exec][semaphore]") {
+TEST_CASE("semaphores of an executable that is rebindable are set one by one and by steps", "[exec][semaphore]") {
   Scene scene;
   Graph graph = *Graph::create(kDevice);
   const SemaphoreSignalNode node = *graph.add_semaphore_signal({}, {&scene.value, 1});
   GraphExec exec = *instantiate_rebindable(graph);
+  const auto value_after_launch = [&] {
+    CHECK_OK(exec.launch(scene.stream));
+    CHECK_OK(scene.stream.ref().synchronize());
+    return *scene.made.value();
+  };
 
-  CHECK_THAT(exec.rebind([&](LaunchTarget target) { return signal_semaphore(target, scene.semaphore, 8); }),
-             StatusIs(absl::StatusCode::kUnimplemented,
-                      "A rebound step cannot have external semaphores: set their nodes one by one, with "
-                      "GraphExec::set_params."));
   scene.value.value = 8;
   CHECK_OK(exec.set_params(node, {&scene.value, 1}));
-  CHECK_OK(exec.launch(scene.stream));
-  CHECK_OK(scene.stream.ref().synchronize());
-  CHECK(*scene.made.value() == 8);
+  CHECK(value_after_launch() == 8);
+  CHECK_OK(exec.rebind([&](LaunchTarget target) { return signal_semaphore(target, scene.semaphore, 9); }));
+  CHECK(value_after_launch() == 9);
+  CHECK_THAT(exec.rebind([&](LaunchTarget target) { return wait_semaphore(target, scene.semaphore, 9); }),
+             StatusIs(absl::StatusCode::kFailedPrecondition, "and this is a wait for 1 semaphore"));
+  CHECK_THAT(exec.rebind([&](LaunchTarget target) { return signal_semaphores(target, {}); }),
+             StatusIs(absl::StatusCode::kInvalidArgument, "There is no semaphore"));
 }
 
 TEST_CASE("a graph with semaphores that others made is read and listed", "[graph][semaphore]") {
