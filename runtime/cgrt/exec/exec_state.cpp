@@ -159,7 +159,7 @@ absl::Status GraphExec::State::update(const Graph& other, std::optional<UpdateRe
   return absl::OkStatus();
 }
 
-void internal::UsedLibraries::set(CUgraphNode node, std::shared_ptr<const void> library) {
+void internal::UsedLibraries::set(CUgraphNode node, const std::shared_ptr<const void>& library) {
   const auto is_known = [&](const std::shared_ptr<const void>& one) {
     return std::find(distinct_.begin(), distinct_.end(), one) != distinct_.end();
   };

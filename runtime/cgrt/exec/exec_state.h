@@ -33,7 +33,7 @@ class UsedLibraries {
     return uses_.prepare(context, {library});
   }
   // Launches from now on use `library` in `node`; those in flight keep what it was before.
-  void set(CUgraphNode node, std::shared_ptr<const void> library);
+  void set(CUgraphNode node, const std::shared_ptr<const void>& library);
   // After a launch into `stream`.
   absl::Status launched(StreamRef stream) { return uses_.launched(stream); }
 

@@ -104,7 +104,7 @@ absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) 
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     return explain_launch(driver::to_status(result, "cuGraphExecKernelNodeSetParams"), launch, context);
   }
-  if (ABSL_PREDICT_FALSE(library != nullptr)) state_->libraries->set(node.get(), std::move(library));
+  if (ABSL_PREDICT_FALSE(library != nullptr)) state_->libraries->set(node.get(), library);
   ++state_->counts.set;
   return absl::OkStatus();
 }
