@@ -219,11 +219,12 @@ class GraphExec {
   // Where this executable, which must be rebindable, has addresses of the `bytes` bytes at `buffer`: in arguments of
   // kernels, each word of 8 bytes that is aligned there, also inside structs, whoever made the kernel; and in operands
   // of copies, memsets and memory operations. By node. Not in bodies of conditional nodes; and an address behind the
-  // last byte is none of the buffer's.
+  // last byte is none of the buffer's: hand over one byte more where kernels take its end.
   absl::StatusOr<std::vector<BufferUse>> find_buffer(const void* buffer, std::size_t bytes) const;
   // Makes those addresses the same distance from `replacement`, for launches from now on; returns how many. None is no
-  // error. A number that looks like such an address is taken for one: kernels of others do not say which of their
-  // arguments are pointers. To leave some out, hand over the rest of what find_buffer said.
+  // error. kFailedPrecondition, and nothing changes, where a node in the body of a conditional node has one. A number
+  // that looks like such an address is taken for one: kernels of others do not say which of their arguments are
+  // pointers. To leave some out, hand over the rest of what find_buffer said.
   absl::StatusOr<std::size_t> rebind_buffer(const void* old, std::size_t bytes, void* replacement);
   // kInvalidArgument for a use that is none of this executable's.
   absl::Status rebind_buffer(absl::Span<const BufferUse> uses, void* replacement);

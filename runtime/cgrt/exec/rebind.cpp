@@ -117,6 +117,12 @@ absl::StatusOr<std::size_t> GraphExec::rebind_buffer(const void* old, std::size_
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind == nullptr) return internal::not_rebindable();
   const auto begin = reinterpret_cast<std::uintptr_t>(old);
+  if (const std::string user = state_->rebind->user_in_bodies(begin, bytes); !user.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("The ", user,
+                     " in the body of a conditional node has an address of the buffer, and an executable cannot change "
+                     "nodes there. Let bodies use buffers that stay, or build the graph anew."));
+  }
   const std::vector<RebindState::Address> found = state_->rebind->addresses_in(begin, bytes);
   RebindState::Change change;
   for (const RebindState::Address& address : found) {

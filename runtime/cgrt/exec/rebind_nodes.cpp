@@ -67,6 +67,7 @@ absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
   state.has_alternatives_ = graph.has_alternatives;
   CGRT_RETURN_IF_ERROR(graph.knowledge.complete(graph.handle));
   CGRT_RETURN_IF_ERROR(state.add_nodes(graph.handle, graph));
+  CGRT_RETURN_IF_ERROR(state.add_bodies(graph));
   CGRT_ASSIGN_OR_RETURN(const NodeTable table, node_table(graph));
   for (const NodeAttributes& one : table.attributes) {
     const auto found = state.positions_.find(one.node);
@@ -95,6 +96,20 @@ absl::Status RebindState::add_nodes(CUgraph graph, const GraphState& root) {
       CGRT_RETURN_IF_ERROR(add_other(node, type));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status RebindState::add_bodies(const GraphState& graph) {
+  for (const GraphState::ConditionalNode& node : graph.conditionals) {
+    for (const std::shared_ptr<GraphState>& body : node.bodies) {
+      RebindState inside;
+      inside.context_ = context_;
+      CGRT_RETURN_IF_ERROR(inside.add_nodes(body->handle, *body));
+      bodies_.push_back(std::move(inside));
+      CGRT_RETURN_IF_ERROR(add_bodies(*body));
+    }
+  }
+  for (const GraphState::Child& child : graph.children) CGRT_RETURN_IF_ERROR(add_bodies(*child.state));
   return absl::OkStatus();
 }
 

@@ -171,8 +171,12 @@ absl::Status RebindState::change_grid(const Node& kernel, const Dim3& grid, Chan
   const absl::Status status = change_grid(
       kernel, grid, [&] { return function_of(kernel).name; }, change);
   if (!driver::cuda_result(status).has_value()) return status;
-  return driver::annotate(status, absl::StrCat("Kernel \"", function_of(kernel).name, "\" with grid ", to_text(grid),
-                                               ", cluster ", to_text(kernel.attributes.cluster)));
+  const Dim3& cluster = kernel.attributes.cluster;
+  return driver::annotate(
+      status,
+      absl::StrCat("Kernel \"", function_of(kernel).name, "\": the grid ", to_text(grid),
+                   " must be from (1, 1, 1) to (2147483647, 65535, 65535)",
+                   cluster == Dim3() ? "" : absl::StrCat(", and a multiple of the cluster ", to_text(cluster))));
 }
 
 template <class Name, class Argument>
@@ -317,6 +321,14 @@ std::vector<RebindState::Address> RebindState::addresses_in(std::uintptr_t begin
     }
   }
   return found;
+}
+
+std::string RebindState::user_in_bodies(std::uintptr_t begin, std::size_t bytes) const {
+  for (const RebindState& body : bodies_) {
+    const std::vector<Address> found = body.addresses_in(begin, bytes);
+    if (!found.empty()) return body.describe(body.nodes_[found.front().node]);
+  }
+  return "";
 }
 
 void RebindState::change_address(const Address& address, std::uintptr_t value, Change& change) const {

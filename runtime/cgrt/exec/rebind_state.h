@@ -133,6 +133,8 @@ class RebindState {
 
   // Those in [begin, begin + bytes), in the order of nodes.
   std::vector<Address> addresses_in(std::uintptr_t begin, std::size_t bytes) const;
+  // "kernel "scale"", of a node in the body of a conditional node that has such an address; empty: there is none.
+  std::string user_in_bodies(std::uintptr_t begin, std::size_t bytes) const;
   void change_address(const Address& address, std::uintptr_t value, Change& change) const;
   // That of a kernel's argument, `at` bytes from its begin, or the operand of number `at`. kInvalidArgument: there is
   // none there.
@@ -169,6 +171,7 @@ class RebindState {
   };
 
   absl::Status add_nodes(CUgraph graph, const GraphState& root);
+  absl::Status add_bodies(const GraphState& graph);
   absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
   absl::Status add_other(CUgraphNode handle, CUgraphNodeType type);
   absl::Status make_updatable();
@@ -203,8 +206,9 @@ class RebindState {
   absl::flat_hash_map<CUfunction, Function> functions_;
   Patches patches_;
   LaunchResources resources_;
-  Stream capture_stream_;  // empty: none yet
-  Change at_first_;        // what does not run until a step says so
+  Stream capture_stream_;            // empty: none yet
+  Change at_first_;                  // what does not run until a step says so
+  std::vector<RebindState> bodies_;  // of conditional nodes, read alone: what is in there cannot be changed
 };
 
 // Whether CUDA lets all kernels of `graph` be device-updatable; else kFailedPrecondition.

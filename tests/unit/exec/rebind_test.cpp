@@ -495,5 +495,33 @@ TEST_CASE_METHOD(RebindTest, "a graph without its programmatic edges is made reb
   CHECK_OK(instantiate_rebindable(outer).status());
 }
 
+TEST_CASE_METHOD(RebindTest, "a buffer that a body of a conditional node uses is not replaced elsewhere alone",
+                 "[exec][rebind]") {
+  Graph outer = *Graph::create(device);
+  Cursor cursor = outer.cursor();
+  const auto scale = [&](LaunchTarget target, float* out) {
+    return launch(target, {.grid = 1, .block = 64}, scale_kernel(), out, x, 2.0f, 1);
+  };
+  REQUIRE_OK(scale(cursor, x + 1));
+  const CUgraphConditionalHandle handle = *outer.add_conditional_handle(1);
+  Conditional branch = *cursor.add_if(handle);
+  const CUgraphConditionalHandle inner_handle = *outer.add_conditional_handle(1);
+  Cursor body = branch.bodies[0].cursor();
+  Conditional inner = *body.add_if(inner_handle);
+  REQUIRE_OK(scale(inner.bodies[0].cursor(), x + 50));
+  GraphExec made = *instantiate_rebindable(outer);
+
+  const absl::StatusOr<std::size_t> refused = made.rebind_buffer(x + 50, 4, x + 60);
+  CHECK_THAT(refused.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        "in the body of a conditional node has an address of the buffer"));
+  CHECK(*made.rebind_buffer(x + 1, 4, x + 2) == 1);
+  x[1] = 0.0f;
+  REQUIRE_OK(made.launch(a));
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[1] == 0.0f);
+  CHECK(x[2] == 2.0f);
+  CHECK(x[50] == 2.0f);
+}
+
 }  // namespace
 }  // namespace cgrt::testing
