@@ -158,9 +158,9 @@ void set_semaphore_params(CUgraphNodeParams& params, SemaphoreAction action, Sem
 
 // Dependencies as the driver takes them. `edges` stays empty while all are full.
 struct DriverDependencies {
-  explicit DriverDependencies(Dependencies dependencies) {
-    for (const Dependency& dependency : dependencies) nodes.push_back(dependency.node.get());
+  explicit DriverDependencies(Dependencies dependencies) : nodes(dependencies.size()) {
     for (std::size_t i = 0; i < dependencies.size(); ++i) {
+      nodes[i] = dependencies[i].node.get();
       if (dependencies[i].kind == EdgeKind::kFull) continue;
       edges.resize(dependencies.size(), CUgraphEdgeData{});
       if (dependencies[i].kind == EdgeKind::kProgrammatic) {
