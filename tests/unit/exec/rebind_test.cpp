@@ -197,6 +197,17 @@ TEST_CASE_METHOD(RebindTest, "what a failed launch should have brought comes wit
   }
 }
 
+TEST_CASE_METHOD(RebindTest, "what was rebound stays pending when a launch is captured, which is refused",
+                 "[exec][rebind]") {
+  CHECK(run(a.ref()) == 2.0f);
+  rebind(5.0f);
+
+  const absl::Status refused = capture(a, [&](StreamRef s) { return exec.launch(s); }).status();
+
+  CHECK(refused.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(run(a.ref()) == 5.0f);
+}
+
 TEST_CASE_METHOD(RebindTest, "a refused rebind counts its calls and names its nodes", "[exec][rebind]") {
   const Event empty;
   MemoryOp op{MemoryOp::Kind::kWrite, x, 1};
