@@ -169,7 +169,8 @@ class GraphExec {
   absl::StatusOr<UpdateReport> try_update(const Graph& other);
 
   // The same, and on a refusal the executable is instantiated anew from `other`, with the flags that it had. Node
-  // handles for set_params are then those of `other`. The report says which of both was done.
+  // handles for set_params are then those of `other`. The report says which of both was done. The executable that was
+  // is destroyed, which may wait as said above.
   absl::StatusOr<UpdateReport> update_or_instantiate(const Graph& other);
 
   // All nodes that keep update() from taking over `other`, and why: by CUDA's rules of topology, kinds, contexts,

@@ -47,7 +47,10 @@ bool can_be_alternative(CUgraphNodeType type) {
     case CU_GRAPH_NODE_TYPE_MEMSET:
     case CU_GRAPH_NODE_TYPE_HOST:
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return true;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return true;
     default: return false;
   }
 }
@@ -137,8 +140,8 @@ class Row {
       if (!can_be_alternative(node.type)) {
         return absl::UnimplementedError(absl::StrCat(
             "Step ", step_count_, " has a ", describe_node(node.handle),
-            ", and alternatives are kernels, copies, memsets, host functions and events. Let the steps have their "
-            "memory from a GraphPool, or make an executable of each."));
+            ", and alternatives are made of what can be copied into one graph. Let the steps have their memory from a "
+            "GraphPool, or make an executable of each."));
       }
       CGRT_ASSIGN_OR_RETURN(const std::size_t kind, kind_of(node));
       items.push_back({kind, node.handle, walk.scope_of(node)});

@@ -28,7 +28,7 @@ namespace cgrt {
 // for as long as building them takes, and for 1 us a node. kFailedPrecondition names a memset, a host function or
 // an event that not all steps have in the same place, which no executable can leave out, and work that forks: the row
 // has one order.
-// kUnimplemented for conditional and allocation nodes and operations on memory.
+// kUnimplemented for conditional and allocation nodes.
 // Such a graph is for instantiate_rebindable alone, and cannot be a child graph.
 absl::StatusOr<Graph> build_alternatives(ContextRef context, std::size_t steps,
                                          absl::FunctionRef<absl::Status(LaunchTarget, std::size_t)> step);

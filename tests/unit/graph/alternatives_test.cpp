@@ -91,7 +91,27 @@ TEST_CASE_METHOD(AlternativesTest, "what alternatives cannot have is named with 
   CHECK_THAT(refused([](LaunchTarget target) { return allocate_async(target, 64).status(); }),
              StatusIs(absl::StatusCode::kUnimplemented, "Step 1 has a mem alloc"));
   CHECK_THAT(refused([this](LaunchTarget target) { return write_value(target, buffer.as<std::uint32_t>(), 1); }),
-             StatusIs(absl::StatusCode::kUnimplemented, "Step 1 has a batch mem op"));
+             StatusIs(absl::StatusCode::kFailedPrecondition, "batch mem op is in 1 of 2 steps"));
+}
+
+TEST_CASE_METHOD(AlternativesTest, "a memory operation of all steps is one node, which each step sets",
+                 "[graph][rebind]") {
+  const PinnedBuffer words = *PinnedBuffer::create(device, 2 * sizeof(std::uint32_t));
+  auto* const word = words.as<std::uint32_t>();
+  const auto with_write = [&](LaunchTarget target, std::size_t i) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(step(target, i));
+    return write_value(target, word + i, static_cast<std::uint32_t>(i + 10));
+  };
+  Graph graph = *build_alternatives(device, 2, with_write);
+  GraphExec exec = *instantiate_rebindable(graph);
+  word[0] = word[1] = 0;
+
+  CHECK(run(exec) == 2.0f);
+  CHECK(word[0] == 10);
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return with_write(target, 1); }));
+  CHECK(run(exec) == 3.0f);
+  CHECK(word[1] == 11);
+  CHECK(list_nodes(graph)->size() == 3);
 }
 
 TEST_CASE_METHOD(AlternativesTest, "a binding names no memory of copies that its step leaves out", "[graph][rebind]") {
