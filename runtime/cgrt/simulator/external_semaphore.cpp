@@ -98,7 +98,7 @@ CUresult ImportExternalSemaphore(CUexternalSemaphore* out, const CUDA_EXTERNAL_S
   }
   const int fd = description->handle.fd;
   struct stat file {};
-  if (fstat(fd, &file) != 0 || file.st_size < static_cast<off_t>(sizeof(cuuint64_t))) return CUDA_ERROR_INVALID_HANDLE;
+  if (fstat(fd, &file) != 0 || file.st_size < static_cast<off_t>(sizeof(cuuint64_t))) return CUDA_ERROR_UNKNOWN;
   void* const word = mmap(nullptr, sizeof(cuuint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (word == MAP_FAILED) return CUDA_ERROR_OPERATING_SYSTEM;
   auto semaphore = std::make_shared<CUextSemaphore_st>();
