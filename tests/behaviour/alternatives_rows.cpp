@@ -1,4 +1,7 @@
 // Graphs that hold the nodes of several steps, of which an executable runs one at each launch.
+#include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -132,6 +135,87 @@ BEHAVIOUR("launches in flight keep the step that they were rebound to, from prep
   for (std::size_t i = 0; i < 4; ++i) {
     CGRT_RETURN_IF_ERROR(note_floats(world, notes, absl::StrCat("step ", i), arrays[i]));
   }
+  return absl::OkStatus();
+}
+
+// With so much shared memory that a multiprocessor has room for one of its blocks.
+struct Meeting {
+  static constexpr std::uint32_t kShared = 160 * 1024, kBlock = 64;
+
+  static absl::StatusOr<Meeting> create(World& world) {
+    Meeting meeting;
+    CGRT_RETURN_IF_ERROR(set_max_shared_bytes(meet_kernel(), world.device(), kShared));
+    CGRT_ASSIGN_OR_RETURN(meeting.arrived, DeviceBuffer::create(world.device(), sizeof(int)));
+    CGRT_ASSIGN_OR_RETURN(meeting.out, PinnedBuffer::create(world.device(), 8 * sizeof(int)));
+    for (const std::uint32_t cluster : {2u, 4u}) {
+      CGRT_ASSIGN_OR_RETURN(const int count,
+                            max_active_clusters(meet_kernel(), world.device(), Dim3(cluster), Dim3(kBlock), kShared));
+      meeting.blocks[cluster] = static_cast<std::uint32_t>(count) * cluster;
+    }
+    return meeting;
+  }
+  // out[at] = value, or -value when not all blocks ran at once, which is as many as there is room for over `share`.
+  absl::Status launch(LaunchTarget target, std::uint32_t cluster, int at, int value, std::uint32_t share = 1) const {
+    CGRT_RETURN_IF_ERROR(fill32(target, arrived.data(), 0, 1));
+    const std::uint32_t grid = blocks.at(cluster) / (share * cluster) * cluster;
+    return cgrt::launch(target,
+                        {.grid = grid, .block = kBlock, .shared_bytes = kShared, .attributes = {.cluster = {cluster}}},
+                        meet_kernel(), arrived.as<int>(), out.as<int>() + at, value);
+  }
+  DeviceBuffer arrived;
+  PinnedBuffer out;
+  std::map<std::uint32_t, std::uint32_t> blocks;  // by cluster
+};
+
+BEHAVIOUR("kernels with clusters are switched and get other grids, and have all multiprocessors still") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(const Meeting meeting, Meeting::create(world));
+  const int* const out = meeting.out.as<int>();
+  const auto step = [&](LaunchTarget target, std::size_t i, int at, int value) {
+    return meeting.launch(target, i == 0 ? 2 : 4, at, value);
+  };
+  CGRT_ASSIGN_OR_RETURN(Graph graph, build_alternatives(world.device(), 2, [&](LaunchTarget target, std::size_t i) {
+                          return step(target, i, 0, 1);
+                        }));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  const auto run = [&](const std::string& name, GraphExec& of) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(of.launch(stream));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    notes.line(absl::StrCat(name, ": ", out[0]));
+    return absl::OkStatus();
+  };
+  CGRT_RETURN_IF_ERROR(run("before a rebind", exec));
+  for (const std::size_t i : {1u, 0u, 1u, 1u, 0u}) {
+    CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) { return step(target, i, 0, static_cast<int>(i) + 2); }));
+    CGRT_RETURN_IF_ERROR(run(absl::StrCat("step ", i), exec));
+  }
+  {
+    CGRT_ASSIGN_OR_RETURN(Gate gate, Gate::close(world, stream.ref()));
+    for (int at = 0; at < 8; ++at) {
+      CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) { return step(target, at / 2 % 2, at, 10 + at); }));
+      CGRT_RETURN_IF_ERROR(exec.launch(stream));
+    }
+  }
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  for (int at = 0; at < 8; ++at) notes.line(absl::StrCat("in flight ", at, ": ", out[at]));
+
+  CGRT_ASSIGN_OR_RETURN(Graph one, Graph::create(world.device()));
+  Cursor cursor = one.cursor();
+  CGRT_RETURN_IF_ERROR(meeting.launch(cursor, 4, 0, 20));
+  CGRT_ASSIGN_OR_RETURN(GraphExec alone, instantiate_rebindable(one));
+  for (const std::uint32_t share : {1u, 2u, 1u, 3u, 1u}) {
+    CGRT_RETURN_IF_ERROR(alone.rebind(
+        [&](LaunchTarget target) { return meeting.launch(target, 4, 0, 20 + static_cast<int>(share), share); }));
+    CGRT_RETURN_IF_ERROR(run(absl::StrCat("a share of ", share), alone));
+  }
+  CGRT_ASSIGN_OR_RETURN(const KernelNode kernel, find_node<KernelNode>(one, {.name = "meet"}));
+  CGRT_RETURN_IF_ERROR(alone.set_enabled(kernel, NodeState::kDisabled));
+  meeting.out.as<int>()[0] = 5;
+  CGRT_RETURN_IF_ERROR(run("disabled", alone));
+  CGRT_RETURN_IF_ERROR(alone.set_enabled(kernel, NodeState::kEnabled));
+  CGRT_RETURN_IF_ERROR(run("enabled", alone));
+  CGRT_RETURN_IF_ERROR(alone.set_grid(kernel, Dim3(8)));
+  CGRT_RETURN_IF_ERROR(run("eight blocks", alone));
   return absl::OkStatus();
 }
 

@@ -576,9 +576,14 @@ OPERATION("GraphExec::set_grid", {
   CGRT_RETURN_IF_ERROR(exec.set_grid(node, Dim3(2)));
   return exec.launch(w.stream.ref());
 });
+absl::Status clusters_of(LaunchTarget target, std::uint32_t blocks, Objects& w) {
+  return launch(target, {.grid = 4, .block = 64, .attributes = {.cluster = {blocks}}}, cluster_kernel(),
+                w.pinned.as<int>());
+}
 absl::StatusOr<Graph> two_steps(Objects& w) {
   return build_alternatives(w.device, 2, [&](LaunchTarget target, std::size_t i) -> absl::Status {
     CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = i == 0 ? 64u : 32u}, scale_kernel(), w.x, w.x, 1.0f, 32));
+    CGRT_RETURN_IF_ERROR(clusters_of(target, i == 0 ? 4 : 2, w));
     if (i == 1) CGRT_RETURN_IF_ERROR(copy(target, w.pinned.data(), w.x, 32));
     CGRT_RETURN_IF_ERROR(fill32(target, w.x, 0, 8));
     return target.sink()->add_captured([&](CUstream s) { return w.step(s); });
@@ -590,6 +595,7 @@ OPERATION("GraphExec::rebind", {  // to a step that leaves nodes out
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
   const auto second = [&](LaunchTarget target) -> absl::Status {
     CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 32}, scale_kernel(), w.x, w.x, 1.0f, 32));
+    CGRT_RETURN_IF_ERROR(clusters_of(target, 2, w));
     CGRT_RETURN_IF_ERROR(copy(target, w.pinned.data(), w.x, 32));
     return fill32(target, w.x, 0, 8);
   };

@@ -53,6 +53,18 @@ __global__ void CGRT_PAIRED paired(int* out) {
 #endif
 }
 
+__global__ void meet(int* arrived, int* out, int value) {
+  constexpr long long kPatience = 100'000'000;  // clocks, of 0.5 ns each or more
+  if (threadIdx.x != 0) return;
+  atomicAdd(arrived, 1);
+  const long long start = clock64();
+  while (*static_cast<volatile int*>(arrived) < static_cast<int>(gridDim.x) && clock64() - start < kPatience) {
+  }
+  const bool has_met = clock64() - start < kPatience;
+  if (blockIdx.x == 0 || !has_met) *out = has_met ? value : -value;
+}
+void meet_on_host(HostGrid, int*, int* out, int value) { *out = value; }
+
 __global__ void copy_aligned(unsigned char* out, Aligned in) { out[threadIdx.x] = in.bytes[threadIdx.x]; }
 // Reads the argument where it lies: a misaligned one is undefined behaviour, which UBSan reports.
 void copy_aligned_on_host(HostGrid, unsigned char* out, Aligned in) {
@@ -121,6 +133,9 @@ template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::paired> = cgrt::HostBody(cgrt::testing::cluster_size_on_host,
                                                                               {.registers = 8, .cluster = {2}});
 template <>
+inline constexpr auto cgrt::host_body<cgrt::testing::meet> = cgrt::HostBody(cgrt::testing::meet_on_host,
+                                                                            {.registers = 16});
+template <>
 inline constexpr auto cgrt::host_body<cgrt::testing::copy_aligned> = cgrt::HostBody(cgrt::testing::copy_aligned_on_host,
                                                                                     {.registers = 8});
 
@@ -153,6 +168,7 @@ Kernel<float*, const float*, float, int> shift_kernel() { return make_kernel<shi
 Kernel<float*, const float*, float, int> bounded_kernel() { return make_kernel<bounded>(); }
 Kernel<float*> bodiless_kernel() { return make_kernel<bodiless>(); }
 Kernel<int*> cluster_kernel() { return make_kernel<cluster_size>(); }
+Kernel<int*, int*, int> meet_kernel() { return make_kernel<meet>(); }
 Kernel<int*> paired_kernel() { return make_kernel<paired>(); }
 Kernel<unsigned char*, Aligned> aligned_kernel() { return make_kernel<copy_aligned>(); }
 Kernel<float*, PairOfAddresses, std::uint64_t> pair_kernel() { return make_kernel<read_pair>(); }

@@ -23,6 +23,8 @@ Kernel<volatile int*> wait_kernel();
 Kernel<int*> cluster_kernel();
 // The same, compiled with a cluster of 2 blocks (__cluster_dims__).
 Kernel<int*> paired_kernel();
+// *out = value when all blocks have run at once, else -value; *arrived is 0 before. On the simulator always at once.
+Kernel<int*, int*, int> meet_kernel();
 // Writes the number of its blocks.
 Kernel<int*> grid_kernel();
 // *left -= 1, and the handle's value is whether any are left.

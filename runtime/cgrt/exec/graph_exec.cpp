@@ -45,10 +45,7 @@ absl::StatusOr<CUgraphExec> make_exec(const Graph& graph, InstantiateFlags flags
 }  // namespace
 
 GraphExec::State::~State() {
-  if (rebind == nullptr) return;
-  rebind->patches().finish();
-  handle.reset();
-  collect_released();  // what patches needed, unless some are in flight
+  if (rebind != nullptr) rebind->patches().finish();
 }
 
 GraphExec::GraphExec() = default;
@@ -342,21 +339,11 @@ absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags 
   CGRT_RETURN_IF_ERROR(relaxed.status());
   CGRT_RETURN_IF_ERROR(internal::check_rebindable(*graph.state()));
   CGRT_ASSIGN_OR_RETURN(internal::RebindState rebind, internal::RebindState::create(*graph.state()));
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<DeviceBuffer> words, rebind.upload_words());
-  const CUgraph handle = graph.state()->handle;
-  CUuserObject kept = nullptr;
-  if (words != nullptr) CGRT_RETURN_IF_ERROR(internal::keep_in_graph(handle, std::move(words), &kept));
-  absl::StatusOr<GraphExec> exec = GraphExec::make(graph, flags);
-  if (kept != nullptr) {  // by the executable alone
-    const absl::Status released =
-        driver::to_status(driver::api().GraphReleaseUserObject(handle, kept, 1), "cuGraphReleaseUserObject");
-    if (exec.ok() && !released.ok()) exec = released;
-    collect_released();  // where there is none
-  }
-  if (!exec.ok()) return exec;
+  CGRT_RETURN_IF_ERROR(rebind.upload_words());
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, GraphExec::make(graph, flags));
   graph.state()->has_rebindable = true;
-  CGRT_RETURN_IF_ERROR(rebind.begin(exec->get()));
-  exec->state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
+  CGRT_RETURN_IF_ERROR(rebind.begin(exec.get()));
+  exec.state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
   return exec;
 }
 

@@ -12,6 +12,7 @@
 #include "cgrt/launch/launch.h"
 #include "cgrt/memory/copy.h"
 #include "cgrt/stream/capture_mode.h"
+#include "cgrt/stream/keep.h"
 
 namespace cgrt::internal {
 namespace {
@@ -41,15 +42,15 @@ absl::Status Patches::begin(CUcontext context, std::size_t words) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<DeviceBuffer>> Patches::upload_words(const std::vector<NodeWord>& words) {
-  if (words.empty()) return nullptr;
+absl::Status Patches::upload_words(const std::vector<NodeWord>& words) {
+  if (words.empty()) return absl::OkStatus();
   const std::size_t bytes = words.size() * sizeof(NodeWord);
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(context_, bytes));
   CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(context_));
   CGRT_RETURN_IF_ERROR(copy(stream, buffer.data(), words.data(), bytes));
   CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
-  words_on_device_ = buffer.as<const NodeWord>();
-  return std::make_shared<DeviceBuffer>(std::move(buffer));
+  words_ = std::make_shared<DeviceBuffer>(std::move(buffer));
+  return absl::OkStatus();
 }
 
 void Patches::set(std::uint32_t word, std::uint64_t value) {
@@ -64,7 +65,7 @@ void Patches::set(std::uint32_t word, std::uint64_t value) {
 absl::Status Patches::launch_kernels(StreamRef stream) {
   for (std::size_t i = 0; i * kMaxPatches < pending_count_; ++i) {
     PendingList& list = *pending_[i];
-    list.words = words_on_device_;
+    list.words = words_->as<const NodeWord>();
     list.count = static_cast<std::uint32_t>(std::min(pending_count_ - i * kMaxPatches, kMaxPatches));
     constexpr const auto& kCapacities = kPatchCapacities;
     CGRT_RETURN_IF_ERROR(list.count <= kCapacities[0]   ? launch_kernel<kCapacities[0]>(stream, list)
@@ -120,9 +121,10 @@ absl::Status Patches::upload(CUgraphExec exec, StreamRef stream) {
 }
 
 void Patches::finish() {
-  if (ABSL_PREDICT_TRUE(!has_patched_)) return;
   const RelaxedCaptureMode relaxed;
-  launched_.ref().synchronize().IgnoreError();
+  if (ABSL_PREDICT_FALSE(has_patched_)) launched_.ref().synchronize().IgnoreError();
+  if (words_ != nullptr && last_stream_.has_value()) keep_until(std::move(launched_), std::move(words_));
+  words_.reset();
 }
 
 absl::Status Patches::wait_for_last(StreamRef stream) {

@@ -7,8 +7,7 @@
 // executable after each other, but orders no patch behind the launch before: in another stream than that one's, a patch
 // waits for it.
 //
-// Patch kernels are no nodes of the graph. As nodes they start in half of the time, but on an H200 with driver 580 a
-// graph with such a node is slower by 30 us at every launch, in some processes, and then for good.
+// Patch kernels are no nodes of the graph, whose launches would each be slower by one kernel.
 #pragma once
 
 #include <cuda.h>
@@ -34,8 +33,8 @@ class Patches {
   // For an executable of `context` with these words.
   absl::Status begin(CUcontext context, std::size_t words);
 
-  // The words in device memory, to be kept by the executable; null when there are none. Waits for a copy.
-  absl::StatusOr<std::shared_ptr<DeviceBuffer>> upload_words(const std::vector<driver::NodeWord>& words);
+  // Takes the words to the device. Waits for a copy.
+  absl::Status upload_words(const std::vector<driver::NodeWord>& words);
 
   // `word` has that value from the next launch on.
   void set(std::uint32_t word, std::uint64_t value);
@@ -51,8 +50,7 @@ class Patches {
   void after_failure(StreamRef stream) {
     if (has_patched_) note_last(stream).IgnoreError();
   }
-  // Before the executable is destroyed, whose nodes a patch without a launch may be changing still. CUDA waits for
-  // launches.
+  // Before the executable is destroyed. Waits for a patch that has no launch behind it; CUDA waits for launches.
   void finish();
 
  private:
@@ -66,7 +64,7 @@ class Patches {
   Patch& pending(std::size_t i) { return pending_[i / kMaxPatches]->patches[i % kMaxPatches]; }
 
   CUcontext context_ = nullptr;
-  const driver::NodeWord* words_on_device_ = nullptr;  // the executable's
+  std::shared_ptr<DeviceBuffer> words_;                // as patches in flight read them; null: there are none
   std::vector<std::unique_ptr<PendingList>> pending_;  // as the patch kernel takes them
   std::vector<std::uint32_t> places_;                  // by word: among those pending, if it is there
   std::size_t pending_count_ = 0;

@@ -1,12 +1,14 @@
 #include "cgrt/exec/rebind_state.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "absl/base/optimization.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/device/context.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/explain_update.h"
@@ -31,7 +33,7 @@ absl::Status cannot_change(const std::string& kernel, const std::string& what, c
                            const std::string& wanted) {
   return absl::FailedPreconditionError(
       absl::StrCat("Kernel \"", kernel, "\": its node has ", what, " ", was, ", and this launch wants ", wanted,
-                   ". On the device only arguments, grids and whether a node runs can change: build another executable "
+                   ". Only arguments, grids and whether a node runs can change: build another executable "
                    "for this one."));
 }
 
@@ -277,10 +279,61 @@ absl::Status RebindState::set_enabled(std::uint32_t node, bool is_enabled, CUgra
   return driver::annotate(status, absl::StrCat("Node ", node, " (", describe_node(nodes_[node].handle), ")"));
 }
 
+std::vector<RebindState::HostKernel> RebindState::find_host_kernels(const Change& change) const {
+  std::vector<HostKernel> kernels;
+  if (ABSL_PREDICT_TRUE(set_by_host_.empty())) return kernels;
+  for (const auto& [word, value] : change.words) {
+    if (!words_[word].is_set_by_host) continue;
+    const auto behind =
+        std::upper_bound(set_by_host_.begin(), set_by_host_.end(), word,
+                         [&](std::uint32_t one, std::uint32_t node) { return one < nodes_[node].first_word; });
+    const std::uint32_t node = *std::prev(behind);
+    auto known = std::find_if(kernels.begin(), kernels.end(), [&](const HostKernel& one) { return one.node == node; });
+    if (known == kernels.end()) known = kernels.insert(known, {.node = node});
+    (places_[word].kind == NodeWord::Kind::kEnabled ? known->is_switched : known->is_set) = true;
+  }
+  return kernels;
+}
+
+absl::Status RebindState::set_kernel(const HostKernel& kernel, CUgraphExec exec) const {
+  const Node& node = nodes_[kernel.node];
+  if (kernel.is_set) {
+    const std::vector<Parameter>& parameters = function_of(node).parameters;
+    std::vector<unsigned char> bytes(parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes);
+    std::vector<void*> arguments;
+    for (const Parameter& parameter : parameters) arguments.push_back(&bytes[parameter.offset]);
+    for (std::uint32_t i = node.first_word + kArgumentWords; i < node.first_word + node.word_count; ++i) {
+      std::memcpy(&bytes[places_[i].offset], &values_[i], places_[i].bytes);
+    }
+    const std::uint64_t grid = values_[node.first_word + kGridWord];
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    params.kernel.func = node.function;
+    params.kernel.gridDimX = static_cast<unsigned>(grid);
+    params.kernel.gridDimY = static_cast<unsigned>(grid >> 32 & 0xffff);
+    params.kernel.gridDimZ = static_cast<unsigned>(grid >> 48);
+    params.kernel.blockDimX = node.block.x;
+    params.kernel.blockDimY = node.block.y;
+    params.kernel.blockDimZ = node.block.z;
+    params.kernel.sharedMemBytes = node.shared_bytes;
+    params.kernel.kernelParams = arguments.data();
+    // Driver 580 crashes when it is given a CUfunction on a thread that has no current context.
+    CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(node.context));
+    CGRT_RETURN_IF_ERROR(set(kernel.node, params, exec));
+  }
+  return kernel.is_switched ? set_enabled(kernel.node, is_enabled(node), exec) : absl::OkStatus();
+}
+
 absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
   if (change.used.has_value()) CGRT_RETURN_IF_ERROR(resources_.prepare(context_, *change.used));
-  std::size_t set_count = 0, enabled_count = 0;
+  const std::vector<HostKernel> kernels = find_host_kernels(change);
+  std::size_t set_count = 0, enabled_count = 0, kernel_count = 0;
+  const auto swap_words = [&](auto begin, auto end) {
+    for (auto at = begin; at != end; ++at) std::swap(values_[at->first], at->second);
+  };
+  swap_words(change.words.begin(), change.words.end());
   absl::Cleanup undo = [&] {
+    swap_words(change.words.rbegin(), change.words.rend());  // one word may stand there twice
     for (std::size_t i = 0; i < set_count; ++i) {
       const auto& [node, params] = change.params[i];
       OwnedParams& was = params_[nodes_[node].params];
@@ -290,6 +343,7 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
       const auto& [node, is_enabled] = change.enabled[i];
       if (!set_enabled(node, !is_enabled, exec).ok()) enabled_[nodes_[node].params] = is_enabled;
     }
+    for (std::size_t i = 0; i < kernel_count; ++i) set_kernel(kernels[i], exec).IgnoreError();
   };
   for (const auto& [node, params] : change.params) {
     CGRT_RETURN_IF_ERROR(set(node, params.params, exec));
@@ -299,12 +353,15 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
     CGRT_RETURN_IF_ERROR(set_enabled(node, is_enabled, exec));
     ++enabled_count;
   }
+  for (const HostKernel& kernel : kernels) {
+    ++kernel_count;  // the first half of it may succeed alone
+    CGRT_RETURN_IF_ERROR(set_kernel(kernel, exec));
+  }
   std::move(undo).Cancel();
   for (const auto& [node, params] : change.params) params_[nodes_[node].params] = params;
   for (const auto& [node, is_enabled] : change.enabled) enabled_[nodes_[node].params] = is_enabled;
-  for (const auto& [word, value] : change.words) {
-    values_[word] = value;
-    patches_.set(word, value);
+  for (const auto& [word, was] : change.words) {
+    if (!words_[word].is_set_by_host) patches_.set(word, values_[word]);
   }
   if (change.used.has_value()) resources_.replace(*std::move(change.used));
   return absl::OkStatus();
@@ -321,15 +378,17 @@ RebindState::Values RebindState::values_after(const Change& change) const {
 RebindState::Change RebindState::change_to(const Values& values) const {
   Change change;
   change.used = values.used;
-  for (std::uint32_t i = 0; i < values_.size(); ++i) {
-    if (values.words[i] == values_[i]) continue;
-    // Without alternatives no call says what runs: set_enabled does.
-    if (!has_alternatives_ && places_[i].kind == NodeWord::Kind::kEnabled) continue;
-    change.words.emplace_back(i, values.words[i]);
-  }
-  if (params_.empty()) return change;
   for (const Node& node : nodes_) {
-    if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) continue;
+    if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      const std::uint32_t enabled = node.first_word + kEnabledWord;
+      const bool is_left_out = has_alternatives_ && values.words[enabled] == 0;
+      for (std::uint32_t i = node.first_word; i < node.first_word + node.word_count; ++i) {
+        if (values.words[i] == values_[i]) continue;
+        // Without alternatives no call says what runs: set_enabled does.
+        if (i == enabled ? has_alternatives_ : !is_left_out) change.words.emplace_back(i, values.words[i]);
+      }
+      continue;
+    }
     if (has_alternatives_) change_enabled(node, values.enabled[node.params], change);
     // What no call met has operands of another step, whose memory may be gone.
     if (has_alternatives_ && !values.enabled[node.params]) continue;

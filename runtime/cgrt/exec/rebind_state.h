@@ -41,12 +41,14 @@ class RebindState {
   struct Word {
     std::uint16_t argument = 0, within = 0;  // which, and bytes from its begin
     std::uint8_t bytes = 0;                  // 0: of no argument
+    bool is_set_by_host = false;             // as all of its node's
   };
   struct Node {
     CUgraphNode handle;
     CUgraphNodeType type;
     // Of a kernel.
     CUfunction function = nullptr;
+    CUcontext context = nullptr;
     Dim3 block = {};
     std::uint32_t shared_bytes = 0;
     std::uint32_t first_word = 0, word_count = 0;  // the grid, whether it runs, the arguments
@@ -90,15 +92,15 @@ class RebindState {
     std::uintptr_t value;
   };
 
-  // Makes the kernels of `graph` device-updatable. kFailedPrecondition names the node that cannot be, and leaves all as
-  // they were; a failure of the driver's may leave some of them so.
+  // Makes the kernels of `graph` device-updatable that patches change. kFailedPrecondition names the node that cannot
+  // be, and leaves all as they were; a failure of the driver's may leave some of them so.
   static absl::StatusOr<RebindState> create(GraphState& graph);
 
   // In which calls that a step makes are captured. Made at the first question.
   absl::StatusOr<StreamRef> capture_stream();
 
-  // What patches in flight need when this is gone: to be kept by the executable. Null: nothing. Waits for a copy.
-  absl::StatusOr<std::shared_ptr<DeviceBuffer>> upload_words() { return patches_.upload_words(places_); }
+  // Takes to the device what patches need there. Waits for a copy.
+  absl::Status upload_words() { return patches_.upload_words(places_); }
 
   // In the order of the calls that made them, those inside child graphs where these stand.
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -174,6 +176,7 @@ class RebindState {
   absl::Status add_bodies(const GraphState& graph);
   absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
   absl::Status add_other(CUgraphNode handle, CUgraphNodeType type);
+  absl::Status choose_set_by_host(CUgraph graph);
   absl::Status make_updatable();
   absl::StatusOr<const Function*> function_of(CUfunction function);
   const Function& function_of(const Node& kernel) const { return functions_.find(kernel.function)->second; }
@@ -190,6 +193,14 @@ class RebindState {
   absl::Status change_grid(const Node& kernel, const Dim3& grid, Name name, Change& change) const;
   absl::Status set(std::uint32_t node, const CUgraphNodeParams& params, CUgraphExec exec) const;
   absl::Status set_enabled(std::uint32_t node, bool is_enabled, CUgraphExec exec) const;
+  // What changes in words that are set by the host.
+  struct HostKernel {
+    std::uint32_t node;
+    bool is_set = false, is_switched = false;  // its grid or arguments; whether it runs
+  };
+  std::vector<HostKernel> find_host_kernels(const Change& change) const;
+  // To values_.
+  absl::Status set_kernel(const HostKernel& kernel, CUgraphExec exec) const;
 
   RebindState() = default;
 
@@ -198,6 +209,7 @@ class RebindState {
   bool has_alternatives_ = false;
   std::vector<Node> nodes_;
   absl::flat_hash_map<CUgraphNode, std::uint32_t> positions_;
+  std::vector<std::uint32_t> set_by_host_;  // kernels, ascending
   std::vector<Word> words_;
   std::vector<std::uint64_t> values_;     // of words_
   std::vector<driver::NodeWord> places_;  // of words_, on the device

@@ -191,12 +191,19 @@ absl::StatusOr<Graph> build_alternatives(ContextRef context, std::size_t steps,
   GraphState& state = *graph.state();
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(state.context));
   Row row(state.context);
+  std::vector<Graph> recorded;  // whose nodes build() copies
   for (std::size_t i = 0; i < steps; ++i) {
     CGRT_ASSIGN_OR_RETURN(Graph one, Graph::create(context));
     Cursor cursor = one.cursor();
+    const std::uint64_t kept_before = internal::kept_count.load(std::memory_order_relaxed);
     CGRT_RETURN_IF_ERROR(step(cursor, i));
     CGRT_RETURN_IF_ERROR(row.add_step(*one.state()));
-    CGRT_RETURN_IF_ERROR(internal::keep_in_graph(state.handle, one.state()));  // the nodes to copy, and what they use
+    const bool may_keep =
+        !one.state()->children.empty() || internal::kept_count.load(std::memory_order_relaxed) != kept_before;
+    if (may_keep) {
+      CGRT_RETURN_IF_ERROR(internal::keep_in_graph(state.handle, one.state()));
+    }
+    recorded.push_back(std::move(one));
   }
   CGRT_RETURN_IF_ERROR(row.build(state));
   state.knowledge.know_nothing();

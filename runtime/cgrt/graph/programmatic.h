@@ -10,7 +10,8 @@
 // cudaTriggerProgrammaticLaunchCompletion lets its dependents begin before its end.
 //
 // A graph that a library was captured into may have programmatic edges of the library's own (cuBLASLt's, when it splits
-// k). instantiate_rebindable refuses these; remove_programmatic_edges makes such a graph ready for it.
+// k). instantiate_rebindable refuses those between two kernels without clusters; remove_programmatic_edges makes such a
+// graph ready for it.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,4 @@
 // User objects: resources that a graph keeps.
-#include <algorithm>
-
 #include "cgrt/simulator/state.h"
 #include "cgrt/simulator/table.h"
 
@@ -38,17 +36,6 @@ CUresult GraphRetainUserObject(CUgraph handle, CUuserObject object, unsigned cou
   // Copied into executables and from there into launches in flight: the last copy releases.
   graph->kept.push_back(std::shared_ptr<void>(
       object, [count](void* last) { UserObjectRelease(static_cast<CUuserObject>(last), count); }));
-  return CUDA_SUCCESS;
-}
-
-CUresult GraphReleaseUserObject(CUgraph handle, CUuserObject object, unsigned count) {
-  const Lock lock(state->mutex);
-  CUgraph_st* graph = find_graph(handle);
-  if (graph == nullptr || count != 1) return CUDA_ERROR_INVALID_VALUE;
-  const auto kept = std::find_if(graph->kept.begin(), graph->kept.end(),
-                                 [&](const std::shared_ptr<void>& one) { return one.get() == object; });
-  if (kept == graph->kept.end()) return CUDA_ERROR_INVALID_VALUE;
-  graph->kept.erase(kept);
   return CUDA_SUCCESS;
 }
 

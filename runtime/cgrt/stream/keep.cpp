@@ -1,5 +1,7 @@
 #include "cgrt/stream/keep.h"
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -15,9 +17,15 @@ struct Kept {
   std::shared_ptr<const void> resource;
 };
 
+struct Waiting {
+  Event event;
+  std::shared_ptr<const void> resource;
+};
+
 struct Released {
   std::mutex mutex;
   std::vector<std::unique_ptr<Kept>> kept;
+  std::vector<Waiting> waiting;
 };
 
 // Never destroyed: the driver may call back after main has returned.
@@ -34,11 +42,13 @@ void CUDA_CB release(void* kept) {
   internal::any_released = true;
 }
 
+bool is_over(const Waiting& one) { return one.event.ref().is_complete().value_or(true); }  // or its context is lost
+
 }  // namespace
 
 namespace internal {
 
-absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource, CUuserObject* out) {
+absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource) {
   kept_count.fetch_add(1, std::memory_order_relaxed);
   auto kept = std::make_unique<Kept>(Kept{std::move(resource)});
   CUuserObject object = nullptr;
@@ -47,10 +57,16 @@ absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource, 
   if (created != CUDA_SUCCESS) return driver::to_status(created, "cuUserObjectCreate");
   static_cast<void>(kept.release());  // the object's from here on
   const CUresult retained = driver::api().GraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
-  if (out != nullptr) *out = object;
   if (retained == CUDA_SUCCESS) return absl::OkStatus();
   driver::api().UserObjectRelease(object, 1);
   return driver::to_status(retained, "cuGraphRetainUserObject");
+}
+
+void keep_until(Event event, std::shared_ptr<const void> resource) {
+  Released& queue = released();
+  const std::lock_guard lock(queue.mutex);
+  queue.waiting.push_back({std::move(event), std::move(resource)});
+  any_released = true;
 }
 
 constinit std::atomic<bool> any_released{false};
@@ -61,15 +77,21 @@ std::size_t collect_all_released() {
   const RelaxedCaptureMode relaxed;
   Released& queue = released();
   std::size_t count = 0;
+  std::vector<Waiting> waiting;
   while (any_released.load(std::memory_order_acquire)) {  // a graph that was kept lets go of what it kept itself
     std::vector<std::unique_ptr<Kept>> taken;
+    std::vector<Waiting> asked;
     {
       const std::lock_guard lock(queue.mutex);
       taken.swap(queue.kept);
+      asked.swap(queue.waiting);
       any_released = false;
     }
-    count += taken.size();
+    const auto over = std::partition(asked.begin(), asked.end(), [](const Waiting& one) { return !is_over(one); });
+    count += taken.size() + static_cast<std::size_t>(asked.end() - over);
+    std::move(asked.begin(), over, std::back_inserter(waiting));
   }
+  for (Waiting& one : waiting) keep_until(std::move(one.event), std::move(one.resource));
   return count;
 }
 

@@ -482,6 +482,45 @@ TEST_CASE_METHOD(RebindTest, "an executable is rebound after its graph is gone, 
   REQUIRE_OK(a.ref().synchronize());
 }
 
+// The words that a patch reads stay until it is over, and no longer; nobody waits for it.
+TEST_CASE_METHOD(RebindTest, "an executable that dies while a launch is in flight waits for nothing",
+                 "[exec][rebind]") {
+  collect_released();
+  rebind(3.0f);
+  CHECK(run(a.ref()) == 3.0f);
+  simulator.hold(a.ref().get());
+  rebind(4.0f);
+  REQUIRE_OK(exec.launch(a.ref()));
+
+  exec = GraphExec();
+  CHECK(collect_released() == 0);
+
+  simulator.release(a.ref().get());
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[kKernels] == 4.0f);
+  CHECK(collect_released() == 1);
+}
+
+// CUDA allows one end of a programmatic edge to be device-updatable, and kernels with clusters are not.
+TEST_CASE_METHOD(RebindTest, "a programmatic edge of a kernel with clusters can stay", "[graph][exec][rebind]") {
+  const auto step = [&](LaunchTarget target, float factor) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(
+        launch(target, {.grid = 2, .block = 64, .attributes = {.cluster = {2}}}, scale_kernel(), x + 1, x, factor, 1));
+    return launch(target, {.grid = 1, .block = 64}, waiting_kernel(), x + 2, x + 1, factor, 1);
+  };
+  Graph pair = *Graph::create(device);
+  Cursor cursor = pair.cursor();
+  REQUIRE_OK(step(cursor.programmatic(), 2.0f));
+  CHECK(list_edges(pair)->front().kind == EdgeKind::kProgrammatic);
+
+  GraphExec two = *instantiate_rebindable(pair);
+  REQUIRE_OK(two.rebind([&](LaunchTarget target) { return step(target, 3.0f); }));
+  REQUIRE_OK(two.launch(a.ref()));
+  REQUIRE_OK(a.ref().synchronize());
+
+  CHECK(x[2] == 9.0f);
+}
+
 // A graph captured from a library may have edges of the library's own, inside and outside of children.
 TEST_CASE_METHOD(RebindTest, "a graph without its programmatic edges is made rebindable", "[graph][exec][rebind]") {
   const auto kernel = [&](LaunchTarget target, float factor) {

@@ -1,5 +1,10 @@
 // Graphs that hold the nodes of several steps, and what is made of them.
+#include <cstdint>
+#include <vector>
+
 #include "cgrt/cgrt.h"
+#include "cgrt/driver/instrument.h"
+#include "cgrt/driver/status.h"
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
@@ -132,6 +137,72 @@ TEST_CASE_METHOD(AlternativesTest, "a binding names no memory of copies that its
 
   CHECK(*exec.enabled(*find_node<MemcpyNode>(graph, {})) == NodeState::kDisabled);
   CHECK(run(exec) == 2.0f);
+}
+
+// Kernels with clusters, which the host switches: n[0] and n[1] are the widths of two, and n[2] is a grid.
+struct ClustersTest : AlternativesTest {
+  static constexpr std::uint32_t kFirst[] = {2, 4};
+
+  absl::Status step(LaunchTarget target, std::size_t i, std::uint32_t grid = 8) const {
+    for (int at = 0; at < 2; ++at) {
+      const LaunchConfig config{.grid = 8, .block = 64, .attributes = {.cluster = {kFirst[i] * (at + 1u)}}};
+      CGRT_RETURN_IF_ERROR(launch(target, config, cluster_kernel(), n + at));
+    }
+    return launch(target, {.grid = grid, .block = 64, .attributes = {.cluster = {2}}}, grid_kernel(), n + 2);
+  }
+  std::vector<int> run() {
+    REQUIRE_OK(exec.launch(stream));
+    REQUIRE_OK(stream.ref().synchronize());
+    return {n[0], n[1], n[2]};
+  }
+  absl::Status rebind(std::size_t i, std::uint32_t grid = 8) {
+    return exec.rebind([&](LaunchTarget target) { return step(target, i, grid); });
+  }
+
+  PinnedBuffer numbers = *PinnedBuffer::create(device, 3 * sizeof(int));
+  int* n = numbers.as<int>();
+  Graph graph = *build_alternatives(device, 2, [this](LaunchTarget target, std::size_t i) { return step(target, i); });
+  GraphExec exec = *instantiate_rebindable(graph);
+};
+
+TEST_CASE_METHOD(ClustersTest, "kernels with clusters are set by the host, where they change", "[graph][rebind]") {
+  CHECK(run() == std::vector{2, 4, 8});
+  REQUIRE_OK(rebind(1));
+  CHECK(run() == std::vector{4, 8, 8});
+  driver::Instrument instrument;
+
+  REQUIRE_OK(rebind(1, 16));
+  CHECK(instrument.count("cuGraphExecNodeSetParams") == 1);
+  CHECK(instrument.count("cuGraphNodeSetEnabled") == 0);
+  REQUIRE_OK(rebind(0, 16));
+  CHECK(instrument.count("cuGraphExecNodeSetParams") == 2);  // clusters of 4 are in both steps, and write elsewhere
+  CHECK(instrument.count("cuGraphNodeSetEnabled") == 2);     // those of 2 and of 8
+  CHECK(run() == std::vector{2, 4, 16});
+  CHECK(instrument.count("cuLaunchKernelEx") == 0);  // no patch
+}
+
+TEST_CASE_METHOD(ClustersTest, "a rebind that fails halfway leaves kernels with clusters as they were",
+                 "[graph][rebind]") {
+  REQUIRE_OK(rebind(1, 16));
+  int calls = 0, refused = 0;
+  for (bool is_reached = true; is_reached;) {
+    absl::Status status;
+    {
+      driver::Instrument instrument;
+      instrument.fail_call(calls++, CUDA_ERROR_OUT_OF_MEMORY);
+      status = rebind(0, 4);
+      is_reached = instrument.failed();
+    }
+    if (status.ok()) {  // also where a call failed that gives something back
+      CHECK(run() == std::vector{2, 4, 4});
+      REQUIRE_OK(rebind(1, 16));
+    } else {
+      ++refused;
+      CHECK(driver::cuda_result(status) == CUDA_ERROR_OUT_OF_MEMORY);
+      CHECK(run() == std::vector{4, 8, 16});
+    }
+  }
+  CHECK(refused >= 4);  // two kernels set, two switched
 }
 
 }  // namespace
