@@ -192,7 +192,8 @@ BEHAVIOUR("kernels with clusters are switched and get other grids, and have all 
   {
     CGRT_ASSIGN_OR_RETURN(Gate gate, Gate::close(world, stream.ref()));
     for (int at = 0; at < 8; ++at) {
-      CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) { return step(target, at / 2 % 2, at, 10 + at); }));
+      const std::size_t i = at / 2 % 2 == 0 ? 0 : 1;
+      CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) { return step(target, i, at, 10 + at); }));
       CGRT_RETURN_IF_ERROR(exec.launch(stream));
     }
   }

@@ -144,8 +144,8 @@ struct ClustersTest : AlternativesTest {
   static constexpr std::uint32_t kFirst[] = {2, 4};
 
   absl::Status step(LaunchTarget target, std::size_t i, std::uint32_t grid = 8) const {
-    for (int at = 0; at < 2; ++at) {
-      const LaunchConfig config{.grid = 8, .block = 64, .attributes = {.cluster = {kFirst[i] * (at + 1u)}}};
+    for (std::uint32_t at = 0; at < 2; ++at) {
+      const LaunchConfig config{.grid = 8, .block = 64, .attributes = {.cluster = {kFirst[i] << at}}};
       CGRT_RETURN_IF_ERROR(launch(target, config, cluster_kernel(), n + at));
     }
     return launch(target, {.grid = grid, .block = 64, .attributes = {.cluster = {2}}}, grid_kernel(), n + 2);
