@@ -301,6 +301,7 @@ absl::Status RebindState::set_kernel(const HostKernel& kernel, CUgraphExec exec)
     const std::vector<Parameter>& parameters = function_of(node).parameters;
     std::vector<unsigned char> bytes(parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes);
     std::vector<void*> arguments;
+    // NOLINTNEXTLINE(performance-inefficient-vector-operation): a few
     for (const Parameter& parameter : parameters) arguments.push_back(&bytes[parameter.offset]);
     for (std::uint32_t i = node.first_word + kArgumentWords; i < node.first_word + node.word_count; ++i) {
       std::memcpy(&bytes[places_[i].offset], &values_[i], places_[i].bytes);
