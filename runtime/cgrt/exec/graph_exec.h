@@ -256,12 +256,12 @@ absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags
 // The same, and all of its kernels, but those in bodies of conditional nodes, can be changed by rebind(): they become
 // device-updatable, for good. CUDA then allows the graph one executable at a time and no clone, and the executable no
 // update(); set_params and set_enabled work on kernels as rebind() does. Kernels with clusters stay as they are, unless
-// they are inside child graphs: the host sets those that change, 1 to 3 us each, as driver 580 runs them on a part of the
-// multiprocessors once the device has changed their grid or enabled them. kFailedPrecondition, and the graph stays as it
-// was, where CUDA has no way: kernels on a second device, a programmatic edge between two kernels that become
+// they are inside child graphs: the host sets those that change, 1 to 3 us each, as driver 580 runs them on a part of
+// the multiprocessors once the device has changed their grid or enabled them. kFailedPrecondition, and the graph stays
+// as it was, where CUDA has no way: kernels on a second device, a programmatic edge between two kernels that become
 // device-updatable (names both; see remove_programmatic_edges in graph/programmatic.h). Where CUDA itself fails to
-// instantiate, as for lack of memory, they are device-updatable already. A launch costs 2 % more than a plain one (1,000
-// nodes, H200).
+// instantiate, as for lack of memory, they are device-updatable already. A launch costs 2 % more than a plain one
+// (1,000 nodes, H200).
 absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
 // Called after every successful instantiate, on the thread that did it; null: nobody. There is one observer: setting it

@@ -36,10 +36,10 @@ bool is_made_by_calls(CUgraphNodeType type) {
   }
 }
 
-// Kernels with clusters are changed by set-params on the host, as copies are. Where their grid is set or they are enabled
-// on the device, driver 580 runs them on a part of the multiprocessors from then on: clusters of n blocks with room for
-// one block in n (H200; cuBLASLt's products take 1.3 to 1.8 times as long). Inside child graphs, where the host cannot
-// set them, they are changed on the device.
+// Kernels with clusters are changed by set-params on the host, as copies are. Where their grid is set or they are
+// enabled on the device, driver 580 runs them on a part of the multiprocessors from then on: clusters of n blocks with
+// room for one block in n (H200; cuBLASLt's products take 1.3 to 1.8 times as long). Inside child graphs, where the
+// host cannot set them, they are changed on the device.
 bool is_set_by_host(const LaunchAttributes& attributes) { return attributes.cluster != Dim3(); }
 
 absl::Status set_updatable(CUgraphNode node, CUgraphDeviceNode* device_node) {
