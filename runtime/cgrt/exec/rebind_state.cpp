@@ -280,7 +280,7 @@ absl::Status RebindState::set_enabled(std::uint32_t node, bool is_enabled, CUgra
 }
 
 std::vector<RebindState::HostKernel> RebindState::find_host_kernels(const Change& change) const {
-  std::vector<HostKernel> kernels;
+  std::vector<HostKernel> kernels = unsettled_;
   if (ABSL_PREDICT_TRUE(set_by_host_.empty())) return kernels;
   for (const auto& [word, value] : change.words) {
     if (!words_[word].is_set_by_host) continue;
@@ -301,7 +301,7 @@ absl::Status RebindState::set_kernel(const HostKernel& kernel, CUgraphExec exec)
     const std::vector<Parameter>& parameters = function_of(node).parameters;
     std::vector<unsigned char> bytes(parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes);
     std::vector<void*> arguments;
-    // NOLINTNEXTLINE(performance-inefficient-vector-operation): a few
+    arguments.reserve(parameters.size());
     for (const Parameter& parameter : parameters) arguments.push_back(&bytes[parameter.offset]);
     for (std::uint32_t i = node.first_word + kArgumentWords; i < node.first_word + node.word_count; ++i) {
       std::memcpy(&bytes[places_[i].offset], &values_[i], places_[i].bytes);
@@ -328,7 +328,7 @@ absl::Status RebindState::set_kernel(const HostKernel& kernel, CUgraphExec exec)
 absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
   if (change.used.has_value()) CGRT_RETURN_IF_ERROR(resources_.prepare(context_, *change.used));
   const std::vector<HostKernel> kernels = find_host_kernels(change);
-  std::size_t set_count = 0, enabled_count = 0, kernel_count = 0;
+  std::size_t set_count = 0, enabled_count = 0;
   const auto swap_words = [&](auto begin, auto end) {
     for (auto at = begin; at != end; ++at) std::swap(values_[at->first], at->second);
   };
@@ -344,7 +344,10 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
       const auto& [node, is_enabled] = change.enabled[i];
       if (!set_enabled(node, !is_enabled, exec).ok()) enabled_[nodes_[node].params] = is_enabled;
     }
-    for (std::size_t i = 0; i < kernel_count; ++i) set_kernel(kernels[i], exec).IgnoreError();
+    unsettled_.clear();
+    for (const HostKernel& kernel : kernels) {
+      if (!set_kernel(kernel, exec).ok()) unsettled_.push_back(kernel);
+    }
   };
   for (const auto& [node, params] : change.params) {
     CGRT_RETURN_IF_ERROR(set(node, params.params, exec));
@@ -354,11 +357,9 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
     CGRT_RETURN_IF_ERROR(set_enabled(node, is_enabled, exec));
     ++enabled_count;
   }
-  for (const HostKernel& kernel : kernels) {
-    ++kernel_count;  // the first half of it may succeed alone
-    CGRT_RETURN_IF_ERROR(set_kernel(kernel, exec));
-  }
+  for (const HostKernel& kernel : kernels) CGRT_RETURN_IF_ERROR(set_kernel(kernel, exec));
   std::move(undo).Cancel();
+  unsettled_.clear();
   for (const auto& [node, params] : change.params) params_[nodes_[node].params] = params;
   for (const auto& [node, is_enabled] : change.enabled) enabled_[nodes_[node].params] = is_enabled;
   for (const auto& [word, was] : change.words) {

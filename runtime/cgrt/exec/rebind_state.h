@@ -198,7 +198,7 @@ class RebindState {
     std::uint32_t node;
     bool is_set = false, is_switched = false;  // its grid or arguments; whether it runs
   };
-  std::vector<HostKernel> find_host_kernels(const Change& change) const;
+  std::vector<HostKernel> find_host_kernels(const Change& change) const;  // and the unsettled ones
   // To values_.
   absl::Status set_kernel(const HostKernel& kernel, CUgraphExec exec) const;
 
@@ -210,6 +210,7 @@ class RebindState {
   std::vector<Node> nodes_;
   absl::flat_hash_map<CUgraphNode, std::uint32_t> positions_;
   std::vector<std::uint32_t> set_by_host_;  // kernels, ascending
+  std::vector<HostKernel> unsettled_;       // not known to be as values_ says: a change failed, and so did its undo
   std::vector<Word> words_;
   std::vector<std::uint64_t> values_;     // of words_
   std::vector<driver::NodeWord> places_;  // of words_, on the device

@@ -205,5 +205,22 @@ TEST_CASE_METHOD(ClustersTest, "a rebind that fails halfway leaves kernels with 
   CHECK(refused >= 4);  // two kernels set, two switched
 }
 
+TEST_CASE_METHOD(ClustersTest, "what a failed rebind could not take back of clusters is sent again",
+                 "[graph][rebind]") {
+  for (std::int64_t call = 0; call < 100; ++call) {
+    REQUIRE_OK(rebind(1, 16));
+    absl::Status status;
+    {
+      driver::Instrument instrument;
+      instrument.fail_from(call, CUDA_ERROR_OUT_OF_MEMORY);
+      status = rebind(0, 4);
+    }
+    REQUIRE_OK(rebind(1, 16));  // which changes nothing where the failed one did not
+    CHECK(run() == std::vector{4, 8, 16});
+    if (status.ok()) return;
+  }
+  FAIL("no rebind succeeded");
+}
+
 }  // namespace
 }  // namespace cgrt::testing
