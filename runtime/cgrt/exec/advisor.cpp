@@ -17,7 +17,7 @@ constexpr double kInstantiateNode = 0.89, kFirstLaunchNode = 0.74;
 constexpr double kSetParams = 0.375, kSetGrid = 1.1 + 1.0;
 constexpr double kRebindCall = 0.09, kBindingNode = 0.005;
 // Of a rebindable executable: each kernel at each launch, the patch, and each node that it changes.
-constexpr double kUpdatableNode = 0.018, kPatch = 4.8, kPatchedNode = 0.002;
+constexpr double kUpdatableNode = 0.018, kPatch = 2.4, kPatchedNode = 0.006;
 constexpr double kDisabledNode = 0.4, kProgrammaticEdge = 0.34;
 
 struct Shape {

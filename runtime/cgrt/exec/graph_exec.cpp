@@ -64,7 +64,6 @@ absl::Status GraphExec::launch(StreamRef stream) {
   }
   const CUresult result = driver::api().GraphLaunch(state_->handle.get(), stream.get());
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
-    if (rebind != nullptr) rebind->patches().after_failure(stream);
     return internal::explain_graph_launch(result, state_->definition->handle);
   }
   if (ABSL_PREDICT_FALSE(state_->libraries != nullptr)) return state_->libraries->launched(stream);
@@ -77,7 +76,6 @@ absl::Status GraphExec::upload(StreamRef stream) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
   const std::lock_guard lock(state_->mutex);
-  if (state_->rebind != nullptr) return state_->rebind->patches().upload(state_->handle.get(), stream);
   return driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload");
 }
 
@@ -301,7 +299,9 @@ CUgraphExec GraphExec::get() const {
 
 CUgraphExec GraphExec::release() && {
   const std::unique_ptr<State> state = std::move(state_);
-  return state != nullptr ? state->handle.release() : nullptr;
+  if (state == nullptr) return nullptr;
+  if (state->rebind != nullptr) state->rebind->patches().disable(state->handle.get()).IgnoreError();
+  return state->handle.release();
 }
 
 absl::StatusOr<GraphExec> GraphExec::adopt(CUgraphExec exec, const Graph& graph) {
@@ -339,7 +339,6 @@ absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags 
   CGRT_RETURN_IF_ERROR(relaxed.status());
   CGRT_RETURN_IF_ERROR(internal::check_rebindable(*graph.state()));
   CGRT_ASSIGN_OR_RETURN(internal::RebindState rebind, internal::RebindState::create(*graph.state()));
-  CGRT_RETURN_IF_ERROR(rebind.upload_words());
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, GraphExec::make(graph, flags));
   graph.state()->has_rebindable = true;
   CGRT_RETURN_IF_ERROR(rebind.begin(exec.get()));

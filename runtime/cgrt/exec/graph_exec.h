@@ -184,8 +184,8 @@ class GraphExec {
   // Runs the calls again that this executable, which must be rebindable, was made from: `step` launches, copies and
   // sets into its target what it did when the graph was built or captured, with other arguments and grids. The k-th
   // call meets the k-th node, in the order of their creation. Counts for launches from now on; those in flight keep
-  // theirs. Only what differs is sent, in front of the next launch and in its stream. `step` runs on this thread,
-  // before this returns, and must not call this executable.
+  // theirs. Only what differs is sent, with the next launch. `step` runs on this thread, before this returns, and must
+  // not call this executable.
   // kFailedPrecondition names the call with another kernel, block, shared memory or attributes, another grid of a
   // cooperative kernel, the call of another kind, too many or too few; then, and when `step` fails, nothing has
   // changed. Nodes that no call makes (empty ones) are passed over. In a graph of build_alternatives
@@ -255,13 +255,14 @@ absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags
 
 // The same, and all of its kernels, but those in bodies of conditional nodes, can be changed by rebind(): they become
 // device-updatable, for good. CUDA then allows the graph one executable at a time and no clone, and the executable no
-// update(); set_params and set_enabled work on kernels as rebind() does. Kernels with clusters stay as they are, unless
-// they are inside child graphs: the host sets those that change, 1 to 3 us each, as driver 580 runs them on a part of
-// the multiprocessors once the device has changed their grid or enabled them. kFailedPrecondition, and the graph stays
-// as it was, where CUDA has no way: kernels on a second device, a programmatic edge between two kernels that become
-// device-updatable (names both; see remove_programmatic_edges in graph/programmatic.h). Where CUDA itself fails to
-// instantiate, as for lack of memory, they are device-updatable already. A launch costs 2 % more than a plain one
-// (1,000 nodes, H200).
+// update(); set_params and set_enabled work on kernels as rebind() does. What changes them, a kernel "patch_nodes" for
+// each 2,729 words that can change, is added to the graph in front of all nodes, and runs in launches that have
+// something to change. Kernels with clusters stay as they are, unless they are inside child graphs: the host sets those
+// that change, 1 to 3 us each, as driver 580 runs them on a part of the multiprocessors once the device has changed
+// their grid or enabled them. kFailedPrecondition, and the graph stays as it was, where CUDA has no way: kernels on a
+// second device, a programmatic edge between two kernels that become device-updatable (names both; see
+// remove_programmatic_edges in graph/programmatic.h). Where CUDA itself fails to instantiate, as for lack of memory,
+// they are device-updatable already. A launch costs 2 % more than a plain one (1,000 nodes, H200).
 absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
 // Called after every successful instantiate, on the thread that did it; null: nobody. There is one observer: setting it

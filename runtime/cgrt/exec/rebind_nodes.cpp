@@ -80,8 +80,8 @@ absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
     if (found != state.positions_.end()) state.nodes_[found->second].attributes = one.attributes;
   }
   CGRT_RETURN_IF_ERROR(state.choose_set_by_host(graph.handle));
-  CGRT_RETURN_IF_ERROR(state.patches_.begin(graph.context, state.places_.size()));
   CGRT_RETURN_IF_ERROR(state.make_updatable());  // after all that can refuse the graph: there is no way back
+  CGRT_RETURN_IF_ERROR(state.patches_.add_to(graph, state.places_));
   for (CUgraphNode node : graph.left_out_at_first) {
     const Node* const known = state.find(node);
     if (known != nullptr) state.change_enabled(*known, false, state.at_first_);
@@ -91,8 +91,10 @@ absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
 
 absl::Status RebindState::add_nodes(CUgraph graph, const GraphState& root) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
+  const std::vector<CUgraphNode>& patches = root.patch_nodes;  // of an executable before
   for (CUgraphNode node : nodes) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    if (std::find(patches.begin(), patches.end(), node) != patches.end()) continue;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
       CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));

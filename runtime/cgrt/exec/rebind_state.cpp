@@ -369,6 +369,11 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
   return absl::OkStatus();
 }
 
+absl::Status RebindState::begin(CUgraphExec exec) {
+  CGRT_RETURN_IF_ERROR(patches_.disable(exec));
+  return take(std::move(at_first_), exec);
+}
+
 RebindState::Values RebindState::values_after(const Change& change) const {
   Values values{id_, values_, params_, enabled_, change.used.value_or(Resources())};
   for (const auto& [node, params] : change.params) values.params[nodes_[node].params] = params;

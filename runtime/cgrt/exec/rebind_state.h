@@ -92,15 +92,13 @@ class RebindState {
     std::uintptr_t value;
   };
 
-  // Makes the kernels of `graph` device-updatable that patches change. kFailedPrecondition names the node that cannot
-  // be, and leaves all as they were; a failure of the driver's may leave some of them so.
+  // Makes the kernels of `graph` device-updatable that patches change, and puts these in front. kFailedPrecondition
+  // names the node that cannot be, and leaves all as they were; a failure of the driver's may leave some of them so.
+  // Waits for a copy.
   static absl::StatusOr<RebindState> create(GraphState& graph);
 
   // In which calls that a step makes are captured. Made at the first question.
   absl::StatusOr<StreamRef> capture_stream();
-
-  // Takes to the device what patches need there. Waits for a copy.
-  absl::Status upload_words() { return patches_.upload_words(places_); }
 
   // In the order of the calls that made them, those inside child graphs where these stand.
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -147,7 +145,7 @@ class RebindState {
   absl::Status take(Change&& change, CUgraphExec exec);
 
   // Of an executable that was just made: nodes that the graph's first step leaves out do not run.
-  absl::Status begin(CUgraphExec exec) { return take(std::move(at_first_), exec); }
+  absl::Status begin(CUgraphExec exec);
 
   std::uint64_t id() const { return id_; }  // of no other state
   Values values_after(const Change& change) const;

@@ -95,6 +95,7 @@ struct GraphState {
   };
   std::vector<ConditionalNode> conditionals;      // ascending
   bool has_rebindable = false;                    // an executable whose nodes are changed on the device
+  std::vector<CUgraphNode> patch_nodes;           // that change them: exec/patches.h
   std::vector<std::shared_ptr<const void>> kept;  // libraries of kernels, by the driver graph as well
 
   // Of a graph that has the nodes of several steps (graph/alternatives.h), those that its first step does not have.
