@@ -56,7 +56,7 @@ TEST_CASE("every operation survives the failure of each of its driver calls", "[
     // First each call alone, then each with all that come after it.
     bool all_after = false;
     for (int nth = 0;; ++nth) {
-      REQUIRE(nth < 400);  // an operation with more calls than that would never end
+      REQUIRE(nth < 1000);  // an operation with more calls than that would never end
       Simulator simulator;
       Objects world = one.objects();
       INFO(one.name << ", driver call " << nth);

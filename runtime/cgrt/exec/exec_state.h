@@ -22,6 +22,7 @@ namespace cgrt {
 
 namespace internal {
 
+absl::StatusOr<CUgraphExec> make_exec(const GraphState& graph, InstantiateFlags flags);
 // In a relaxed capture mode: as a free does, this would end captures.
 void destroy_exec(CUgraphExec exec);
 
@@ -48,6 +49,9 @@ class UsedLibraries {
 // All but `mutex` and `flags`, which stay as they were made, under `mutex`.
 struct GraphExec::State {
   ~State();
+
+  // What a launch would be of.
+  CUgraphExec current() const { return rebind != nullptr ? rebind->current(handle.get()) : handle.get(); }
 
   // To be called while nobody changes `graph`.
   absl::Status read_definition(const Graph& graph);
@@ -76,9 +80,9 @@ struct GraphExec::State {
 
   void swap(State& other);  // of the same flags
 
-  std::shared_ptr<internal::GraphState> definition;    // node handles are valid as long as it lives
-  std::unique_ptr<internal::UsedLibraries> libraries;  // null: none; outlives the executable
-  UniqueHandle<CUgraphExec, internal::destroy_exec> handle;
+  std::shared_ptr<internal::GraphState> definition;          // node handles are valid as long as it lives
+  std::unique_ptr<internal::UsedLibraries> libraries;        // null: none; outlives the executable
+  UniqueHandle<CUgraphExec, internal::destroy_exec> handle;  // null: `rebind` has variants
   InstantiateFlags flags = InstantiateFlags::kNone;
   std::size_t node_count = 0;
   bool is_complete = true;  // the table

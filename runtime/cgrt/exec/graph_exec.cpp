@@ -1,5 +1,6 @@
 #include "cgrt/exec/graph_exec.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -22,15 +23,27 @@ namespace {
 
 std::atomic<InstantiateObserver> observer{nullptr};
 
-absl::StatusOr<CUgraphExec> make_exec(const Graph& graph, InstantiateFlags flags) {
+// Of the graph as it is: not where nodes were added since.
+absl::StatusOr<bool> has_valid_variants(const internal::GraphState& graph) {
+  if (graph.variants.empty()) return false;
+  CGRT_ASSIGN_OR_RETURN(const std::size_t count, internal::count_nodes(graph.handle));
+  return std::any_of(graph.variants.begin(), graph.variants.end(),
+                     [&](const auto& variant) { return variant.positions.back() + 1 == count; });
+}
+
+}  // namespace
+
+using internal::GraphState;
+
+absl::StatusOr<CUgraphExec> internal::make_exec(const GraphState& graph, InstantiateFlags flags) {
   // Unlike launches and updates, this needs a current context (error 201 without), and ends captures (900).
-  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(graph.state()->context));
+  CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(graph.context));
   RelaxedCaptureMode relaxed;
   CGRT_RETURN_IF_ERROR(relaxed.status());
   CUDA_GRAPH_INSTANTIATE_PARAMS params{};
   params.flags = static_cast<cuuint64_t>(flags);
   CUgraphExec exec = nullptr;
-  const auto try_once = [&] { return driver::api().GraphInstantiateWithParams(&exec, graph.ref().get(), &params); };
+  const auto try_once = [&] { return driver::api().GraphInstantiateWithParams(&exec, graph.handle, &params); };
   CUresult result = try_once();
   CUdevice device = 0;
   if (result == CUDA_ERROR_OUT_OF_MEMORY && driver::api().CtxGetDevice(&device) == CUDA_SUCCESS) {
@@ -38,14 +51,11 @@ absl::StatusOr<CUgraphExec> make_exec(const Graph& graph, InstantiateFlags flags
     result = try_once();
   }
   if (result == CUDA_SUCCESS) return exec;
-  return internal::explain_instantiate(driver::to_status(result, "cuGraphInstantiateWithParams"), graph.ref().get(),
-                                       params);
+  return internal::explain_instantiate(driver::to_status(result, "cuGraphInstantiateWithParams"), graph.handle, params);
 }
 
-}  // namespace
-
 GraphExec::State::~State() {
-  if (rebind != nullptr) rebind->patches().finish();
+  if (rebind != nullptr) rebind->finish();
 }
 
 GraphExec::GraphExec() = default;
@@ -59,23 +69,23 @@ absl::Status GraphExec::launch(StreamRef stream) {
   if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
   const std::lock_guard lock(state_->mutex);
   internal::RebindState* const rebind = state_->rebind.get();
+  CUgraphExec exec = state_->handle.get();
   if (ABSL_PREDICT_FALSE(rebind != nullptr)) {
-    CGRT_RETURN_IF_ERROR(rebind->patches().before_launch(state_->handle.get(), stream));
+    CGRT_ASSIGN_OR_RETURN(exec, rebind->before_launch(exec, stream));
   }
-  const CUresult result = driver::api().GraphLaunch(state_->handle.get(), stream.get());
+  const CUresult result = driver::api().GraphLaunch(exec, stream.get());
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) {
     return internal::explain_graph_launch(result, state_->definition->handle);
   }
   if (ABSL_PREDICT_FALSE(state_->libraries != nullptr)) return state_->libraries->launched(stream);
-  if (ABSL_PREDICT_TRUE(rebind == nullptr)) return absl::OkStatus();
-  CGRT_RETURN_IF_ERROR(rebind->patches().after_launch(stream));
-  return rebind->resources().launched(stream);
+  return ABSL_PREDICT_TRUE(rebind == nullptr) ? absl::OkStatus() : rebind->after_launch(stream);
 }
 
 absl::Status GraphExec::upload(StreamRef stream) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
   const std::lock_guard lock(state_->mutex);
+  if (state_->rebind != nullptr) return state_->rebind->upload(state_->handle.get(), stream);
   return driver::to_status(driver::api().GraphUpload(state_->handle.get(), stream.get()), "cuGraphUpload");
 }
 
@@ -294,14 +304,14 @@ absl::StatusOr<UpdateReport> GraphExec::update_or_instantiate(const Graph& other
 CUgraphExec GraphExec::get() const {
   if (state_ == nullptr) return nullptr;
   const std::lock_guard lock(state_->mutex);
-  return state_->handle.get();
+  return state_->current();
 }
 
 CUgraphExec GraphExec::release() && {
   const std::unique_ptr<State> state = std::move(state_);
   if (state == nullptr) return nullptr;
-  if (state->rebind != nullptr) state->rebind->patches().disable(state->handle.get()).IgnoreError();
-  return state->handle.release();
+  CUgraphExec exec = state->handle.release();
+  return state->rebind != nullptr ? state->rebind->release(exec) : exec;
 }
 
 absl::StatusOr<GraphExec> GraphExec::adopt(CUgraphExec exec, const Graph& graph) {
@@ -319,16 +329,18 @@ absl::StatusOr<GraphExec> GraphExec::adopt(CUgraphExec exec, const Graph& graph)
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags) {
   CGRT_RETURN_IF_ERROR(internal::check_graph(graph));
   if (ABSL_PREDICT_FALSE(graph.state()->has_alternatives)) return internal::alternatives_not_rebindable();
-  return GraphExec::make(graph, flags);
+  return GraphExec::make(graph, flags, false);
 }
 
-absl::StatusOr<GraphExec> GraphExec::make(const Graph& graph, InstantiateFlags flags) {
+absl::StatusOr<GraphExec> GraphExec::make(const Graph& graph, InstantiateFlags flags, bool has_variants) {
   collect_released();
   auto state = std::make_unique<State>();
   CGRT_RETURN_IF_ERROR(state->read_definition(graph));
-  CGRT_ASSIGN_OR_RETURN(const CUgraphExec exec, make_exec(graph, flags));
   state->flags = flags;
-  state->handle.reset(exec);
+  if (!has_variants) {
+    CGRT_ASSIGN_OR_RETURN(const CUgraphExec exec, internal::make_exec(*graph.state(), flags));
+    state->handle.reset(exec);
+  }
   if (const InstantiateObserver observe = observer.load(std::memory_order_acquire); observe != nullptr) observe(graph);
   return GraphExec(std::move(state));
 }
@@ -338,10 +350,13 @@ absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags 
   RelaxedCaptureMode relaxed;  // device memory is allocated, which would end captures
   CGRT_RETURN_IF_ERROR(relaxed.status());
   CGRT_RETURN_IF_ERROR(internal::check_rebindable(*graph.state()));
-  CGRT_ASSIGN_OR_RETURN(internal::RebindState rebind, internal::RebindState::create(*graph.state()));
-  CGRT_ASSIGN_OR_RETURN(GraphExec exec, GraphExec::make(graph, flags));
+  CGRT_ASSIGN_OR_RETURN(const bool has_variants, has_valid_variants(*graph.state()));
+  CGRT_ASSIGN_OR_RETURN(internal::RebindState rebind,
+                        has_variants ? internal::RebindState::create_of_variants(graph.state(), flags)
+                                     : internal::RebindState::create(*graph.state()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, GraphExec::make(graph, flags, has_variants));
   graph.state()->has_rebindable = true;
-  CGRT_RETURN_IF_ERROR(rebind.begin(exec.get()));
+  CGRT_RETURN_IF_ERROR(rebind.begin(exec.state_->handle.get()));
   exec.state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
   return exec;
 }

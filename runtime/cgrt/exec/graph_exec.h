@@ -108,8 +108,8 @@ class GraphExec {
   // Takes over an executable that the caller instantiated from `graph`, which may be an adopted one, and which has
   // not changed since. On failure it stays the caller's.
   static absl::StatusOr<GraphExec> adopt(CUgraphExec exec, const Graph& graph);
-  // To be destroyed with cuGraphExecDestroy. What was rebound and not launched is lost; what steps and set_params had
-  // this keep, host functions and loaded code, is let go.
+  // To be destroyed with cuGraphExecDestroy; that of get(). What was rebound and not launched is lost; what steps and
+  // set_params had this keep, host functions and loaded code, is let go.
   CUgraphExec release() &&;
 
   GraphExec();  // empty, as when moved from: every call is kFailedPrecondition
@@ -230,13 +230,14 @@ class GraphExec {
   // kInvalidArgument for a use that is none of this executable's.
   absl::Status rebind_buffer(absl::Span<const BufferUse> uses, void* replacement);
 
-  // Valid until the next update_or_instantiate. Null: empty.
+  // What the next launch is of. Valid until the next update_or_instantiate; where steps have executables of their own
+  // (graph/alternatives.h), another after a rebind. Null: empty.
   CUgraphExec get() const;
 
  private:
   friend absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags);
   friend absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags flags);
-  static absl::StatusOr<GraphExec> make(const Graph& graph, InstantiateFlags flags);
+  static absl::StatusOr<GraphExec> make(const Graph& graph, InstantiateFlags flags, bool has_variants);
   absl::Status set_node_enabled(const NodeRef& node, NodeState state);
   absl::Status set_semaphores(CUgraphNode node, SemaphoreAction action, absl::Span<const SemaphoreValue> values);
   absl::StatusOr<std::pair<std::uint64_t, std::uint32_t>> find_slot(KernelNode node, std::size_t argument,

@@ -9,6 +9,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/rebind_state.h"
+#include "cgrt/exec/variants.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/launch/function_name.h"
 
@@ -36,12 +37,6 @@ bool is_made_by_calls(CUgraphNodeType type) {
   }
 }
 
-// Kernels with clusters are changed by set-params on the host, as copies are. Where their grid is set or they are
-// enabled on the device, driver 580 runs them on a part of the multiprocessors from then on: clusters of n blocks with
-// room for one block in n (H200; cuBLASLt's products take 1.3 to 1.8 times as long). Inside child graphs, where the
-// host cannot set them, they are changed on the device.
-bool is_set_by_host(const LaunchAttributes& attributes) { return attributes.cluster != Dim3(); }
-
 absl::Status set_updatable(CUgraphNode node, CUgraphDeviceNode* device_node) {
   CUlaunchAttributeValue value{};
   value.deviceUpdatableKernelNode.deviceUpdatable = 1;
@@ -65,7 +60,7 @@ absl::Status check_context(std::uint32_t id, CUgraphNode node, CUcontext context
 
 }  // namespace
 
-absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
+absl::StatusOr<RebindState> RebindState::read_nodes(GraphState& graph) {
   static std::atomic<std::uint64_t> last_id{0};
   RebindState state;
   state.id_ = ++last_id;
@@ -79,13 +74,25 @@ absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
     const auto found = state.positions_.find(one.node);
     if (found != state.positions_.end()) state.nodes_[found->second].attributes = one.attributes;
   }
-  CGRT_RETURN_IF_ERROR(state.choose_set_by_host(graph.handle));
-  CGRT_RETURN_IF_ERROR(state.make_updatable());  // after all that can refuse the graph: there is no way back
-  CGRT_RETURN_IF_ERROR(state.patches_.add_to(graph, state.places_));
   for (CUgraphNode node : graph.left_out_at_first) {
     const Node* const known = state.find(node);
     if (known != nullptr) state.change_enabled(*known, false, state.at_first_);
   }
+  return state;
+}
+
+absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
+  CGRT_ASSIGN_OR_RETURN(RebindState state, read_nodes(graph));
+  CGRT_RETURN_IF_ERROR(state.choose_set_by_host(graph.handle));
+  CGRT_RETURN_IF_ERROR(state.make_updatable());  // after all that can refuse the graph: there is no way back
+  CGRT_RETURN_IF_ERROR(state.patches_.add_to(graph, state.places_));
+  return state;
+}
+
+absl::StatusOr<RebindState> RebindState::create_of_variants(const std::shared_ptr<GraphState>& graph,
+                                                            InstantiateFlags flags) {
+  CGRT_ASSIGN_OR_RETURN(RebindState state, read_nodes(*graph));
+  CGRT_ASSIGN_OR_RETURN(state.variants_, Variants::create(graph, flags));
   return state;
 }
 
@@ -183,11 +190,12 @@ absl::Status RebindState::add_kernel(CUgraphNode handle, const GraphState& graph
   return absl::OkStatus();
 }
 
+// Inside child graphs, where the host cannot set them, all kernels are changed on the device.
 absl::Status RebindState::choose_set_by_host(CUgraph graph) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> outermost, nodes_of(graph));
   for (CUgraphNode handle : outermost) {
     const Node* const node = find(handle);
-    if (node == nullptr || node->type != CU_GRAPH_NODE_TYPE_KERNEL || !is_set_by_host(node->attributes)) continue;
+    if (node == nullptr || node->type != CU_GRAPH_NODE_TYPE_KERNEL || !is_changed_by_host(node->attributes)) continue;
     set_by_host_.push_back(id_of(*node));
     for (std::uint32_t i = 0; i < node->word_count; ++i) words_[node->first_word + i].is_set_by_host = true;
   }
@@ -230,7 +238,7 @@ absl::Status check_edges(CUgraph graph, bool is_outermost, CompiledClusters& clu
     if (type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
     CGRT_ASSIGN_OR_RETURN(const LaunchAttributes from, attributes_of(edges.from[i], clusters));
     CGRT_ASSIGN_OR_RETURN(const LaunchAttributes to, attributes_of(edges.to[i], clusters));
-    if (is_outermost && (is_set_by_host(from) || is_set_by_host(to))) continue;
+    if (is_outermost && (is_changed_by_host(from) || is_changed_by_host(to))) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("The edge from ", describe_node(edges.from[i]), " to ", describe_node(edges.to[i]),
                      " is programmatic, which CUDA does not allow between two device-updatable nodes: build the graph "

@@ -12,6 +12,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/explain_update.h"
+#include "cgrt/exec/variants.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/ir/graph_ir.h"
 #include "cgrt/launch/function_name.h"
@@ -44,6 +45,10 @@ std::string name_of(CUfunction function) {
 }
 
 }  // namespace
+
+RebindState::RebindState() = default;
+RebindState::RebindState(RebindState&&) noexcept = default;
+RebindState::~RebindState() = default;
 
 const RebindState::Node* RebindState::find(CUgraphNode handle) const {
   const auto found = positions_.find(handle);
@@ -326,6 +331,7 @@ absl::Status RebindState::set_kernel(const HostKernel& kernel, CUgraphExec exec)
 }
 
 absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
+  if (ABSL_PREDICT_FALSE(variants_ != nullptr)) return take_in_variant(std::move(change));
   if (change.used.has_value()) CGRT_RETURN_IF_ERROR(resources_.prepare(context_, *change.used));
   const std::vector<HostKernel> kernels = find_host_kernels(change);
   std::size_t set_count = 0, enabled_count = 0;
@@ -369,9 +375,59 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
   return absl::OkStatus();
 }
 
+absl::Status RebindState::take_in_variant(Change&& change) {
+  if (change.used.has_value()) CGRT_RETURN_IF_ERROR(resources_.prepare(context_, *change.used));
+  const auto swap_all = [&] {
+    for (auto& [word, value] : change.words) std::swap(values_[word], value);
+    for (auto& [node, params] : change.params) std::swap(params_[nodes_[node].params], params);
+    for (auto& [node, is_enabled] : change.enabled) {
+      const bool was = enabled_[nodes_[node].params];
+      enabled_[nodes_[node].params] = std::exchange(is_enabled, was);
+    }
+  };
+  swap_all();
+  if (absl::Status status = variants_->take(*this); !status.ok()) {
+    std::reverse(change.words.begin(), change.words.end());  // what stands there twice
+    std::reverse(change.params.begin(), change.params.end());
+    std::reverse(change.enabled.begin(), change.enabled.end());
+    swap_all();
+    return status;
+  }
+  if (change.used.has_value()) resources_.replace(*std::move(change.used));
+  return absl::OkStatus();
+}
+
 absl::Status RebindState::begin(CUgraphExec exec) {
-  CGRT_RETURN_IF_ERROR(patches_.disable(exec));
+  if (variants_ == nullptr) CGRT_RETURN_IF_ERROR(patches_.disable(exec));
   return take(std::move(at_first_), exec);
+}
+
+absl::StatusOr<CUgraphExec> RebindState::before_launch(CUgraphExec exec, StreamRef stream) {
+  if (ABSL_PREDICT_FALSE(variants_ != nullptr)) return variants_->before_launch(stream);
+  CGRT_RETURN_IF_ERROR(patches_.before_launch(exec, stream));
+  return exec;
+}
+
+absl::Status RebindState::after_launch(StreamRef stream) {
+  CGRT_RETURN_IF_ERROR(variants_ != nullptr ? variants_->after_launch(stream) : patches_.after_launch(stream));
+  return resources_.launched(stream);
+}
+
+absl::Status RebindState::upload(CUgraphExec exec, StreamRef stream) {
+  if (variants_ != nullptr) return variants_->upload(stream);
+  return driver::to_status(driver::api().GraphUpload(exec, stream.get()), "cuGraphUpload");
+}
+
+CUgraphExec RebindState::current(CUgraphExec exec) const { return variants_ != nullptr ? variants_->current() : exec; }
+
+CUgraphExec RebindState::release(CUgraphExec exec) {
+  if (variants_ != nullptr) return variants_->release();
+  patches_.disable(exec).IgnoreError();
+  return exec;
+}
+
+void RebindState::finish() {
+  if (variants_ == nullptr) patches_.finish();
 }
 
 RebindState::Values RebindState::values_after(const Change& change) const {
@@ -382,26 +438,46 @@ RebindState::Values RebindState::values_after(const Change& change) const {
   return values;
 }
 
-RebindState::Change RebindState::change_to(const Values& values) const {
+template <class WantedOf>
+RebindState::Change RebindState::change_to_wanted(WantedOf wanted_of) const {
   Change change;
-  change.used = values.used;
   for (const Node& node : nodes_) {
+    const Wanted wanted = wanted_of(node);
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
-      const std::uint32_t enabled = node.first_word + kEnabledWord;
-      const bool is_left_out = has_alternatives_ && values.words[enabled] == 0;
-      for (std::uint32_t i = node.first_word; i < node.first_word + node.word_count; ++i) {
-        if (values.words[i] == values_[i]) continue;
+      const bool is_left_out = has_alternatives_ && wanted.words[kEnabledWord] == 0;
+      for (std::uint32_t i = 0; i < node.word_count; ++i) {
+        const std::uint32_t word = node.first_word + i;
+        if (wanted.words[i] == values_[word]) continue;
         // Without alternatives no call says what runs: set_enabled does.
-        if (i == enabled ? has_alternatives_ : !is_left_out) change.words.emplace_back(i, values.words[i]);
+        if (i == kEnabledWord ? has_alternatives_ : !is_left_out) change.words.emplace_back(word, wanted.words[i]);
       }
       continue;
     }
-    if (has_alternatives_) change_enabled(node, values.enabled[node.params], change);
+    if (has_alternatives_) change_enabled(node, wanted.is_enabled, change);
     // What no call met has operands of another step, whose memory may be gone.
-    if (has_alternatives_ && !values.enabled[node.params]) continue;
-    change_params(node, values.params[node.params].params, change);
+    if (has_alternatives_ && !wanted.is_enabled) continue;
+    change_params(node, wanted.params->params, change);
   }
   return change;
+}
+
+RebindState::Change RebindState::change_to(const Values& values) const {
+  Change change = change_to_wanted([&](const Node& node) {
+    return node.type == CU_GRAPH_NODE_TYPE_KERNEL
+               ? Wanted{&values.words[node.first_word], nullptr, true}
+               : Wanted{nullptr, &values.params[node.params], values.enabled[node.params]};
+  });
+  change.used = values.used;
+  return change;
+}
+
+RebindState::Change RebindState::change_to(const RebindState& whole, const std::vector<std::uint32_t>& nodes) const {
+  return change_to_wanted([&](const Node& node) {
+    const Node& of_whole = whole.nodes_[nodes[id_of(node)]];
+    return node.type == CU_GRAPH_NODE_TYPE_KERNEL
+               ? Wanted{&whole.values_[of_whole.first_word], nullptr, true}
+               : Wanted{nullptr, &whole.params_[of_whole.params], whole.enabled_[of_whole.params]};
+  });
 }
 
 absl::StatusOr<StreamRef> RebindState::capture_stream() {

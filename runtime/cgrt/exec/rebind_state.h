@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cgrt/exec/graph_exec.h"
 #include "cgrt/exec/launch_resources.h"
 #include "cgrt/exec/patches.h"
 #include "cgrt/graph/graph_state.h"
@@ -34,6 +35,8 @@ inline std::uint64_t load_word(const void* argument, std::uint16_t within, std::
   std::memcpy(&value, static_cast<const unsigned char*>(argument) + within, bytes);
   return value;
 }
+
+class Variants;
 
 class RebindState {
  public:
@@ -96,6 +99,12 @@ class RebindState {
   // names the node that cannot be, and leaves all as they were; a failure of the driver's may leave some of them so.
   // Waits for a copy.
   static absl::StatusOr<RebindState> create(GraphState& graph);
+  // Of a graph that has variants, with an executable for each: it becomes none itself.
+  static absl::StatusOr<RebindState> create_of_variants(const std::shared_ptr<GraphState>& graph,
+                                                        InstantiateFlags flags);
+  RebindState(RebindState&&) noexcept;
+  RebindState& operator=(RebindState&&) = delete;
+  ~RebindState();
 
   // In which calls that a step makes are captured. Made at the first question.
   absl::StatusOr<StreamRef> capture_stream();
@@ -141,18 +150,29 @@ class RebindState {
   absl::StatusOr<Address> address_of(CUgraphNode node, std::optional<std::size_t> argument, std::size_t at) const;
   const Word& word(std::uint32_t index) const { return words_[index]; }
 
-  // All of it counts from the next launch on, or none and an error of setting a node that is no kernel.
+  // All of it counts from the next launch on, or none and an error of setting a node by the host. Where there are
+  // variants, `exec` here and below is null.
   absl::Status take(Change&& change, CUgraphExec exec);
 
   // Of an executable that was just made: nodes that the graph's first step leaves out do not run.
   absl::Status begin(CUgraphExec exec);
 
+  // What a launch into `stream` is of, which then brings all that was taken.
+  absl::StatusOr<CUgraphExec> before_launch(CUgraphExec exec, StreamRef stream);
+  absl::Status after_launch(StreamRef stream);
+  absl::Status upload(CUgraphExec exec, StreamRef stream);
+  // What a launch would be of.
+  CUgraphExec current(CUgraphExec exec) const;
+  // The same, left to the caller: its launches change nothing any more.
+  CUgraphExec release(CUgraphExec exec);
+  // Before the executable is destroyed.
+  void finish();
+
   std::uint64_t id() const { return id_; }  // of no other state
   Values values_after(const Change& change) const;
   Change change_to(const Values& values) const;
-
-  Patches& patches() { return patches_; }
-  LaunchResources& resources() { return resources_; }
+  // To what `whole` has, of whose nodes `nodes` are these.
+  Change change_to(const RebindState& whole, const std::vector<std::uint32_t>& nodes) const;
 
  private:
   struct Parameter {
@@ -170,6 +190,7 @@ class RebindState {
     const LaunchAttributes* attributes;  // in normal form; null: none
   };
 
+  static absl::StatusOr<RebindState> read_nodes(GraphState& graph);
   absl::Status add_nodes(CUgraph graph, const GraphState& root);
   absl::Status add_bodies(const GraphState& graph);
   absl::Status add_kernel(CUgraphNode handle, const GraphState& graph);
@@ -191,6 +212,15 @@ class RebindState {
   absl::Status change_grid(const Node& kernel, const Dim3& grid, Name name, Change& change) const;
   absl::Status set(std::uint32_t node, const CUgraphNodeParams& params, CUgraphExec exec) const;
   absl::Status set_enabled(std::uint32_t node, bool is_enabled, CUgraphExec exec) const;
+  absl::Status take_in_variant(Change&& change);
+  // Of a node, as it is to be.
+  struct Wanted {
+    const std::uint64_t* words;  // of a kernel
+    const OwnedParams* params;   // of others
+    bool is_enabled;             // of others
+  };
+  template <class WantedOf>
+  Change change_to_wanted(WantedOf wanted_of) const;
   // What changes in words that are set by the host.
   struct HostKernel {
     std::uint32_t node;
@@ -200,7 +230,7 @@ class RebindState {
   // To values_.
   absl::Status set_kernel(const HostKernel& kernel, CUgraphExec exec) const;
 
-  RebindState() = default;
+  RebindState();
 
   std::uint64_t id_ = 0;
   CUcontext context_ = nullptr;
@@ -217,9 +247,10 @@ class RebindState {
   absl::flat_hash_map<CUfunction, Function> functions_;
   Patches patches_;
   LaunchResources resources_;
-  Stream capture_stream_;            // empty: none yet
-  Change at_first_;                  // what does not run until a step says so
-  std::vector<RebindState> bodies_;  // of conditional nodes, read alone: what is in there cannot be changed
+  Stream capture_stream_;               // empty: none yet
+  Change at_first_;                     // what does not run until a step says so
+  std::vector<RebindState> bodies_;     // of conditional nodes, read alone: what is in there cannot be changed
+  std::unique_ptr<Variants> variants_;  // which do what this says; null: this does
 };
 
 // Whether CUDA lets all kernels of `graph` be device-updatable; else kFailedPrecondition.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,9 +61,10 @@ struct Item {
   std::size_t kind;  // the number of its class
   CUgraphNode node;  // one of a step's
   std::string scope;
-  std::size_t steps = 1;  // that have it
-  bool is_in_first_step = false;
+  std::vector<std::size_t> steps;  // that have it, ascending
 };
+
+using Numbers = std::vector<std::size_t>;  // of items, ascending
 
 class Row {
  public:
@@ -70,7 +73,6 @@ class Row {
   // Puts in what the step has and the row has not.
   absl::Status add_step(const GraphState& step) {
     CGRT_ASSIGN_OR_RETURN(std::vector<Item> items, items_of(step));
-    const bool is_first = step_count_++ == 0;
     const auto kinds = [](const std::vector<Item>& of) {
       std::vector<std::size_t> out(of.size());
       std::transform(of.begin(), of.end(), out.begin(), [](const Item& item) { return item.kind; });
@@ -81,27 +83,52 @@ class Row {
     const auto take = [&](std::vector<Item>& from, std::size_t& at, std::size_t until) {
       while (at < until) merged.push_back(std::move(from[at++]));
     };
-    for (Item& item : items) item.is_in_first_step = is_first;
     for (const auto& [ours, theirs] : internal::align(kinds(items_), kinds(items))) {
       take(items_, i, ours);
       take(items, j, theirs);
       merged.push_back(std::move(items_[i++]));
-      ++merged.back().steps;
+      merged.back().steps.push_back(step_count_);
       ++j;
     }
     take(items_, i, items_.size());
     take(items, j, items.size());
     items_ = std::move(merged);
+    ++step_count_;
     return absl::OkStatus();
   }
 
-  absl::Status build(GraphState& graph) const {
+  Numbers all() const {
+    Numbers numbers(items_.size());
+    std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+    return numbers;
+  }
+
+  // For each set of kernels that only the host can switch and that some step has, all items but those of other sets.
+  // Empty: the steps do not differ in these.
+  std::vector<Numbers> variants() const {
+    const auto is_switched_by_host = [&](const Item& item) {
+      return item.steps.size() != step_count_ && internal::is_changed_by_host(classes_[item.kind].attributes);
+    };
+    std::set<Numbers> distinct;
+    for (std::size_t step = 0; step < step_count_; ++step) {
+      Numbers has;
+      for (std::size_t i = 0; i < items_.size(); ++i) {
+        const std::vector<std::size_t>& steps = items_[i].steps;
+        if (!is_switched_by_host(items_[i]) || std::binary_search(steps.begin(), steps.end(), step)) has.push_back(i);
+      }
+      distinct.insert(std::move(has));
+    }
+    return distinct.size() > 1 ? std::vector<Numbers>(distinct.begin(), distinct.end()) : std::vector<Numbers>();
+  }
+
+  absl::Status build(const Numbers& numbers, GraphState& graph) const {
     internal::Edges before;
-    for (const Item& item : items_) {
+    for (const std::size_t number : numbers) {
+      const Item& item = items_[number];
       const CUgraphNodeType type = classes_[item.kind].params.type;
-      if (!internal::can_be_left_out(type) && item.steps != step_count_) {
+      if (!internal::can_be_left_out(type) && item.steps.size() != step_count_) {
         return absl::FailedPreconditionError(
-            absl::StrCat("The ", describe_node(item.node), " is in ", item.steps, " of ", step_count_,
+            absl::StrCat("The ", describe_node(item.node), " is in ", item.steps.size(), " of ", step_count_,
                          " steps, and only kernels and copies can be left out: put it into all of them, in the same "
                          "place."));
       }
@@ -110,7 +137,7 @@ class Row {
         CGRT_ASSIGN_OR_RETURN(const std::size_t count, internal::count_nodes(graph.handle));
         graph.scope_runs.push_back({count - 1, item.scope});
       }
-      if (!item.is_in_first_step) graph.left_out_at_first.push_back(node);
+      if (item.steps.front() != 0) graph.left_out_at_first.push_back(node);
       before = {{node}, {}, {CUgraphEdgeData{}}};
     }
     return absl::OkStatus();
@@ -144,7 +171,7 @@ class Row {
             "GraphPool, or make an executable of each."));
       }
       CGRT_ASSIGN_OR_RETURN(const std::size_t kind, kind_of(node));
-      items.push_back({kind, node.handle, walk.scope_of(node)});
+      items.push_back({kind, node.handle, walk.scope_of(node), {step_count_}});
     }
     return absl::OkStatus();
   }
@@ -192,6 +219,7 @@ absl::StatusOr<Graph> build_alternatives(ContextRef context, std::size_t steps,
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(state.context));
   Row row(state.context);
   std::vector<Graph> recorded;  // whose nodes build() copies
+  std::vector<bool> keeping;    // by these
   for (std::size_t i = 0; i < steps; ++i) {
     CGRT_ASSIGN_OR_RETURN(Graph one, Graph::create(context));
     Cursor cursor = one.cursor();
@@ -200,14 +228,24 @@ absl::StatusOr<Graph> build_alternatives(ContextRef context, std::size_t steps,
     CGRT_RETURN_IF_ERROR(row.add_step(*one.state()));
     const bool may_keep =
         !one.state()->children.empty() || internal::kept_count.load(std::memory_order_relaxed) != kept_before;
-    if (may_keep) {
-      CGRT_RETURN_IF_ERROR(internal::keep_in_graph(state.handle, one.state()));
-    }
+    keeping.push_back(may_keep);
     recorded.push_back(std::move(one));
   }
-  CGRT_RETURN_IF_ERROR(row.build(state));
-  state.knowledge.know_nothing();
-  state.has_alternatives = true;
+  const auto build = [&](const Numbers& numbers, GraphState& into) -> absl::Status {
+    for (std::size_t i = 0; i < steps; ++i) {
+      if (keeping[i]) CGRT_RETURN_IF_ERROR(internal::keep_in_graph(into.handle, recorded[i].state()));
+    }
+    CGRT_RETURN_IF_ERROR(row.build(numbers, into));
+    into.knowledge.know_nothing();
+    into.has_alternatives = true;
+    return absl::OkStatus();
+  };
+  CGRT_RETURN_IF_ERROR(build(row.all(), state));
+  for (const Numbers& numbers : row.variants()) {
+    CGRT_ASSIGN_OR_RETURN(const Graph variant, Graph::create(context));
+    CGRT_RETURN_IF_ERROR(build(numbers, *variant.state()));
+    state.variants.push_back({variant.state(), {numbers.begin(), numbers.end()}});
+  }
   return graph;
 }
 

@@ -11,8 +11,11 @@
 // function, block, shared memory and attributes, and copies between the same kinds of memory, stand once, and a step's
 // calls meet the first of theirs that comes. Before the first rebind the executable runs the step of number 0. Nodes
 // that a step leaves out are disabled: 0.3 to 0.5 us each at every launch (H200), where one that runs takes 0.8. So it
-// pays for a few large kernels, not for many small ones: exec/advisor.h. The host switches kernels with clusters, at 2
-// us each (exec/graph_exec.h says why), the device all others in one patch.
+// pays for a few large kernels, not for many small ones: exec/advisor.h.
+//
+// The device switches kernels in the patch of a rebind, but for those with clusters (exec/graph_exec.h says why). Where
+// steps differ in these, the GraphExec has an executable of CUDA's for each set of them that a step has, and launches
+// the one that it was rebound to; each takes the device memory and the time to instantiate of one.
 #pragma once
 
 #include <cstddef>

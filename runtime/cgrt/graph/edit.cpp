@@ -93,6 +93,7 @@ absl::Status remove_node(GraphState& state, CUgraphNode node) {
   const CUresult result = driver::api().GraphDestroyNode(node);
   if (result == CUDA_SUCCESS) {
     std::erase(state.left_out_at_first, node);
+    state.variants.clear();
     state.note_removed(static_cast<std::size_t>(found - nodes.begin()));
     return absl::OkStatus();
   }

@@ -135,11 +135,13 @@ absl::Status Graph::remove(const NodeRef& node) {
 
 absl::Status Graph::add_edge(const Dependency& from, const NodeRef& to) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  state_->variants.clear();  // whose edges are others
   return internal::add_edge(*state_, from, to.get());
 }
 
 absl::Status Graph::remove_edge(const NodeRef& from, const NodeRef& to) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
+  state_->variants.clear();
   return internal::remove_edge(*state_, from.get(), to.get());
 }
 
@@ -218,9 +220,15 @@ absl::StatusOr<Graph> Graph::clone() const {
                             absl::StrCat("Because of ", node, " this graph can have no clone: build it again"));
   }
   absl::StatusOr<std::shared_ptr<internal::GraphState>> copy = internal::copy_state(*state_, handle, true);
-  if (copy.ok()) return Graph(*std::move(copy));
-  driver::destroy_graph(handle);
-  return copy.status();
+  if (!copy.ok()) {
+    driver::destroy_graph(handle);
+    return copy.status();
+  }
+  for (const internal::GraphState::Variant& variant : state_->variants) {
+    CGRT_ASSIGN_OR_RETURN(const Graph of_variant, Graph(variant.state).clone());
+    (*copy)->variants.push_back({of_variant.state(), variant.positions});
+  }
+  return Graph(*std::move(copy));
 }
 
 absl::StatusOr<NodeRef> Graph::find_in_clone(const NodeRef& original) const {

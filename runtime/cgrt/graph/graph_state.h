@@ -101,6 +101,13 @@ struct GraphState {
   // Of a graph that has the nodes of several steps (graph/alternatives.h), those that its first step does not have.
   std::vector<CUgraphNode> left_out_at_first;
   bool has_alternatives = false;
+  // Where its steps differ in kernels that only the host can switch, graphs with no such kernel that one of their steps
+  // does not have.
+  struct Variant {
+    std::shared_ptr<GraphState> state;
+    std::vector<std::uint32_t> positions;  // in this graph, of its nodes
+  };
+  std::vector<Variant> variants;
   bool is_body = false;            // of a conditional node
   bool is_in_conditional = false;  // a body, or inside of one
 
@@ -210,6 +217,11 @@ enum class ChildOwnership { kCopy, kMove };
 [[gnu::cold]] std::string what_forbids_copies(CUgraph graph);
 
 absl::StatusOr<bool> is_device_updatable(CUgraphNode kernel);
+
+// Whether a kernel with these attributes is to be changed by set-params on the host, as copies are: one with clusters.
+// Where its grid is set or it is enabled on the device, driver 580 runs it on a part of the multiprocessors from then
+// on: clusters of n blocks with room for one block in n (H200; cuBLASLt's products take 1.3 to 1.8 times as long).
+inline bool is_changed_by_host(const LaunchAttributes& attributes) { return attributes.cluster != Dim3(); }
 
 // Whether a graph and what is inside of it may be in the body of a conditional node.
 absl::Status check_in_conditional(CUgraph graph);

@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -136,6 +137,7 @@ struct CUfunc_st {
   CUcontext context = nullptr;
 };
 struct CUstream_st {
+  std::uint64_t id = ++last_id;  // of no other stream, ever
   CUcontext context = nullptr;
   bool blocking = false;
   int priority = 0;
@@ -148,6 +150,7 @@ struct CUstream_st {
   // What cuStreamGetCaptureInfo listed last: the caller's until the next call on this stream.
   std::vector<CUgraphNode> listed_nodes;
   std::vector<CUgraphEdgeData> listed_edges;
+  static inline std::atomic<std::uint64_t> last_id{0};
 };
 struct CUevent_st {
   CUcontext context = nullptr;

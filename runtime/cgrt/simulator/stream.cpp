@@ -200,6 +200,14 @@ CUresult StreamSynchronize(CUstream handle) {
   return run_until([&] { return is_drained(stream); });
 }
 
+CUresult StreamGetId(CUstream handle, unsigned long long* id) {
+  const Lock lock(state->mutex);
+  CUresult result = CUDA_SUCCESS;
+  const CUstream stream = find_stream(handle, &result);
+  if (stream != nullptr) *id = stream->id;
+  return result;
+}
+
 CUresult StreamGetCtx(CUstream handle, CUcontext* context) {
   const Lock lock(state->mutex);
   CUresult result = CUDA_SUCCESS;

@@ -1,8 +1,10 @@
 // Graphs that hold the nodes of several steps, and what is made of them.
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cgrt/cgrt.h"
+#include "cgrt/driver/api.h"
 #include "cgrt/driver/instrument.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/simulator/simulator.h"
@@ -139,7 +141,7 @@ TEST_CASE_METHOD(AlternativesTest, "a binding names no memory of copies that its
   CHECK(run(exec) == 2.0f);
 }
 
-// Kernels with clusters, which the host switches: n[0] and n[1] are the widths of two, and n[2] is a grid.
+// Kernels with clusters, which the device cannot switch: n[0] and n[1] are the widths of two, and n[2] is a grid.
 struct ClustersTest : AlternativesTest {
   static constexpr std::uint32_t kFirst[] = {2, 4};
 
@@ -155,6 +157,16 @@ struct ClustersTest : AlternativesTest {
     REQUIRE_OK(stream.ref().synchronize());
     return {n[0], n[1], n[2]};
   }
+  // What is no step: the clusters of both, and another number for each.
+  absl::Status rebind_to_all(std::uint32_t grid) {
+    return exec.rebind([&](LaunchTarget target) -> absl::Status {
+      for (const std::uint32_t width : {2u, 4u, 8u}) {
+        const LaunchConfig config{.grid = 8, .block = 64, .attributes = {.cluster = {width}}};
+        CGRT_RETURN_IF_ERROR(launch(target, config, cluster_kernel(), n + (width == 8 ? 1 : 0)));
+      }
+      return launch(target, {.grid = grid, .block = 64, .attributes = {.cluster = {2}}}, grid_kernel(), n + 2);
+    });
+  }
   absl::Status rebind(std::size_t i, std::uint32_t grid = 8) {
     return exec.rebind([&](LaunchTarget target) { return step(target, i, grid); });
   }
@@ -165,7 +177,120 @@ struct ClustersTest : AlternativesTest {
   GraphExec exec = *instantiate_rebindable(graph);
 };
 
-TEST_CASE_METHOD(ClustersTest, "kernels with clusters are set by the host, where they change", "[graph][rebind]") {
+TEST_CASE_METHOD(ClustersTest, "steps with other kernels with clusters have executables of their own",
+                 "[graph][rebind]") {
+  CHECK(run() == std::vector{2, 4, 8});
+  REQUIRE_OK(rebind(1));
+  CHECK(run() == std::vector{4, 8, 8});
+  driver::Instrument instrument;
+
+  for (const std::size_t step : {0, 1, 0}) {
+    REQUIRE_OK(rebind(step));
+    CHECK(instrument.count("cuGraphExecNodeSetParams") == 0);
+    CHECK(instrument.count("cuGraphNodeSetEnabled") == 0);
+    CHECK(run() == (step == 0 ? std::vector{2, 4, 8} : std::vector{4, 8, 8}));
+    CHECK(instrument.count("cuStreamWaitEvent") == 0);
+    instrument.reset_counts();
+  }
+  REQUIRE_OK(rebind(1, 16));
+  CHECK(instrument.count("cuGraphExecNodeSetParams") == 1);
+  CHECK(run() == std::vector{4, 8, 16});
+  REQUIRE_OK(rebind(0, 16));  // its grid, which it had before
+  CHECK(instrument.count("cuGraphExecNodeSetParams") == 2);
+  CHECK(run() == std::vector{2, 4, 16});
+}
+
+TEST_CASE_METHOD(ClustersTest, "launches of two steps in two streams run one after the other", "[graph][rebind]") {
+  const Stream other = *Stream::create(device);
+  REQUIRE_OK(exec.upload(other));
+  simulator.hold(stream.ref().get());
+  REQUIRE_OK(exec.launch(stream));
+  REQUIRE_OK(rebind(1));
+  REQUIRE_OK(exec.launch(other));
+  for (int i = 0; i < 10; ++i) CHECK(*other.ref().completion() == Completion::kPending);
+  simulator.release(stream.ref().get());
+  REQUIRE_OK(other.ref().synchronize());
+
+  CHECK(n[0] == 4);
+  CHECK(n[1] == 8);
+  CHECK(run() == std::vector{4, 8, 8});
+}
+
+TEST_CASE_METHOD(ClustersTest, "what is in no step together gets an executable when it is wanted", "[graph][rebind]") {
+  REQUIRE_OK(rebind(1));
+  driver::Instrument instrument;
+  for (const std::uint32_t grid : {16u, 24u}) {
+    REQUIRE_OK(rebind_to_all(grid));
+    CHECK(instrument.count("cuGraphInstantiateWithParams") == 1);
+    CHECK(run() == std::vector{4, 8, static_cast<int>(grid)});
+    REQUIRE_OK(rebind(0, grid));
+    CHECK(run() == std::vector{2, 4, static_cast<int>(grid)});
+  }
+
+  const KernelNode narrow = *find_node<KernelNode>(graph, {.nth = 0});
+  REQUIRE_OK(exec.set_enabled(narrow, NodeState::kDisabled));
+  n[0] = 0;
+  CHECK(run() == std::vector{0, 4, 24});
+}
+
+TEST_CASE_METHOD(ClustersTest, "a rebind that fails leaves all steps as they were", "[graph][rebind]") {
+  REQUIRE_OK(rebind(1, 16));
+  const bool is_step = GENERATE(true, false);
+  int refused = 0;
+  for (std::int64_t call = 0; call < 200; ++call) {
+    absl::Status status;
+    {
+      driver::Instrument instrument;
+      instrument.fail_from(call, CUDA_ERROR_OUT_OF_MEMORY);
+      status = is_step ? rebind(0, 4) : rebind_to_all(4);
+    }
+    if (status.ok()) {
+      CHECK(run() == (is_step ? std::vector{2, 4, 4} : std::vector{4, 8, 4}));
+      CHECK(refused >= 1);
+      return;
+    }
+    ++refused;
+    CHECK(driver::cuda_result(status) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(run() == std::vector{4, 8, 16});
+  }
+  FAIL("no rebind succeeded");
+}
+
+TEST_CASE_METHOD(ClustersTest, "a clone has executables for its steps, too, and one is given away as any other",
+                 "[graph][rebind]") {
+  exec = GraphExec();
+  graph = *build_alternatives(device, 2, [this](LaunchTarget target, std::size_t i) { return step(target, i); });
+  Graph copy = *graph.clone();
+  graph = Graph();
+  exec = *instantiate_rebindable(copy);
+  REQUIRE_OK(rebind(1));
+  driver::Instrument instrument;
+  REQUIRE_OK(rebind(0));
+  CHECK(instrument.count("cuGraphNodeSetEnabled") == 0);
+  CHECK(run() == std::vector{2, 4, 8});
+
+  const CUgraphExec current = exec.get();
+  REQUIRE(std::move(exec).release() == current);
+  n[0] = 0;
+  REQUIRE(driver::api().GraphLaunch(current, stream.ref().get()) == CUDA_SUCCESS);
+  REQUIRE_OK(stream.ref().synchronize());
+  CHECK(n[0] == 2);
+  CHECK(driver::api().GraphExecDestroy(current) == CUDA_SUCCESS);
+}
+
+// One executable, as the graph was changed after it was built: the host switches its kernels with clusters.
+struct EditedClustersTest : ClustersTest {
+  EditedClustersTest() {
+    exec = GraphExec();
+    graph = *build_alternatives(device, 2, [this](LaunchTarget target, std::size_t i) { return step(target, i); });
+    const std::vector<NodeInfo> nodes = *list_nodes(graph);
+    CHECK_OK(graph.add_edge(nodes.front().node, nodes.back().node));
+    exec = *instantiate_rebindable(graph);
+  }
+};
+
+TEST_CASE_METHOD(EditedClustersTest, "kernels with clusters are set by the host, where they change",
+                 "[graph][rebind]") {
   CHECK(run() == std::vector{2, 4, 8});
   REQUIRE_OK(rebind(1));
   CHECK(run() == std::vector{4, 8, 8});
@@ -181,7 +306,7 @@ TEST_CASE_METHOD(ClustersTest, "kernels with clusters are set by the host, where
   CHECK(instrument.count("cuLaunchKernelEx") == 0);  // no patch
 }
 
-TEST_CASE_METHOD(ClustersTest, "a rebind that fails halfway leaves kernels with clusters as they were",
+TEST_CASE_METHOD(EditedClustersTest, "a rebind that fails halfway leaves kernels with clusters as they were",
                  "[graph][rebind]") {
   REQUIRE_OK(rebind(1, 16));
   int calls = 0, refused = 0;
@@ -205,7 +330,7 @@ TEST_CASE_METHOD(ClustersTest, "a rebind that fails halfway leaves kernels with 
   CHECK(refused >= 4);  // two kernels set, two switched
 }
 
-TEST_CASE_METHOD(ClustersTest, "what a failed rebind could not take back of clusters is sent again",
+TEST_CASE_METHOD(EditedClustersTest, "what a failed rebind could not take back of clusters is sent again",
                  "[graph][rebind]") {
   for (std::int64_t call = 0; call < 100; ++call) {
     REQUIRE_OK(rebind(1, 16));
