@@ -24,8 +24,8 @@ __device__ cudaError_t set_word(const driver::NodeWord& word, std::uint64_t valu
 
 template <std::size_t kCapacity>
 __global__ void __launch_bounds__(kPatchBlock) patch_nodes(const __grid_constant__ PatchList<kCapacity> list) {
-  const std::uint32_t i = blockIdx.x * kPatchBlock + threadIdx.x;
-  if (i >= list.count) return;
+  const std::uint32_t i = blockIdx.x * kPatchesPerBlock + threadIdx.x / 32;
+  if (i >= list.count || threadIdx.x % 32 != 0) return;
   const Patch& patch = list.patches[i];
   // The host has checked all values. A graph that ran with half of them would compute something else unnoticed.
   if (set_word(list.words[patch.word], value_of(patch)) != cudaSuccess) __trap();

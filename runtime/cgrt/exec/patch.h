@@ -29,7 +29,9 @@ inline constexpr std::size_t kPatchCapacities[] = {32, 128, 512, 1024, 2729};
 inline constexpr std::size_t kMaxPatches = kPatchCapacities[std::size(kPatchCapacities) - 1];
 static_assert(sizeof(PatchList<kMaxPatches>) <= 32764);
 
-inline constexpr std::uint32_t kPatchBlock = 32;  // threads; one a word
+// One warp a word: lanes set their nodes one after the other (H200: 12 words by 12 warps 0.7 us faster than by one).
+inline constexpr std::uint32_t kPatchBlock = 128;  // threads
+inline constexpr std::uint32_t kPatchesPerBlock = kPatchBlock / 32;
 
 // Of the capacities above.
 template <std::size_t kCapacity>

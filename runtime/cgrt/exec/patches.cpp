@@ -21,8 +21,8 @@ template <std::size_t kCapacity, class Use>
 absl::Status with_launch(PatchList<kMaxPatches>& list, Use use) {
   void* arguments[] = {&list};
   return use(KernelLaunch{patch_kernel<kCapacity>().identity(),
-                          Dim3(std::max(1u, (list.count + kPatchBlock - 1) / kPatchBlock)), Dim3(kPatchBlock), 0,
-                          arguments});
+                          Dim3(std::max(1u, (list.count + kPatchesPerBlock - 1) / kPatchesPerBlock)), Dim3(kPatchBlock),
+                          0, arguments});
 }
 
 // The launch of the patch kernel for lists of that length.
