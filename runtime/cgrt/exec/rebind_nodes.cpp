@@ -228,7 +228,7 @@ absl::Status RebindState::add_other(CUgraphNode handle, CUgraphNodeType type) {
 
 namespace {
 
-absl::Status check_edges(CUgraph graph, bool is_outermost, CompiledClusters& clusters) {
+absl::Status check_edges(CUgraph graph, bool is_outermost, AskedAttributes& asked) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
   CGRT_ASSIGN_OR_RETURN(const Edges edges, edges_of(nodes));
   for (std::size_t i = 0; i < edges.from.size(); ++i) {
@@ -236,8 +236,8 @@ absl::Status check_edges(CUgraph graph, bool is_outermost, CompiledClusters& clu
     if (edge_kind(edges.data[i]) == EdgeKind::kFull) continue;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(edges.to[i], &type), "cuGraphNodeGetType"));
     if (type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
-    CGRT_ASSIGN_OR_RETURN(const LaunchAttributes from, attributes_of(edges.from[i], clusters));
-    CGRT_ASSIGN_OR_RETURN(const LaunchAttributes to, attributes_of(edges.to[i], clusters));
+    CGRT_ASSIGN_OR_RETURN(const LaunchAttributes from, attributes_of(edges.from[i], asked));
+    CGRT_ASSIGN_OR_RETURN(const LaunchAttributes to, attributes_of(edges.to[i], asked));
     if (is_outermost && (is_changed_by_host(from) || is_changed_by_host(to))) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("The edge from ", describe_node(edges.from[i]), " to ", describe_node(edges.to[i]),
@@ -247,15 +247,15 @@ absl::Status check_edges(CUgraph graph, bool is_outermost, CompiledClusters& clu
   return absl::OkStatus();
 }
 
-absl::Status check_edges_inside(CUgraph graph, bool is_outermost, CompiledClusters& clusters) {
-  CGRT_RETURN_IF_ERROR(check_edges(graph, is_outermost, clusters));
+absl::Status check_edges_inside(CUgraph graph, bool is_outermost, AskedAttributes& asked) {
+  CGRT_RETURN_IF_ERROR(check_edges(graph, is_outermost, asked));
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
   for (CUgraphNode node : nodes) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
     if (type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
     CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));
-    CGRT_RETURN_IF_ERROR(check_edges_inside(inside, false, clusters));
+    CGRT_RETURN_IF_ERROR(check_edges_inside(inside, false, asked));
   }
   return absl::OkStatus();
 }
@@ -263,8 +263,8 @@ absl::Status check_edges_inside(CUgraph graph, bool is_outermost, CompiledCluste
 }  // namespace
 
 absl::Status check_rebindable(const GraphState& graph) {
-  CompiledClusters clusters;
-  return check_edges_inside(graph.handle, true, clusters);
+  AskedAttributes asked;
+  return check_edges_inside(graph.handle, true, asked);
 }
 
 }  // namespace cgrt::internal

@@ -78,12 +78,11 @@ absl::StatusOr<RebindState::KernelShape> RebindState::shape_of(const KernelLaunc
   return KernelShape{function->function, launch.grid, launch.block, launch.shared_bytes, is_plain ? nullptr : &storage};
 }
 
-absl::StatusOr<RebindState::CapturedNode> RebindState::read(CUgraphNode captured, CUgraphNodeType type,
-                                                            CompiledClusters& clusters) const {
+absl::StatusOr<RebindState::CapturedNode> RebindState::read(CUgraphNode captured, CUgraphNodeType type) {
   CapturedNode node;
   CGRT_RETURN_IF_ERROR(read_params(captured, type, context_, node.params));
   if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
-    CGRT_ASSIGN_OR_RETURN(node.attributes, attributes_of(captured, clusters));
+    CGRT_ASSIGN_OR_RETURN(node.attributes, attributes_of(captured, asked_));
   }
   return node;
 }

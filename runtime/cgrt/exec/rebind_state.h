@@ -84,7 +84,7 @@ class RebindState {
     CUgraphNodeParams params{};
     LaunchAttributes attributes = {};  // of a kernel, in normal form
   };
-  absl::StatusOr<CapturedNode> read(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters) const;
+  absl::StatusOr<CapturedNode> read(CUgraphNode captured, CUgraphNodeType type);
 
   // An address that a node has: a word of a kernel's argument, or an operand: of a copy or memset its destination (0)
   // or source (1), of memory operations that of one of these.
@@ -245,6 +245,7 @@ class RebindState {
   std::vector<OwnedParams> params_;
   std::vector<bool> enabled_;  // of params_
   absl::flat_hash_map<CUfunction, Function> functions_;
+  AskedAttributes asked_;  // of captured kernels
   Patches patches_;
   LaunchResources resources_;
   Stream capture_stream_;               // empty: none yet

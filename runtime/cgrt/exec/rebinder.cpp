@@ -191,13 +191,12 @@ absl::Status Rebinder::add_semaphores(SemaphoreAction action, absl::Span<const S
 
 absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
   if (!failure_.ok()) return failure_;
-  CompiledClusters clusters;
   const auto add = [&]() -> absl::Status {
     CGRT_ASSIGN_OR_RETURN(const StreamRef stream, state_.capture_stream());
     const absl::StatusOr<Graph> captured = capture_call(context_, stream, call);
     if (!captured.ok()) return refuse(captured.status());
     bool has_host = false;
-    CGRT_RETURN_IF_ERROR(add_nodes(captured->ref().get(), clusters, &has_host));
+    CGRT_RETURN_IF_ERROR(add_nodes(captured->ref().get(), &has_host));
     if (has_host) change_.used->push_back(captured->state());  // which may own what the function uses
     return absl::OkStatus();
   };
@@ -205,23 +204,23 @@ absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> ca
   return status.ok() || !failure_.ok() ? status : fail(status);
 }
 
-absl::Status Rebinder::add_nodes(CUgraph captured, CompiledClusters& clusters, bool* has_host) {
+absl::Status Rebinder::add_nodes(CUgraph captured, bool* has_host) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(captured));
   for (CUgraphNode node : nodes) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
       CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));
-      CGRT_RETURN_IF_ERROR(add_nodes(inside, clusters, has_host));
+      CGRT_RETURN_IF_ERROR(add_nodes(inside, has_host));
     } else if (type != CU_GRAPH_NODE_TYPE_EMPTY) {
       *has_host |= type == CU_GRAPH_NODE_TYPE_HOST;
-      CGRT_RETURN_IF_ERROR(add_node(node, type, clusters));
+      CGRT_RETURN_IF_ERROR(add_node(node, type));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Rebinder::add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters) {
+absl::Status Rebinder::add_node(CUgraphNode captured, CUgraphNodeType type) {
   ++calls_;
   if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
     return fail(absl::UnimplementedError(
@@ -229,7 +228,7 @@ absl::Status Rebinder::add_node(CUgraphNode captured, CUgraphNodeType type, Comp
         "workspace."));
   }
   const RebindState::Node* node = nullptr;
-  CGRT_ASSIGN_OR_RETURN(const RebindState::CapturedNode wanted, state_.read(captured, type, clusters));
+  CGRT_ASSIGN_OR_RETURN(const RebindState::CapturedNode wanted, state_.read(captured, type));
   if (state_.has_alternatives()) {
     const absl::StatusOr<const RebindState::Node*> found = state_.find_alternative(position_, wanted);
     CGRT_ASSIGN_OR_RETURN(node, meet(found, found.ok() && *found == nullptr ? describe_node(captured) : ""));

@@ -47,8 +47,8 @@ class Rebinder final : public LaunchSink {
   absl::Status set(const std::string& call, const CUgraphNodeParams& params);
   absl::Status fail(const absl::Status& status);    // of the call that is counted already
   absl::Status refuse(const absl::Status& status);  // of one that is not
-  absl::Status add_nodes(CUgraph captured, CompiledClusters& clusters, bool* has_host);
-  absl::Status add_node(CUgraphNode captured, CUgraphNodeType type, CompiledClusters& clusters);
+  absl::Status add_nodes(CUgraph captured, bool* has_host);
+  absl::Status add_node(CUgraphNode captured, CUgraphNodeType type);
 
   RebindState& state_;
   CUcontext context_;

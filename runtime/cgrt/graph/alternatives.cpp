@@ -191,7 +191,7 @@ class Row {
     Class one{};
     CGRT_RETURN_IF_ERROR(internal::read_params(node.handle, node.type, context_, one.params));
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
-      CGRT_ASSIGN_OR_RETURN(one.attributes, internal::attributes_of(node.handle, clusters_));
+      CGRT_ASSIGN_OR_RETURN(one.attributes, internal::attributes_of(node.handle, asked_));
     }
     CGRT_ASSIGN_OR_RETURN(one.places, internal::places_of(one.params));
     const auto found =
@@ -205,7 +205,7 @@ class Row {
   std::size_t step_count_ = 0;
   std::vector<Class> classes_;
   std::vector<Item> items_;
-  internal::CompiledClusters clusters_;
+  internal::AskedAttributes asked_;
   internal::Edges edges_;  // of one node
 };
 

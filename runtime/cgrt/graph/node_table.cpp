@@ -54,22 +54,22 @@ bool is_inheritable_default(const LaunchAttributes& attributes) {
          attributes.access_policy == AccessPolicyWindow();
 }
 
-absl::StatusOr<Dim3> compiled_cluster(CUgraphNode node, CompiledClusters& clusters) {
+absl::StatusOr<Dim3> compiled_cluster(CUgraphNode node, AskedAttributes& asked) {
   CUDA_KERNEL_NODE_PARAMS params{};
   CGRT_RETURN_IF_ERROR(
       driver::to_status(driver::api().GraphKernelNodeGetParams(node, &params), "cuGraphKernelNodeGetParams"));
-  const auto known = clusters.find(params.func);
-  if (known != clusters.end()) return known->second;
+  const auto known = asked.compiled_clusters.find(params.func);
+  if (known != asked.compiled_clusters.end()) return known->second;
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(params.ctx));
   Dim3 cluster;
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::compiled_cluster(params.func, &cluster), "cuFuncGetAttribute"));
-  clusters.emplace(params.func, cluster);
+  asked.compiled_clusters.emplace(params.func, cluster);
   return cluster;
 }
 
 // Adds what is in `graph`, which is at `path`, from the node at `first` on.
-absl::Status read_all(CUgraph graph, std::size_t first, const std::vector<std::size_t>& path,
-                      CompiledClusters& clusters, NodeTable& table) {
+absl::Status read_all(CUgraph graph, std::size_t first, const std::vector<std::size_t>& path, AskedAttributes& asked,
+                      NodeTable& table) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
   for (std::size_t i = first; i < nodes.size(); ++i) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -78,21 +78,21 @@ absl::Status read_all(CUgraph graph, std::size_t first, const std::vector<std::s
     std::vector<std::size_t> at = path;
     at.push_back(i);
     if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
-      CGRT_ASSIGN_OR_RETURN(const LaunchAttributes attributes, attributes_of(nodes[i], clusters));
+      CGRT_ASSIGN_OR_RETURN(const LaunchAttributes attributes, attributes_of(nodes[i], asked));
       if (!attributes.is_default()) table.attributes.push_back({std::move(at), nodes[i], attributes});
       continue;
     }
     CGRT_ASSIGN_OR_RETURN(const CUgraph child, graph_inside(nodes[i]));
     CGRT_ASSIGN_OR_RETURN(std::vector<CUgraphNode> inside, nodes_of(child));
     table.children.push_back({at, nodes[i], std::move(inside)});
-    CGRT_RETURN_IF_ERROR(read_all(child, 0, at, clusters, table));
+    CGRT_RETURN_IF_ERROR(read_all(child, 0, at, asked, table));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode node, CompiledClusters& clusters) {
+absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode node, AskedAttributes& asked) {
   LaunchAttributes out;
   CGRT_RETURN_IF_ERROR(read_inherited(node, out));
   CUlaunchAttributeValue value;
@@ -103,7 +103,7 @@ absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode node, CompiledCluster
   CGRT_RETURN_IF_ERROR(read(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value));
   const CUlaunchAttributeValue cluster = value;
   if (cluster.clusterDim.x == 0) {  // none; a captured node has the one that it was compiled with, another has not
-    CGRT_ASSIGN_OR_RETURN(out.cluster, compiled_cluster(node, clusters));
+    CGRT_ASSIGN_OR_RETURN(out.cluster, compiled_cluster(node, asked));
     if (out.cluster == Dim3()) return out;
   } else {
     out.cluster = Dim3(cluster.clusterDim.x, cluster.clusterDim.y, cluster.clusterDim.z);
@@ -113,7 +113,8 @@ absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode node, CompiledCluster
     out.cluster_scheduling = ClusterScheduling::kLoadBalancing;
   }
   if (cluster.clusterDim.x == 0) return out;
-  // Only beside a cluster. Devices without preferred clusters refuse the question (1 on an H200).
+  // Only beside a cluster. Devices without preferred clusters refuse the question (1 on an H200, in 1.8 us).
+  if (!asked.has_preferred_clusters) return out;
   const CUresult preferred =
       driver::api().GraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, &value);
   if (preferred == CUDA_SUCCESS && value.preferredClusterDim.x != 0) {
@@ -121,6 +122,7 @@ absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode node, CompiledCluster
   } else if (preferred != CUDA_SUCCESS && preferred != CUDA_ERROR_INVALID_VALUE) {
     return driver::to_status(preferred, "cuGraphKernelNodeGetAttribute");
   }
+  asked.has_preferred_clusters = preferred == CUDA_SUCCESS;
   return out;
 }
 
@@ -154,8 +156,8 @@ absl::StatusOr<NodeTable> read_captured(CUgraph graph, const CapturedNodes& capt
   NodeTable table;
   CGRT_ASSIGN_OR_RETURN(const bool is_all, are_all_noted(graph, captured));
   if (!is_all) {
-    CompiledClusters clusters;
-    CGRT_RETURN_IF_ERROR(read_all(graph, first, {}, clusters, table));
+    AskedAttributes asked;
+    CGRT_RETURN_IF_ERROR(read_all(graph, first, {}, asked, table));
     return table;
   }
   std::vector<CUgraphNode> nodes;
@@ -179,8 +181,8 @@ absl::Status NodeKnowledge::complete(CUgraph graph) {
   if (is_captured_) {
     CGRT_ASSIGN_OR_RETURN(table, read_captured(graph, captured_, 0));
   } else {
-    CompiledClusters clusters;
-    CGRT_RETURN_IF_ERROR(read_all(graph, 0, {}, clusters, table));
+    AskedAttributes asked;
+    CGRT_RETURN_IF_ERROR(read_all(graph, 0, {}, asked, table));
   }
   const std::lock_guard lock(table_mutex);
   set_table(std::move(table));

@@ -84,11 +84,14 @@ class NodeKnowledge {
   std::unique_ptr<const NodeTable> first_table_;  // null: none was removed
 };
 
-// By function: the cluster that it was compiled with.
-using CompiledClusters = absl::flat_hash_map<CUfunction, Dim3>;
+// What need not be asked again of kernels of one device, as long as none of their code is unloaded.
+struct AskedAttributes {
+  absl::flat_hash_map<CUfunction, Dim3> compiled_clusters;
+  bool has_preferred_clusters = true;  // the device, as far as is known
+};
 
 // In normal form, as the driver has them.
-absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode kernel, CompiledClusters& clusters);
+absl::StatusOr<LaunchAttributes> attributes_of(CUgraphNode kernel, AskedAttributes& asked);
 
 // Of a graph and of all that is inside of it.
 absl::StatusOr<std::vector<NodeAttributes>> attributes_in(GraphState& state);

@@ -102,7 +102,7 @@ class Reader {
       CGRT_ASSIGN_OR_RETURN(ir::Argument argument, addresses_.argument(value, offset, size));
       kernel.arguments.push_back(std::move(argument));
     }
-    CGRT_ASSIGN_OR_RETURN(const LaunchAttributes attributes, internal::attributes_of(handle, clusters_));
+    CGRT_ASSIGN_OR_RETURN(const LaunchAttributes attributes, internal::attributes_of(handle, asked_));
     if (!attributes.is_default()) {
       CGRT_ASSIGN_OR_RETURN(kernel.attributes, read_attributes(attributes));
     }
@@ -271,7 +271,7 @@ class Reader {
   absl::flat_hash_map<CUexternalSemaphore, std::uint32_t> semaphores_;
   absl::flat_hash_map<CUgraphConditionalHandle, std::uint32_t> handles_;
   absl::flat_hash_map<CUgraphConditionalHandle, std::optional<std::uint32_t>> at_launch_;
-  internal::CompiledClusters clusters_;
+  internal::AskedAttributes asked_;
 };
 
 }  // namespace
