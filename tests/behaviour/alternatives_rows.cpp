@@ -1,5 +1,6 @@
 // Graphs that hold the nodes of several steps, of which an executable runs one at each launch.
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -217,6 +218,52 @@ BEHAVIOUR("kernels with clusters are switched and get other grids, and have all 
   CGRT_RETURN_IF_ERROR(run("enabled", alone));
   CGRT_RETURN_IF_ERROR(alone.set_grid(kernel, Dim3(8)));
   CGRT_RETURN_IF_ERROR(run("eight blocks", alone));
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("steps with other kernels with clusters run one after the other, in whatever streams") {
+  CGRT_ASSIGN_OR_RETURN(Stream a, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Stream b, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(PinnedBuffer widths, PinnedBuffer::create(world.device(), 3 * sizeof(int)));
+  int* const out = widths.as<int>();
+  const auto with = [&](LaunchTarget target, std::initializer_list<std::uint32_t> clusters) -> absl::Status {
+    int at = 0;
+    for (const std::uint32_t cluster : clusters) {
+      const LaunchConfig config{.grid = 8, .block = 64, .attributes = {.cluster = {cluster}}};
+      CGRT_RETURN_IF_ERROR(launch(target, config, cluster_kernel(), out + at++));
+    }
+    return absl::OkStatus();
+  };
+  const auto step = [&](LaunchTarget target, std::size_t i) {
+    return i == 0 ? with(target, {2, 4}) : with(target, {4, 8});
+  };
+  CGRT_ASSIGN_OR_RETURN(Graph graph, build_alternatives(world.device(), 2, step));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  const auto rebind = [&](std::size_t i) { return exec.rebind([&](LaunchTarget target) { return step(target, i); }); };
+  const auto note = [&](const char* name) { notes.line(absl::StrCat(name, ": ", out[0], " ", out[1], " ", out[2])); };
+  for (const std::size_t i : {1u, 0u}) {
+    CGRT_RETURN_IF_ERROR(rebind(i));
+    CGRT_RETURN_IF_ERROR(exec.launch(a));
+    CGRT_RETURN_IF_ERROR(a.ref().synchronize());
+    note(i == 0 ? "first step" : "second step");
+  }
+  {
+    CGRT_ASSIGN_OR_RETURN(Gate gate, Gate::close(world, a.ref()));
+    CGRT_RETURN_IF_ERROR(exec.launch(a));
+    CGRT_RETURN_IF_ERROR(rebind(1));
+    CGRT_RETURN_IF_ERROR(exec.launch(b));
+    notes.completion("b while a is held", b.ref().completion());
+  }
+  CGRT_RETURN_IF_ERROR(b.ref().synchronize());
+  note("the second behind the first");
+  CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) { return with(target, {2, 4, 8}); }));
+  CGRT_RETURN_IF_ERROR(exec.launch(b));
+  CGRT_RETURN_IF_ERROR(b.ref().synchronize());
+  note("what is no step");
+  CGRT_RETURN_IF_ERROR(rebind(0));
+  CGRT_RETURN_IF_ERROR(exec.launch(b));
+  CGRT_RETURN_IF_ERROR(b.ref().synchronize());
+  note("the first again");
   return absl::OkStatus();
 }
 

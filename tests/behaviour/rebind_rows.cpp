@@ -137,6 +137,27 @@ BEHAVIOUR("a rebound launch in another stream waits for the launch before it") {
   return note_values(world, notes, "z", buffers.z);
 }
 
+BEHAVIOUR("a rebound executable runs on its own device, launched into a stream of another one, too") {
+  CGRT_ASSIGN_OR_RETURN(const int devices, device_count());
+  if (devices < 2) return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(Stream here, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Stream there, Stream::create(DeviceRef(1)));
+  CGRT_ASSIGN_OR_RETURN(Buffers buffers, Buffers::create(world));
+  CGRT_ASSIGN_OR_RETURN(Graph graph,
+                        build(world, [&](LaunchTarget target) { return two_kernels(target, buffers.first()); }));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  for (const Stream* stream : {&there, &here, &there}) {
+    const bool is_first = stream == &here;
+    CGRT_RETURN_IF_ERROR(exec.rebind(
+        [&](LaunchTarget target) { return two_kernels(target, is_first ? buffers.first() : buffers.second()); }));
+    CGRT_RETURN_IF_ERROR(exec.launch(stream->ref()));
+    CGRT_RETURN_IF_ERROR(stream->ref().synchronize());
+    CGRT_RETURN_IF_ERROR(note_values(world, notes, "y", buffers.y));
+    CGRT_RETURN_IF_ERROR(note_values(world, notes, "z", buffers.z));
+  }
+  return absl::OkStatus();
+}
+
 BEHAVIOUR("a rebound step with other calls is refused by name and changes nothing") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Buffers b, Buffers::create(world));

@@ -184,7 +184,7 @@ TEST_CASE_METHOD(ClustersTest, "steps with other kernels with clusters have exec
   CHECK(run() == std::vector{4, 8, 8});
   driver::Instrument instrument;
 
-  for (const std::size_t step : {0, 1, 0}) {
+  for (const std::size_t step : {0u, 1u, 0u}) {
     REQUIRE_OK(rebind(step));
     CHECK(instrument.count("cuGraphExecNodeSetParams") == 0);
     CHECK(instrument.count("cuGraphNodeSetEnabled") == 0);
