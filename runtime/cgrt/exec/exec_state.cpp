@@ -116,8 +116,8 @@ absl::Status GraphExec::State::set(CUgraphNode node, CUgraphNodeParams& params) 
     rebind->change_params(*known, params, change);
     CGRT_RETURN_IF_ERROR(rebind->take(std::move(change), handle.get()));
   } else {
-    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphExecNodeSetParams(handle.get(), node, &params),
-                                           "cuGraphExecNodeSetParams"));
+    CGRT_RETURN_IF_ERROR(
+        driver::to_status(driver::api().GraphExecNodeSetParams(current(), node, &params), "cuGraphExecNodeSetParams"));
   }
   ++counts.set;
   return absl::OkStatus();

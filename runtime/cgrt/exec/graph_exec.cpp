@@ -33,9 +33,7 @@ absl::StatusOr<bool> has_valid_variants(const internal::GraphState& graph) {
 
 }  // namespace
 
-using internal::GraphState;
-
-absl::StatusOr<CUgraphExec> internal::make_exec(const GraphState& graph, InstantiateFlags flags) {
+absl::StatusOr<CUgraphExec> internal::make_exec(const internal::GraphState& graph, InstantiateFlags flags) {
   // Unlike launches and updates, this needs a current context (error 201 without), and ends captures (900).
   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(graph.context));
   RelaxedCaptureMode relaxed;
@@ -227,7 +225,7 @@ absl::Status GraphExec::set_node_enabled(const NodeRef& node, NodeState state) {
     }
     if (ours != nullptr && !internal::can_be_left_out(ours->type)) return internal::rebindable_memset();
   }
-  return driver::to_status(driver::api().GraphNodeSetEnabled(state_->handle.get(), node.get(), is_enabled ? 1 : 0),
+  return driver::to_status(driver::api().GraphNodeSetEnabled(state_->current(), node.get(), is_enabled ? 1 : 0),
                            "cuGraphNodeSetEnabled");
 }
 
@@ -241,8 +239,8 @@ absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
     }
   }
   unsigned is_enabled = 0;
-  CGRT_RETURN_IF_ERROR(driver::to_status(
-      driver::api().GraphNodeGetEnabled(state_->handle.get(), node.get(), &is_enabled), "cuGraphNodeGetEnabled"));
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetEnabled(state_->current(), node.get(), &is_enabled),
+                                         "cuGraphNodeGetEnabled"));
   return is_enabled != 0 ? NodeState::kEnabled : NodeState::kDisabled;
 }
 

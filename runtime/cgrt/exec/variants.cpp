@@ -75,7 +75,8 @@ absl::StatusOr<CUgraphExec> Variants::before_launch(StreamRef stream) {
   Variant& variant = *all_[current_];
   if (last_.has_value() && last_->variant != current_) {
     CGRT_ASSIGN_OR_RETURN(const std::uint64_t id, id_of(stream));
-    if (id != last_->stream) CGRT_RETURN_IF_ERROR(stream.wait(behind_last_.ref()));
+    CGRT_ASSIGN_OR_RETURN(const bool is_capturing, stream.is_capturing());  // then the launch is refused
+    if (id != last_->stream && !is_capturing) CGRT_RETURN_IF_ERROR(stream.wait(behind_last_.ref()));
   }
   return variant.state.before_launch(variant.exec.get(), stream);
 }
