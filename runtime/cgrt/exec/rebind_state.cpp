@@ -440,15 +440,19 @@ RebindState::Values RebindState::values_after(const Change& change) const {
 template <class WantedOf>
 RebindState::Change RebindState::change_to_wanted(WantedOf wanted_of) const {
   Change change;
+  change.words.reserve(32);  // few differ, most often
   for (const Node& node : nodes_) {
     const Wanted wanted = wanted_of(node);
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
-      const bool is_left_out = has_alternatives_ && wanted.words[kEnabledWord] == 0;
+      // Without alternatives no call says what runs: set_enabled does.
+      if (has_alternatives_) change_enabled(node, wanted.words[kEnabledWord] != 0, change);
+      if (has_alternatives_ && wanted.words[kEnabledWord] == 0) continue;
+      const std::uint64_t* const now = &values_[node.first_word];
+      // Kernels of libraries have a hundred words, which seldom change.
+      if (std::memcmp(wanted.words, now, node.word_count * sizeof(*now)) == 0) continue;
       for (std::uint32_t i = 0; i < node.word_count; ++i) {
-        const std::uint32_t word = node.first_word + i;
-        if (wanted.words[i] == values_[word]) continue;
-        // Without alternatives no call says what runs: set_enabled does.
-        if (i == kEnabledWord ? has_alternatives_ : !is_left_out) change.words.emplace_back(word, wanted.words[i]);
+        if (wanted.words[i] == now[i] || i == kEnabledWord) continue;
+        change.words.emplace_back(node.first_word + i, wanted.words[i]);
       }
       continue;
     }
