@@ -1,4 +1,5 @@
 // Graphs that hold the nodes of several steps, of which an executable runs one at each launch.
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -226,6 +227,7 @@ BEHAVIOUR("steps with other kernels with clusters run one after the other, in wh
   CGRT_ASSIGN_OR_RETURN(Stream b, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(PinnedBuffer widths, PinnedBuffer::create(world.device(), 3 * sizeof(int)));
   int* const out = widths.as<int>();
+  std::fill_n(out, 3, 0);
   const auto with = [&](LaunchTarget target, std::initializer_list<std::uint32_t> clusters) -> absl::Status {
     int at = 0;
     for (const std::uint32_t cluster : clusters) {
