@@ -158,6 +158,31 @@ BEHAVIOUR("a rebound executable runs on its own device, launched into a stream o
   return absl::OkStatus();
 }
 
+BEHAVIOUR("device-updatable nodes: a graph that was rebindable is rebound inside of another one, too") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Buffers buffers, Buffers::create(world));
+  CGRT_ASSIGN_OR_RETURN(Graph graph,
+                        build(world, [&](LaunchTarget target) { return two_kernels(target, buffers.first()); }));
+  {
+    CGRT_ASSIGN_OR_RETURN(GraphExec first, instantiate_rebindable(graph));
+    CGRT_RETURN_IF_ERROR(first.rebind([&](LaunchTarget target) { return two_kernels(target, buffers.second()); }));
+    CGRT_RETURN_IF_ERROR(first.launch(stream));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  }
+  CGRT_ASSIGN_OR_RETURN(Graph outer, Graph::create(world.device()));
+  notes.status("moved", outer.add_child({}, std::move(graph)).status());
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(outer));
+  for (const bool is_first : {true, false}) {
+    CGRT_RETURN_IF_ERROR(exec.rebind(
+        [&](LaunchTarget target) { return two_kernels(target, is_first ? buffers.first() : buffers.second()); }));
+    CGRT_RETURN_IF_ERROR(exec.launch(stream));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    CGRT_RETURN_IF_ERROR(note_values(world, notes, "y", buffers.y));
+    CGRT_RETURN_IF_ERROR(note_values(world, notes, "z", buffers.z));
+  }
+  return absl::OkStatus();
+}
+
 BEHAVIOUR("a rebound step with other calls is refused by name and changes nothing") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   CGRT_ASSIGN_OR_RETURN(Buffers b, Buffers::create(world));

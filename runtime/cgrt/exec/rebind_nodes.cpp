@@ -48,6 +48,12 @@ absl::Status set_updatable(CUgraphNode node, CUgraphDeviceNode* device_node) {
   return absl::OkStatus();
 }
 
+// The patch kernels of executables before, of the graph or of graphs that were moved into it.
+void add_earlier_patches(const GraphState& graph, std::vector<CUgraphNode>& nodes) {
+  nodes.insert(nodes.end(), graph.patch_nodes.begin(), graph.patch_nodes.end());
+  for (const GraphState::Child& child : graph.children) add_earlier_patches(*child.state, nodes);
+}
+
 absl::Status check_context(std::uint32_t id, CUgraphNode node, CUcontext context, CUcontext graph) {
   if (context == graph) return absl::OkStatus();
   CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(context).device());
@@ -67,6 +73,7 @@ absl::StatusOr<RebindState> RebindState::read_nodes(GraphState& graph) {
   state.context_ = graph.context;
   state.has_alternatives_ = graph.has_alternatives;
   CGRT_RETURN_IF_ERROR(graph.knowledge.complete(graph.handle));
+  add_earlier_patches(graph, state.earlier_patches_);
   CGRT_RETURN_IF_ERROR(state.add_nodes(graph.handle, graph));
   CGRT_RETURN_IF_ERROR(state.add_bodies(graph));
   CGRT_ASSIGN_OR_RETURN(const NodeTable table, node_table(graph));
@@ -98,10 +105,9 @@ absl::StatusOr<RebindState> RebindState::create_of_variants(const std::shared_pt
 
 absl::Status RebindState::add_nodes(CUgraph graph, const GraphState& root) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(graph));
-  const std::vector<CUgraphNode>& patches = root.patch_nodes;  // of an executable before
   for (CUgraphNode node : nodes) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    if (std::find(patches.begin(), patches.end(), node) != patches.end()) continue;
+    if (std::find(earlier_patches_.begin(), earlier_patches_.end(), node) != earlier_patches_.end()) continue;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
       CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));

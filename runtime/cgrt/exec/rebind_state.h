@@ -245,7 +245,8 @@ class RebindState {
   std::vector<OwnedParams> params_;
   std::vector<bool> enabled_;  // of params_
   absl::flat_hash_map<CUfunction, Function> functions_;
-  AskedAttributes asked_;  // of captured kernels
+  AskedAttributes asked_;                     // of captured kernels
+  std::vector<CUgraphNode> earlier_patches_;  // nodes of the graph that are no call's
   Patches patches_;
   LaunchResources resources_;
   Stream capture_stream_;               // empty: none yet

@@ -131,6 +131,18 @@ TEST_CASE_METHOD(RebindTest, "a graph has its patch kernel once, in front of all
   CHECK(run(a.ref()) == 2.0f);
 }
 
+TEST_CASE_METHOD(RebindTest, "a graph that was rebindable is rebound inside of another one, too", "[exec][rebind]") {
+  exec = GraphExec();
+  Graph outer = *Graph::create(device);
+  REQUIRE_OK(outer.add_child({}, std::move(graph)));
+  exec = *instantiate_rebindable(outer);
+  CHECK(run(a.ref()) == 2.0f);
+
+  rebind(3.0f);
+
+  CHECK(run(b.ref()) == 3.0f);
+}
+
 TEST_CASE_METHOD(RebindTest, "an executable that is given away patches no more", "[exec][rebind]") {
   rebind(3.0f);
   CHECK(run(a.ref()) == 3.0f);
