@@ -10,4 +10,8 @@ files=("$work"/dump/*.cgrt.json)
 # Captured, explicit and rebindable.
 [ "${#files[@]}" -eq 3 ] || { echo "3 graphs were instantiated, ${#files[@]} written"; exit 1; }
 for file in "${files[@]}"; do "$2" show "$file"; done
-for file in "${files[@]:1}"; do "$2" diff "${files[0]}" "$file"; done
+"$2" diff "${files[0]}" "${files[1]}"
+# What makes the last one rebindable is a kernel of its graph.
+difference=$("$2" diff "${files[0]}" "${files[2]}") && { echo "the rebindable graph has no patch kernel"; exit 1; }
+echo "$difference"
+[ "$(grep -c "^only in" <<<"$difference")" -eq 1 ] && grep -q '^only in .*: node 2 "cgrt::internal::patch_nodes<' <<<"$difference"
