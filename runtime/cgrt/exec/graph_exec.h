@@ -189,7 +189,8 @@ class GraphExec {
   // kFailedPrecondition names the call with another kernel, block, shared memory or attributes, another grid of a
   // cooperative kernel, the call of another kind, too many or too few; then, and when `step` fails, nothing has
   // changed. Nodes that no call makes (empty ones) are passed over. In a graph of build_alternatives
-  // (graph/alternatives.h) calls may pass over nodes, which do not run then. Blocks for nothing. What the calls hand
+  // (graph/alternatives.h) calls may pass over nodes, which do not run then. Blocks for nothing, but where calls run
+  // together that no step of such a graph has: an executable may be made then, once. What the calls hand
   // over, as a launch_host with a std::function does, is kept until another step has taken its place and the launches
   // before have ended; while there is such, the executable waits for its launches when it is destroyed.
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);

@@ -8,6 +8,7 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/launch_resources.h"
+#include "cgrt/stream/capture_mode.h"
 
 namespace cgrt::internal {
 namespace {
@@ -59,6 +60,8 @@ absl::StatusOr<std::size_t> Variants::find(const RebindState& whole) {
   if (best.has_value()) return *best;
   std::vector<std::uint32_t> nodes(node_count_);
   std::iota(nodes.begin(), nodes.end(), 0u);
+  const RelaxedCaptureMode relaxed;  // device memory is allocated, which would end captures
+  CGRT_RETURN_IF_ERROR(relaxed.status());
   CGRT_RETURN_IF_ERROR(add(whole_, std::move(nodes)));
   return all_.size() - 1;
 }

@@ -233,6 +233,16 @@ TEST_CASE_METHOD(ClustersTest, "what is in no step together gets an executable w
   CHECK(run() == std::vector{0, 4, 24});
 }
 
+TEST_CASE_METHOD(ClustersTest, "an executable that a rebind makes disturbs no capture", "[graph][rebind]") {
+  const absl::StatusOr<Graph> captured = capture(stream, [&](StreamRef s) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(rebind_to_all(16));
+    return launch(s, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1);
+  });
+
+  CHECK_OK(captured.status());
+  CHECK(run() == std::vector{4, 8, 16});
+}
+
 TEST_CASE_METHOD(ClustersTest, "a rebind that fails leaves all steps as they were", "[graph][rebind]") {
   REQUIRE_OK(rebind(1, 16));
   const bool is_step = GENERATE(true, false);
