@@ -27,6 +27,7 @@
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/diff.h"
+#include "cgrt/ir/function_table.h"
 #include "cgrt/ir/graph_ir.h"
 #include "cgrt/ir/validate.h"
 #include "cgrt/launch/host.h"

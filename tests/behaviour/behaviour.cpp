@@ -31,8 +31,8 @@ absl::Status Notes::graph(const std::string& name, const Graph& graph) {
     const ir::Node& node = ir.nodes[i];
     std::string text = absl::StrCat(name, ": ", i, " ", to_string(node.kind));
     if (const auto* kernel = std::get_if<ir::KernelParams>(&node.params)) {
-      absl::StrAppend(&text, " ", kernel->function, " grid ", kernel->grid.x, " block ", kernel->block.x, " arguments ",
-                      kernel->arguments.size());
+      absl::StrAppend(&text, " ", function_of(ir, *kernel).name, " grid ", kernel->grid.x, " block ", kernel->block.x,
+                      " arguments ", arguments_of(ir, *kernel).size());
     }
     if (const auto* memcpy = std::get_if<ir::MemcpyParams>(&node.params)) {
       absl::StrAppend(&text, " ", memcpy->width_bytes, "x", memcpy->height, "x", memcpy->depth);

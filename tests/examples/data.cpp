@@ -23,26 +23,19 @@
 namespace cgrt::examples {
 namespace {
 
-template <class T>
-ir::Argument argument(std::uint32_t offset, T value) {
-  ir::Argument result{.offset = offset, .size = sizeof(T), .bytes = std::vector<std::uint8_t>(sizeof(T))};
-  std::memcpy(result.bytes.data(), &value, sizeof(T));
-  return result;
-}
-
 // A memset and the kernel that waits for it.
 ir::GraphIr two_nodes() {
   ir::GraphIr graph;
   graph.allocations = {{.kind = ir::MemoryKind::kDevice, .device = 0, .bytes = 4096}};
+  graph.functions = {{.name = "scale", .parameters = {{0, 8}, {8, 4}, {12, 4}}}};
+  ir::KernelParams scale{.grid = {4}, .block = {256}, .arguments = std::vector<std::uint8_t>(16), .pointers = {{}}};
+  const float factor = 2;
+  const std::uint32_t count = 1024;
+  std::memcpy(&scale.arguments[8], &factor, sizeof(factor));
+  std::memcpy(&scale.arguments[12], &count, sizeof(count));
   graph.nodes = {
       {.kind = ir::NodeKind::kMemset, .device = 0, .params = ir::MemsetParams{.element_bytes = 4, .width = 1024}},
-      {.kind = ir::NodeKind::kKernel,
-       .device = 0,
-       .params = ir::KernelParams{
-           .function = "scale",
-           .grid = {4},
-           .block = {256},
-           .arguments = {{.size = 8, .pointer = ir::Pointer{}}, argument(8, 2.0f), argument(12, 1024)}}}};
+      {.kind = ir::NodeKind::kKernel, .device = 0, .params = std::move(scale)}};
   graph.edges = {{.from = 0, .to = 1}};
   return graph;
 }
@@ -107,6 +100,14 @@ CGRT_EXAMPLE(ir_diff) {
   const ir::GraphIr before = two_nodes(), after = three_nodes();
 #include "heads/cgrt/ir/diff.h.1.inc"
   return equal(ir::first_difference(before, before).has_value(), false);
+}
+
+CGRT_EXAMPLE(ir_function_table) {
+  ir::GraphIr graph;
+  ir::KernelParams kernel;
+#include "heads/cgrt/ir/function_table.h.1.inc"
+  CGRT_RETURN_IF_ERROR(equal<std::string>(ir::function_of(graph, kernel).name, "scale"));
+  return equal(functions.add({"add", {{0, 8}}}), 1u);
 }
 
 CGRT_EXAMPLE(inspect_text) {

@@ -85,28 +85,22 @@ ir::Pointer Addresses::graph_memory(CUdeviceptr start, std::size_t bytes, std::i
   return add(start, start, bytes, {ir::MemoryKind::kDevice, device, bytes});
 }
 
-absl::StatusOr<ir::Argument> Addresses::argument(const void* value, std::size_t offset, std::size_t size) {
-  ir::Argument argument;
-  argument.offset = static_cast<std::uint32_t>(offset);
-  argument.size = static_cast<std::uint32_t>(size);
-  if (value == nullptr) return argument;
-  constexpr std::size_t kWord = sizeof(CUdeviceptr);
-  if (size == kWord && may_be_address(word_at(value))) {
-    CGRT_ASSIGN_OR_RETURN(argument.pointer, find(word_at(value)));
-    if (argument.pointer.has_value()) return argument;
-  }
-  const auto* bytes = static_cast<const std::uint8_t*>(value);
-  argument.bytes.assign(bytes, bytes + size);
-  if (size <= kWord) return argument;
-  for (std::size_t at = (kWord - offset % kWord) % kWord; at + kWord <= size; at += kWord) {
+absl::Status Addresses::add_argument(const void* value, const ir::Parameter& parameter, ir::KernelParams& kernel) {
+  if (value == nullptr) return absl::OkStatus();  // not told
+  const auto& [offset, size] = parameter;
+  std::uint8_t* bytes = kernel.arguments.data() + offset;
+  std::memcpy(bytes, value, size);
+  constexpr std::uint32_t kWord = sizeof(CUdeviceptr);
+  const std::uint32_t first = size == kWord ? 0 : (kWord - offset % kWord) % kWord;
+  for (std::uint32_t at = first; at + kWord <= size; at += kWord) {
     const CUdeviceptr word = word_at(bytes + at);
     if (!may_be_address(word)) continue;
     CGRT_ASSIGN_OR_RETURN(const std::optional<ir::Pointer> found, find(word));
     if (!found.has_value()) continue;
-    argument.inner_pointers.push_back({static_cast<std::uint32_t>(at), *found});
-    std::fill_n(argument.bytes.begin() + static_cast<std::ptrdiff_t>(at), kWord, std::uint8_t{0});
+    kernel.pointers.push_back({offset + at, *found});
+    std::fill_n(bytes + at, kWord, std::uint8_t{0});
   }
-  return argument;
+  return absl::OkStatus();
 }
 
 }  // namespace cgrt::internal

@@ -42,9 +42,9 @@ class Addresses {
   // Memory of an allocation node, which may not be there while the graph does not run.
   ir::Pointer graph_memory(CUdeviceptr start, std::size_t bytes, std::int32_t device);
 
-  // A kernel's parameter of `size` bytes, `offset` into the parameter buffer: an address, or bytes with the
-  // addresses among them apart. Looked at are the words of 8 bytes that are aligned in the buffer.
-  absl::StatusOr<ir::Argument> argument(const void* value, std::size_t offset, std::size_t size);
+  // Puts an argument into the buffer of `kernel`, which has room for it: an address, or bytes with the addresses among
+  // them apart. Looked at are the words of 8 bytes that are aligned in the buffer.
+  absl::Status add_argument(const void* value, const ir::Parameter& parameter, ir::KernelParams& kernel);
 
  private:
   struct Range {

@@ -13,6 +13,7 @@
 #include "cgrt/graph/addresses.h"
 #include "cgrt/graph/graph_state.h"
 #include "cgrt/graph/walk.h"
+#include "cgrt/ir/function_table.h"
 #include "cgrt/launch/function_name.h"
 
 namespace cgrt {
@@ -23,14 +24,13 @@ using ir::GraphIr;
 ir::Dim3 dim(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 
 struct FunctionInfo {
-  std::string name;
-  std::vector<std::pair<std::size_t, std::size_t>> parameters;  // offset, size
+  std::uint32_t id = 0;  // in GraphIr::functions
   std::int32_t device = -1;
 };
 
 class Reader {
  public:
-  explicit Reader(GraphIr& out) : addresses_(out.allocations) {}
+  explicit Reader(GraphIr& out) : out_(out), addresses_(out.allocations), functions_(out.functions) {}
 
   absl::StatusOr<ir::Node> read(CUgraphNode handle, CUgraphNodeType type) {
     ir::Node node;
@@ -64,49 +64,46 @@ class Reader {
   }
 
  private:
-  absl::StatusOr<const FunctionInfo*> function(CUfunction function, CUcontext context) {
-    const auto found = functions_.find(function);
-    if (found != functions_.end()) return found->second.get();
-    auto info = std::make_unique<FunctionInfo>();
+  absl::StatusOr<FunctionInfo> function(CUfunction handle, CUcontext context) {
+    const auto found = known_functions_.find(handle);
+    if (found != known_functions_.end()) return found->second;
     CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
     const char* symbol = nullptr;
-    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().FuncGetName(&symbol, function), "cuFuncGetName"));
-    info->name = internal::function_name(symbol);
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().FuncGetName(&symbol, handle), "cuFuncGetName"));
+    ir::Function function{.name = internal::function_name(symbol), .parameters = {}};
     for (std::size_t i = 0;; ++i) {
       std::size_t offset = 0, size = 0;
-      const CUresult result = driver::api().FuncGetParamInfo(function, i, &offset, &size);
+      const CUresult result = driver::api().FuncGetParamInfo(handle, i, &offset, &size);
       if (result == CUDA_ERROR_INVALID_VALUE) break;  // past the last: there is no call that counts them
       CGRT_RETURN_IF_ERROR(driver::to_status(result, "cuFuncGetParamInfo"));
-      info->parameters.emplace_back(offset, size);
+      function.parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
     }
     CUdevice device = -1;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().CtxGetDevice(&device), "cuCtxGetDevice"));
-    info->device = device;
-    return functions_.emplace(function, std::move(info)).first->second.get();
+    return known_functions_.emplace(handle, FunctionInfo{functions_.add(function), device}).first->second;
   }
 
   absl::Status read_kernel(CUgraphNode handle, ir::Node& node) {
     CUDA_KERNEL_NODE_PARAMS params{};
     CGRT_RETURN_IF_ERROR(
         driver::to_status(driver::api().GraphKernelNodeGetParams(handle, &params), "cuGraphKernelNodeGetParams"));
-    CGRT_ASSIGN_OR_RETURN(const FunctionInfo* info, function(params.func, params.ctx));
-    node.device = info->device;
-    ir::KernelParams kernel;
-    kernel.function = info->name;
+    CGRT_ASSIGN_OR_RETURN(const FunctionInfo info, function(params.func, params.ctx));
+    node.device = info.device;
+    auto& kernel = node.params.emplace<ir::KernelParams>();
+    kernel.function = info.id;
     kernel.grid = dim(params.gridDimX, params.gridDimY, params.gridDimZ);
     kernel.block = dim(params.blockDimX, params.blockDimY, params.blockDimZ);
     kernel.shared_bytes = params.sharedMemBytes;
-    for (std::size_t i = 0; i < info->parameters.size(); ++i) {
-      const auto& [offset, size] = info->parameters[i];
-      const void* value = internal::argument_of(params.kernelParams, params.extra, i, offset);
-      CGRT_ASSIGN_OR_RETURN(ir::Argument argument, addresses_.argument(value, offset, size));
-      kernel.arguments.push_back(std::move(argument));
+    const std::vector<ir::Parameter>& parameters = out_.functions[info.id].parameters;
+    if (!parameters.empty()) kernel.arguments.resize(parameters.back().offset + parameters.back().size);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const void* value = internal::argument_of(params.kernelParams, params.extra, i, parameters[i].offset);
+      CGRT_RETURN_IF_ERROR(addresses_.add_argument(value, parameters[i], kernel));
     }
     CGRT_ASSIGN_OR_RETURN(const LaunchAttributes attributes, internal::attributes_of(handle, asked_));
     if (!attributes.is_default()) {
       CGRT_ASSIGN_OR_RETURN(kernel.attributes, read_attributes(attributes));
     }
-    node.params = std::move(kernel);
     return absl::OkStatus();
   }
 
@@ -265,8 +262,10 @@ class Reader {
     return out;
   }
 
+  GraphIr& out_;
   internal::Addresses addresses_;
-  absl::flat_hash_map<CUfunction, std::unique_ptr<FunctionInfo>> functions_;
+  ir::FunctionTable functions_;
+  absl::flat_hash_map<CUfunction, FunctionInfo> known_functions_;
   absl::flat_hash_map<CUevent, std::uint32_t> events_;
   absl::flat_hash_map<CUexternalSemaphore, std::uint32_t> semaphores_;
   absl::flat_hash_map<CUgraphConditionalHandle, std::uint32_t> handles_;

@@ -41,34 +41,32 @@ void write(JsonWriter& json, const ir::Pointer& pointer) {
   json.end_array();
 }
 
-void write(JsonWriter& json, const ir::InnerPointer& inner) {
-  json.begin_object();
-  json.member("at", inner.at);
-  json.key("pointer");
-  write(json, inner.pointer);
-  json.end_object();
-}
-
 void write(JsonWriter& json, const ir::Argument& argument) {
   json.begin_object();
-  json.member("offset", argument.offset);
-  json.member("size", argument.size);
-  if (argument.pointer.has_value()) {
+  json.member("offset", argument.parameter.offset);
+  json.member("size", argument.parameter.size);
+  if (const ir::Pointer* pointer = argument.pointer(); pointer != nullptr) {
     json.key("pointer");
-    write(json, *argument.pointer);
+    write(json, *pointer);
   } else {
     json.member("bytes", absl::BytesToHexString(std::string(argument.bytes.begin(), argument.bytes.end())));
-  }
-  if (!argument.inner_pointers.empty()) {
-    json.key("inner_pointers");
-    json.begin_array();
-    for (const ir::InnerPointer& inner : argument.inner_pointers) write(json, inner);
-    json.end_array();
+    if (!argument.pointers.empty()) {
+      json.key("inner_pointers");
+      json.begin_array();
+      for (const auto& [at, inner] : argument.pointers) {
+        json.begin_object();
+        json.member("at", at - argument.parameter.offset);
+        json.key("pointer");
+        write(json, inner);
+        json.end_object();
+      }
+      json.end_array();
+    }
   }
   json.end_object();
 }
 
-void write_params(JsonWriter&, const ir::NoParams&) {}
+void write_params(JsonWriter&, const ir::GraphIr&, const ir::NoParams&) {}
 
 void write(JsonWriter& json, const ir::AccessPolicyWindow& window) {
   json.begin_object();
@@ -104,16 +102,18 @@ void write(JsonWriter& json, const ir::LaunchAttributes& attributes) {
   json.end_object();
 }
 
-void write_params(JsonWriter& json, const ir::EventParams& params) { json.member("event", params.event); }
+void write_params(JsonWriter& json, const ir::GraphIr&, const ir::EventParams& params) {
+  json.member("event", params.event);
+}
 
-void write_params(JsonWriter& json, const ir::ConditionalParams& params) {
+void write_params(JsonWriter& json, const ir::GraphIr&, const ir::ConditionalParams& params) {
   json.member("conditional", ir::to_string(params.kind));
   json.member("handle", params.handle);
   if (params.at_launch.has_value()) json.member("at_launch", *params.at_launch);
 }
 
-void write_params(JsonWriter& json, const ir::KernelParams& params) {
-  json.member("function", params.function);
+void write_params(JsonWriter& json, const ir::GraphIr& graph, const ir::KernelParams& params) {
+  json.member("function", ir::function_of(graph, params).name);
   json.key("grid");
   write(json, params.grid);
   json.key("block");
@@ -121,14 +121,14 @@ void write_params(JsonWriter& json, const ir::KernelParams& params) {
   json.member("shared_bytes", params.shared_bytes);
   json.key("arguments");
   json.begin_array();
-  for (const ir::Argument& argument : params.arguments) write(json, argument);
+  for (const ir::Argument& argument : ir::arguments_of(graph, params)) write(json, argument);
   json.end_array();
   if (params.attributes == ir::LaunchAttributes{}) return;
   json.key("attributes");
   write(json, params.attributes);
 }
 
-void write_params(JsonWriter& json, const ir::MemcpyParams& params) {
+void write_params(JsonWriter& json, const ir::GraphIr&, const ir::MemcpyParams& params) {
   const ir::MemcpyParams standard;
   if (params.destination.has_value()) {
     json.key("destination");
@@ -145,7 +145,7 @@ void write_params(JsonWriter& json, const ir::MemcpyParams& params) {
   member_unless(json, "source_pitch", params.source_pitch, standard.source_pitch);
 }
 
-void write_params(JsonWriter& json, const ir::MemsetParams& params) {
+void write_params(JsonWriter& json, const ir::GraphIr&, const ir::MemsetParams& params) {
   const ir::MemsetParams standard;
   json.key("destination");
   write(json, params.destination);
@@ -156,18 +156,18 @@ void write_params(JsonWriter& json, const ir::MemsetParams& params) {
   member_unless(json, "pitch", params.pitch, standard.pitch);
 }
 
-void write_params(JsonWriter& json, const ir::MemAllocParams& params) {
+void write_params(JsonWriter& json, const ir::GraphIr&, const ir::MemAllocParams& params) {
   json.key("address");
   write(json, params.address);
   json.member("bytes", params.bytes);
 }
 
-void write_params(JsonWriter& json, const ir::MemFreeParams& params) {
+void write_params(JsonWriter& json, const ir::GraphIr&, const ir::MemFreeParams& params) {
   json.key("address");
   write(json, params.address);
 }
 
-void write_params(JsonWriter& json, const ir::BatchMemOpParams& params) {
+void write_params(JsonWriter& json, const ir::GraphIr&, const ir::BatchMemOpParams& params) {
   json.key("operations");
   json.begin_array();
   for (const ir::MemOp& op : params.operations) {
@@ -182,7 +182,7 @@ void write_params(JsonWriter& json, const ir::BatchMemOpParams& params) {
   json.end_array();
 }
 
-void write_params(JsonWriter& json, const ir::SemaphoreParams& params) {
+void write_params(JsonWriter& json, const ir::GraphIr&, const ir::SemaphoreParams& params) {
   json.key("semaphores");
   json.begin_array();
   for (const ir::SemaphoreValue& one : params.semaphores) {
@@ -194,18 +194,18 @@ void write_params(JsonWriter& json, const ir::SemaphoreParams& params) {
   json.end_array();
 }
 
-void write(JsonWriter& json, const ir::Node& node, std::size_t id) {
+void write(JsonWriter& json, const ir::GraphIr& graph, const ir::Node& node, std::size_t id) {
   json.begin_object(JsonLayout::kOneLine);
   json.member("id", id);
   json.member("kind", ir::to_string(node.kind));
   member_unless(json, "device", node.device, -1);
   member_unless(json, "body", node.body, 0u);
   member_unless(json, "scope", node.scope, std::string());
-  std::visit([&](const auto& params) { write_params(json, params); }, node.params);
+  std::visit([&](const auto& params) { write_params(json, graph, params); }, node.params);
   json.end_object();
 }
 
-void write(JsonWriter& json, const ir::Edge& edge, std::size_t) {
+void write(JsonWriter& json, const ir::GraphIr&, const ir::Edge& edge, std::size_t) {
   json.begin_object(JsonLayout::kOneLine);
   json.member("from", edge.from);
   json.member("to", edge.to);
@@ -215,7 +215,7 @@ void write(JsonWriter& json, const ir::Edge& edge, std::size_t) {
   json.end_object();
 }
 
-void write(JsonWriter& json, const ir::Allocation& allocation, std::size_t id) {
+void write(JsonWriter& json, const ir::GraphIr&, const ir::Allocation& allocation, std::size_t id) {
   json.begin_object(JsonLayout::kOneLine);
   json.member("id", id);
   json.member("kind", ir::to_string(allocation.kind));
@@ -224,7 +224,7 @@ void write(JsonWriter& json, const ir::Allocation& allocation, std::size_t id) {
   json.end_object();
 }
 
-void write(JsonWriter& json, const ir::Body& body, std::size_t position) {
+void write(JsonWriter& json, const ir::GraphIr&, const ir::Body& body, std::size_t position) {
   json.begin_object(JsonLayout::kOneLine);
   json.member("id", position + 1);
   json.member("owner", body.owner);
@@ -232,10 +232,10 @@ void write(JsonWriter& json, const ir::Body& body, std::size_t position) {
 }
 
 template <class Item>
-void write_list(JsonWriter& json, std::string_view key, const std::vector<Item>& items) {
+void write_list(JsonWriter& json, std::string_view key, const ir::GraphIr& graph, const std::vector<Item>& items) {
   json.key(key);
   json.begin_array();
-  for (std::size_t i = 0; i < items.size(); ++i) write(json, items[i], i);
+  for (std::size_t i = 0; i < items.size(); ++i) write(json, graph, items[i], i);
   json.end_array();
 }
 
@@ -244,17 +244,20 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-bool has_inner_pointers(const ir::Node& node) {
+bool has_inner_pointers(const ir::GraphIr& graph, const ir::Node& node) {
   const auto* kernel = std::get_if<ir::KernelParams>(&node.params);
-  return kernel != nullptr && std::any_of(kernel->arguments.begin(), kernel->arguments.end(),
-                                          [](const ir::Argument& one) { return !one.inner_pointers.empty(); });
+  if (kernel == nullptr || kernel->pointers.empty()) return false;
+  const std::vector<ir::Argument> arguments = ir::arguments_of(graph, *kernel);
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const ir::Argument& one) { return !one.pointers.empty() && one.pointer() == nullptr; });
 }
 
 bool is_decoded_conditional(const ir::Node& node) { return std::holds_alternative<ir::ConditionalParams>(node.params); }
 
 int lowest_version(const ir::GraphIr& graph) {
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), is_decoded_conditional)) return 4;
-  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), has_inner_pointers)) return 3;
+  const auto has_inner = [&](const ir::Node& node) { return has_inner_pointers(graph, node); };
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), has_inner)) return 3;
   return graph.bodies.empty() ? 1 : 2;
 }
 
@@ -265,10 +268,10 @@ std::string to_json(const ir::GraphIr& graph) {
   json.begin_object();
   json.member("schema", kGraphSchema);
   json.member("version", lowest_version(graph));
-  write_list(json, "nodes", graph.nodes);
-  write_list(json, "edges", graph.edges);
-  write_list(json, "allocations", graph.allocations);
-  if (!graph.bodies.empty()) write_list(json, "bodies", graph.bodies);
+  write_list(json, "nodes", graph, graph.nodes);
+  write_list(json, "edges", graph, graph.edges);
+  write_list(json, "allocations", graph, graph.allocations);
+  if (!graph.bodies.empty()) write_list(json, "bodies", graph, graph.bodies);
   json.end_object();
   return std::move(json).finish();
 }

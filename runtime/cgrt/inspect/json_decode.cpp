@@ -1,5 +1,6 @@
 // from_json: the tree of json_value.h, decoded with names, types and ranges.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -11,8 +12,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "cgrt/base/counted.h"
 #include "cgrt/inspect/json.h"
 #include "cgrt/inspect/json_cursor.h"
+#include "cgrt/ir/function_table.h"
 #include "cgrt/ir/validate.h"
 
 namespace cgrt::inspect {
@@ -70,7 +73,6 @@ static absl::Status read(const JsonCursor& cursor, std::vector<std::uint8_t>& ou
   return absl::OkStatus();
 }
 
-static absl::Status read(const JsonCursor& cursor, ir::Argument& out);
 static absl::Status read(const JsonCursor& cursor, ir::InnerPointer& out);
 static absl::Status read(const JsonCursor& cursor, ir::MemOp& out);
 static absl::Status read(const JsonCursor& cursor, ir::SemaphoreValue& out);
@@ -83,20 +85,47 @@ static absl::Status read(const JsonCursor& cursor, std::vector<Item>& out) {
   return absl::OkStatus();
 }
 
-static absl::Status read(const JsonCursor& cursor, ir::Argument& out) {
-  CGRT_RETURN_IF_ERROR(cursor.expect_object());
-  CGRT_RETURN_IF_ERROR(read_required(cursor, "offset", out.offset));
-  CGRT_RETURN_IF_ERROR(read_required(cursor, "size", out.size));
-  CGRT_RETURN_IF_ERROR(read_optional(cursor, "pointer", out.pointer));
-  CGRT_RETURN_IF_ERROR(read_optional(cursor, "inner_pointers", out.inner_pointers));
-  if (!out.pointer.has_value()) return read_required(cursor, "bytes", out.bytes);
-  return cursor.member("bytes") ? cursor.error("has both \"pointer\" and \"bytes\"") : absl::OkStatus();
-}
-
 static absl::Status read(const JsonCursor& cursor, ir::InnerPointer& out) {
   CGRT_RETURN_IF_ERROR(cursor.expect_object());
   CGRT_RETURN_IF_ERROR(read_required(cursor, "at", out.at));
   return read_required(cursor, "pointer", out.pointer);
+}
+
+// One argument, put into the kernel's buffer, and where it stands there.
+static absl::Status read_argument(const JsonCursor& cursor, ir::KernelParams& kernel, ir::Parameter& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "offset", out.offset));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "size", out.size));
+  const std::uint64_t end = std::uint64_t{out.offset} + out.size;
+  if (end > ir::kMaxParameterBytes) {
+    return cursor.error(
+        absl::StrCat("ends at byte ", end, " of the parameter buffer, which has at most ", ir::kMaxParameterBytes));
+  }
+  std::optional<ir::Pointer> pointer;
+  std::vector<std::uint8_t> bytes;
+  std::vector<ir::InnerPointer> inner;
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "pointer", pointer));
+  CGRT_RETURN_IF_ERROR(read_optional(cursor, "inner_pointers", inner));
+  if (pointer.has_value()) {
+    if (cursor.member("bytes")) return cursor.error("has both \"pointer\" and \"bytes\"");
+    if (!inner.empty()) return cursor.error("has both \"pointer\" and \"inner_pointers\"");
+    bytes.resize(sizeof(std::uint64_t));
+    inner.push_back({0, *pointer});
+  } else {
+    CGRT_RETURN_IF_ERROR(read_required(cursor, "bytes", bytes));
+  }
+  if (bytes.size() != out.size) {
+    return cursor.error(absl::StrCat("has the size ", out.size, " and ", counted(bytes.size(), "byte"), " of value"));
+  }
+  if (kernel.arguments.size() < end) kernel.arguments.resize(end);
+  std::copy(bytes.begin(), bytes.end(), kernel.arguments.begin() + out.offset);
+  for (const auto& [at, address] : inner) {
+    if (std::uint64_t{at} + 8 > out.size) {
+      return cursor.error(absl::StrCat("has an address that begins at byte ", at, " of ", out.size));
+    }
+    kernel.pointers.push_back({out.offset + at, address});
+  }
+  return absl::OkStatus();
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::AccessProperty& out) {
@@ -192,12 +221,25 @@ static absl::Status read_if_decoded(const JsonCursor& node, std::string_view key
 }
 
 static absl::Status read(const JsonCursor& node, ir::KernelParams& out) {
-  CGRT_RETURN_IF_ERROR(read_required(node, "function", out.function));
   CGRT_RETURN_IF_ERROR(read_required(node, "grid", out.grid));
   CGRT_RETURN_IF_ERROR(read_required(node, "block", out.block));
   CGRT_RETURN_IF_ERROR(read_required(node, "shared_bytes", out.shared_bytes));
-  CGRT_RETURN_IF_ERROR(read_required(node, "arguments", out.arguments));
   return read_optional(node, "attributes", out.attributes);
+}
+
+// What a kernel node runs, with its arguments: apart from the other keys, as the functions are numbered.
+static absl::Status read_function(const JsonCursor& node, ir::FunctionTable& functions, ir::KernelParams& out) {
+  ir::Function function;
+  CGRT_RETURN_IF_ERROR(read_required(node, "function", function.name));
+  const std::optional<JsonCursor> arguments = node.member("arguments");
+  if (!arguments.has_value()) return node.missing("arguments");
+  CGRT_ASSIGN_OR_RETURN(const std::size_t length, arguments->expect_array());
+  function.parameters.resize(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    CGRT_RETURN_IF_ERROR(read_argument(arguments->element(i), out, function.parameters[i]));
+  }
+  out.function = functions.add(function);
+  return absl::OkStatus();
 }
 
 static absl::Status read(const JsonCursor& node, ir::MemcpyParams& out) {
@@ -299,6 +341,13 @@ absl::StatusOr<ir::GraphIr> from_json(std::string_view text) {
     CGRT_RETURN_IF_ERROR(check_header(root));
     ir::GraphIr graph;
     CGRT_RETURN_IF_ERROR(read_required(root, "nodes", graph.nodes));
+    ir::FunctionTable functions(graph.functions);
+    const std::optional<JsonCursor> nodes = root.member("nodes");
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      auto* kernel = std::get_if<ir::KernelParams>(&graph.nodes[i].params);
+      if (kernel == nullptr) continue;
+      CGRT_RETURN_IF_ERROR(read_function(nodes->element(i), functions, *kernel));
+    }
     CGRT_RETURN_IF_ERROR(read_required(root, "edges", graph.edges));
     CGRT_RETURN_IF_ERROR(read_required(root, "allocations", graph.allocations));
     CGRT_RETURN_IF_ERROR(read_optional(root, "bodies", graph.bodies));

@@ -68,8 +68,9 @@ void count_nodes(const ir::GraphIr& graph, Stats& stats) {
   for (const ir::Node& node : graph.nodes) {
     ++stats.kinds[node.kind];
     if (const auto* kernel = std::get_if<ir::KernelParams>(&node.params)) {
-      KernelStats& same_name = kernels[kernel->function];
-      same_name.function = kernel->function;
+      const std::string& name = function_of(graph, *kernel).name;
+      KernelStats& same_name = kernels[name];
+      same_name.function = name;
       ++same_name.nodes;
       add_to(same_name.threads, threads_of(*kernel));
     } else if (const auto* copy = std::get_if<ir::MemcpyParams>(&node.params)) {

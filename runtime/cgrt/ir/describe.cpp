@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -40,7 +41,7 @@ std::string decimal(Float value) {
   return text;
 }
 
-std::string scalar(const std::vector<std::uint8_t>& bytes) {
+std::string scalar(std::span<const std::uint8_t> bytes) {
   std::uint64_t bits = 0;  // the GPU is little-endian
   for (std::size_t i = bytes.size(); i-- > 0;) bits = bits << 8 | bytes[i];
 
@@ -124,7 +125,7 @@ std::string node_label(const GraphIr& graph, std::uint32_t id) {
   if (id >= graph.nodes.size()) return absl::StrCat("node ", id);
   const Node& node = graph.nodes[id];
   const auto* kernel = std::get_if<KernelParams>(&node.params);
-  if (kernel != nullptr) return absl::StrCat("node ", id, " \"", printable(kernel->function), "\"");
+  if (kernel != nullptr) return absl::StrCat("node ", id, " \"", printable(function_of(graph, *kernel).name), "\"");
   const auto* conditional = std::get_if<ConditionalParams>(&node.params);
   return absl::StrCat("node ", id, " (", conditional != nullptr ? to_string(conditional->kind) : to_string(node.kind),
                       ")");
@@ -201,7 +202,7 @@ std::string describe(const SemaphoreValue& value) {
 
 std::string describe(const GraphIr& graph, const Argument& argument) {
   constexpr std::size_t kShown = 16;
-  if (argument.pointer.has_value()) return describe(graph, *argument.pointer);
+  if (const Pointer* pointer = argument.pointer(); pointer != nullptr) return describe(graph, *pointer);
   const std::size_t size = argument.bytes.size();
   if (size == 0) return "{}";
   if (size <= 8) return scalar(argument.bytes);
@@ -209,10 +210,10 @@ std::string describe(const GraphIr& graph, const Argument& argument) {
                           argument.bytes.begin() + static_cast<std::ptrdiff_t>(std::min(size, kShown)));
   std::string more = size > kShown ? absl::StrCat(".. ", size, " bytes") : "";
   constexpr std::size_t kPointersShown = 4;
-  const std::size_t pointers = argument.inner_pointers.size();
+  const std::size_t pointers = argument.pointers.size();
   for (std::size_t i = 0; i < std::min(pointers, kPointersShown); ++i) {
-    const auto& [at, pointer] = argument.inner_pointers[i];
-    absl::StrAppend(&more, ", ", describe(graph, pointer), " at ", at);
+    const auto& [at, pointer] = argument.pointers[i];
+    absl::StrAppend(&more, ", ", describe(graph, pointer), " at ", at - argument.parameter.offset);
   }
   if (pointers > kPointersShown) absl::StrAppend(&more, " and ", pointers - kPointersShown, " more");
   return absl::StrCat("{", absl::BytesToHexString(shown), more, "}");

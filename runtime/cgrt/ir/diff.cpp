@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/ir/describe.h"
+#include "cgrt/ir/function_table.h"
 
 namespace cgrt::ir {
 namespace {
@@ -19,7 +20,12 @@ std::string quoted(const std::string& text) { return absl::StrCat("\"", printabl
 // Compares field after field and stops at the first that differs.
 class Comparison {
  public:
-  Comparison(const GraphIr& a, const GraphIr& b) : a_(a), b_(b) {}
+  Comparison(const GraphIr& a, const GraphIr& b) : a_(a), b_(b) {
+    std::vector<Function> all;
+    FunctionTable table(all);
+    for (const Function& function : a.functions) functions_a_.push_back(table.add(function));
+    for (const Function& function : b.functions) functions_b_.push_back(table.add(function));
+  }
 
   std::optional<Difference> run() {
     const std::size_t common = std::min(a_.nodes.size(), b_.nodes.size());
@@ -39,8 +45,7 @@ class Comparison {
   void compare_node(std::uint32_t id) {
     const Node& a = a_.nodes[id];
     const Node& b = b_.nodes[id];
-    if (a.kind == b.kind && a.device == b.device && a.body == b.body && a.params == b.params)
-      return;  // labels cost time
+    if (a.kind == b.kind && a.device == b.device && a.body == b.body && are_equal(a, b)) return;  // labels cost time
 
     place_ = absl::StrCat("node ", id);
     if (a.kind != b.kind) return report("kind", to_string(a.kind), to_string(b.kind));
@@ -51,6 +56,23 @@ class Comparison {
     if (check("body", a.body, b.body)) return;
     std::visit([&](const auto& params) { compare(params, std::get<std::decay_t<decltype(params)>>(b.params)); },
                a.params);
+  }
+
+  // Parameters. Functions are compared by what they are: the two graphs may number them differently.
+  bool are_equal(const Node& a, const Node& b) const {
+    const auto* kernel = std::get_if<KernelParams>(&a.params);
+    const auto* other = std::get_if<KernelParams>(&b.params);
+    if (kernel == nullptr || other == nullptr) return a.params == b.params;
+    return are_same_function(kernel->function, other->function) && kernel->grid == other->grid &&
+           kernel->block == other->block && kernel->shared_bytes == other->shared_bytes &&
+           kernel->arguments == other->arguments && kernel->pointers == other->pointers &&
+           kernel->attributes == other->attributes;
+  }
+
+  bool are_same_function(std::uint32_t a, std::uint32_t b) const {
+    const bool is_known = a < functions_a_.size();
+    if (is_known != (b < functions_b_.size())) return false;
+    return !is_known || functions_a_[a] == functions_b_[b];
   }
 
   // Two nodes of one kind have different ones only in graphs that are not valid.
@@ -68,15 +90,21 @@ class Comparison {
   void compare(const NoParams&, const NoParams&) {}
 
   void compare(const KernelParams& a, const KernelParams& b) {
-    if (a.function != b.function) return report("function", quoted(a.function), quoted(b.function));
+    const std::string &name = function_of(a_, a).name, &other_name = function_of(b_, b).name;
+    if (name != other_name) return report("function", quoted(name), quoted(other_name));
     if (a.grid != b.grid) return report("grid", describe(a.grid), describe(b.grid));
     if (a.block != b.block) return report("block", describe(a.block), describe(b.block));
     if (check("shared bytes", a.shared_bytes, b.shared_bytes)) return;
-    if (check("number of arguments", a.arguments.size(), b.arguments.size())) return;
-    for (std::size_t i = 0; i < a.arguments.size() && !found_; ++i) {
-      compare_argument(absl::StrCat("argument ", i), a.arguments[i], b.arguments[i]);
+    const std::vector<Argument> arguments = arguments_of(a_, a), others = arguments_of(b_, b);
+    if (check("number of arguments", arguments.size(), others.size())) return;
+    for (std::size_t i = 0; i < arguments.size() && !found_; ++i) {
+      compare_argument(absl::StrCat("argument ", i), arguments[i], others[i]);
     }
     if (!found_) compare_attributes(a.attributes, b.attributes);
+    // Only in graphs that are not valid.
+    if (!found_ && (a.arguments != b.arguments || a.pointers != b.pointers)) {
+      report("bytes that belong to no argument", absl::StrCat(a.arguments.size()), absl::StrCat(b.arguments.size()));
+    }
   }
 
   void compare_attributes(const LaunchAttributes& a, const LaunchAttributes& b) {
@@ -107,26 +135,27 @@ class Comparison {
   }
 
   void compare_argument(const std::string& name, const Argument& a, const Argument& b) {
-    if (a == b) return;
-    if (check(name + " offset", a.offset, b.offset)) return;
-    if (check(name + " size", a.size, b.size)) return;
-    const bool are_long = !a.pointer && !b.pointer && a.bytes.size() == b.bytes.size() && a.bytes.size() > 8;
+    if (check(name + " offset", a.parameter.offset, b.parameter.offset)) return;
+    if (check(name + " size", a.parameter.size, b.parameter.size)) return;
+    const auto [byte_a, byte_b] = std::mismatch(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end());
+    const auto [pointer_a, pointer_b] =
+        std::mismatch(a.pointers.begin(), a.pointers.end(), b.pointers.begin(), b.pointers.end());
+    const bool are_equal = byte_a == a.bytes.end() && byte_b == b.bytes.end() && pointer_a == a.pointers.end() &&
+                           pointer_b == b.pointers.end();
+    if (are_equal) return;
+    const bool are_long = a.bytes.size() == b.bytes.size() && a.bytes.size() > 8;
     if (!are_long) return report(name, describe(a_, a), describe(b_, b));
     // A long value is not shown whole, so the text could look the same.
-    std::size_t at = a.bytes.size();  // where the two first part
-    const auto [pointer_a, pointer_b] = std::mismatch(a.inner_pointers.begin(), a.inner_pointers.end(),
-                                                      b.inner_pointers.begin(), b.inner_pointers.end());
-    if (pointer_a != a.inner_pointers.end()) at = std::min<std::size_t>(at, pointer_a->at);
-    if (pointer_b != b.inner_pointers.end()) at = std::min<std::size_t>(at, pointer_b->at);
-    const auto byte_a = std::mismatch(a.bytes.begin(), a.bytes.end(), b.bytes.begin()).first;
-    at = std::min(at, static_cast<std::size_t>(byte_a - a.bytes.begin()));
+    auto at = static_cast<std::size_t>(byte_a - a.bytes.begin());  // where the two first part
+    if (pointer_a != a.pointers.end()) at = std::min<std::size_t>(at, pointer_a->at - a.parameter.offset);
+    if (pointer_b != b.pointers.end()) at = std::min<std::size_t>(at, pointer_b->at - b.parameter.offset);
     report(absl::StrCat(name, " byte ", at), describe_at(a_, a, at), describe_at(b_, b, at));
   }
 
   // The address that begins at byte `at` of a value, or the byte.
   static std::string describe_at(const GraphIr& graph, const Argument& argument, std::size_t at) {
-    for (const InnerPointer& inner : argument.inner_pointers) {
-      if (inner.at == at) return describe(graph, inner.pointer);
+    for (const InnerPointer& inner : argument.pointers) {
+      if (inner.at - argument.parameter.offset == at) return describe(graph, inner.pointer);
     }
     return at < argument.bytes.size() ? absl::StrCat("0x", absl::Hex(argument.bytes[at], absl::kZeroPad2)) : "none";
   }
@@ -249,6 +278,7 @@ class Comparison {
 
   const GraphIr& a_;
   const GraphIr& b_;
+  std::vector<std::uint32_t> functions_a_, functions_b_;  // their numbers in a list of both graphs' functions
   std::string place_;
   std::optional<Difference> found_;
 };

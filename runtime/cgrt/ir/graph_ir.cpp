@@ -1,5 +1,6 @@
 #include "cgrt/ir/graph_ir.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -32,6 +33,34 @@ std::optional<Enum> value_of(const Names& names, std::string_view text) {
 }
 
 }  // namespace
+
+const Pointer* Argument::pointer() const {
+  const bool is_one = parameter.size == 8 && pointers.size() == 1 && pointers[0].at == parameter.offset;
+  return is_one ? &pointers[0].pointer : nullptr;
+}
+
+const Function& function_of(const GraphIr& graph, const KernelParams& kernel) {
+  static const Function kUnknown{.name = "?"};
+  return kernel.function < graph.functions.size() ? graph.functions[kernel.function] : kUnknown;
+}
+
+std::vector<Argument> arguments_of(const GraphIr& graph, const KernelParams& kernel) {
+  std::vector<Argument> arguments;
+  const std::span<const std::uint8_t> buffer(kernel.arguments);
+  const std::span<const InnerPointer> pointers(kernel.pointers);
+  const auto first_at = [&](std::uint64_t byte) {
+    return std::lower_bound(pointers.begin(), pointers.end(), byte,
+                            [](const InnerPointer& pointer, std::uint64_t value) { return pointer.at < value; });
+  };
+  for (const Parameter& parameter : function_of(graph, kernel).parameters) {
+    const std::size_t begin = std::min<std::size_t>(parameter.offset, buffer.size());
+    const std::size_t bytes = std::min<std::size_t>(parameter.size, buffer.size() - begin);
+    const auto first = first_at(parameter.offset);
+    const auto last = std::max(first, first_at(std::uint64_t{parameter.offset} + parameter.size));
+    arguments.push_back({parameter, buffer.subspan(begin, bytes), {first, last}});
+  }
+  return arguments;
+}
 
 const char* to_string(NodeKind kind) { return name_of(kNodeKinds, kind); }
 const char* to_string(EdgeType type) { return name_of(kEdgeTypes, type); }

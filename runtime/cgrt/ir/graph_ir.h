@@ -12,9 +12,11 @@
 
 #include "cgrt/base/language.h"  // first
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -67,21 +69,27 @@ struct Pointer {
   bool operator==(const Pointer&) const = default;
 };
 
-// An address inside the value of a larger argument.
-struct InnerPointer {
-  std::uint32_t at = 0;  // bytes, in the value
-  Pointer pointer;
-  bool operator==(const InnerPointer&) const = default;
+// Where the value of one of a kernel's parameters stands in the parameter buffer, in bytes.
+struct Parameter {
+  std::uint32_t offset = 0, size = 0;
+  auto operator<=>(const Parameter&) const = default;
 };
 
-// One kernel parameter. `bytes` holds its value unless `pointer` is set: then the value is that
-// address, and `bytes` is empty. A structure may hold addresses: `bytes` is zero where one stands.
-struct Argument {
-  std::uint32_t offset = 0, size = 0;  // bytes, in the parameter buffer
-  std::vector<std::uint8_t> bytes = {};
-  std::optional<Pointer> pointer = {};
-  std::vector<InnerPointer> inner_pointers = {};  // ascending by `at`
-  bool operator==(const Argument&) const = default;
+// What kernel nodes run. The name is demangled, enumerators as numbers: "scale", "ns::norm<(ns::Op)3, float>".
+struct Function {
+  std::string name = {};
+  std::vector<Parameter> parameters = {};  // ascending, none inside of another
+  auto operator<=>(const Function&) const = default;
+};
+
+// CUDA's limit is below: a file that says more is wrong.
+inline constexpr std::uint32_t kMaxParameterBytes = 1 << 16;
+
+// An address in a parameter buffer.
+struct InnerPointer {
+  std::uint32_t at = 0;  // byte of the buffer at which its 8 bytes begin
+  Pointer pointer;
+  bool operator==(const InnerPointer&) const = default;
 };
 
 enum class AccessProperty : std::uint8_t { kNormal, kStreaming, kPersisting };
@@ -108,11 +116,14 @@ struct LaunchAttributes {
   bool operator==(const LaunchAttributes&) const = default;
 };
 
+// The arguments are the parameter buffer, up to the end of the last parameter: `function` tells where each stands. It
+// is 0 where an address stands.
 struct KernelParams {
-  std::string function = {};  // demangled, enumerators as numbers: "scale", "ns::norm<(ns::Op)3, float>"
+  std::uint32_t function = 0;  // index into GraphIr::functions
   Dim3 grid = {}, block = {};
   std::uint32_t shared_bytes = 0;  // dynamic shared memory
-  std::vector<Argument> arguments = {};
+  std::vector<std::uint8_t> arguments = {};
+  std::vector<InnerPointer> pointers = {};  // ascending by `at`
   LaunchAttributes attributes = {};
   bool operator==(const KernelParams&) const = default;
 };
@@ -221,9 +232,25 @@ struct GraphIr {
   std::vector<Node> nodes;  // ascending by body: those of the graph itself come first
   std::vector<Edge> edges;  // ascending
   std::vector<Allocation> allocations;
-  std::vector<Body> bodies = {};  // each after the one that its owner is in
+  std::vector<Function> functions = {};  // numbered in the order in which nodes mention them; no two are equal
+  std::vector<Body> bodies = {};         // each after the one that its owner is in
   bool operator==(const GraphIr&) const = default;
 };
+
+// An argument of a kernel, as it stands in the kernel's buffer: valid while the kernel is.
+struct Argument {
+  Parameter parameter;
+  std::span<const std::uint8_t> bytes;
+  std::span<const InnerPointer> pointers;  // `at` counts from the start of the buffer
+
+  // When the argument is an address and nothing else; null otherwise.
+  const Pointer* pointer() const;
+};
+
+// Neither needs a valid graph: a function that is not there has the name "?" and no parameters, and what lies outside
+// of the buffer is left out.
+const Function& function_of(const GraphIr& graph, const KernelParams& kernel);
+std::vector<Argument> arguments_of(const GraphIr& graph, const KernelParams& kernel);
 
 const char* to_string(NodeKind kind);                 // "kernel", "memcpy", "child graph", ...
 const char* to_string(EdgeType type);                 // "full", "programmatic"

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <set>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,37 +47,46 @@ class NodeChecker {
       return offence(absl::StrCat("has the unknown cluster scheduling ",
                                   static_cast<unsigned>(params.attributes.cluster_scheduling)));
     }
-    for (std::size_t i = 0; i < params.arguments.size(); ++i) {
-      const Argument& argument = params.arguments[i];
-      const std::string name = absl::StrCat("argument ", i);
-      if (argument.pointer.has_value()) {
-        if (argument.size != 8 || !argument.bytes.empty()) {
-          return offence(absl::StrCat(name, " is a pointer of ", counted(argument.size, "byte"), " with ",
-                                      counted(argument.bytes.size(), "byte"), " of value; a pointer has 8 and 0"));
-        }
-        CGRT_RETURN_IF_ERROR(check_pointer(name, *argument.pointer));
-      } else if (argument.bytes.size() != argument.size) {
-        return offence(absl::StrCat(name, " has the size ", argument.size, " and ",
-                                    counted(argument.bytes.size(), "byte"), " of value"));
-      }
-      CGRT_RETURN_IF_ERROR(check_inner_pointers(name, argument));
+    if (params.function >= graph_.functions.size()) {
+      return offence(absl::StrCat("runs function ", params.function, "; the graph has ", graph_.functions.size()));
+    }
+    const std::vector<Parameter>& parameters = graph_.functions[params.function].parameters;
+    const std::size_t bytes = parameters.empty() ? 0 : std::size_t{parameters.back().offset} + parameters.back().size;
+    if (params.arguments.size() != bytes) {
+      return offence(
+          absl::StrCat("has ", counted(params.arguments.size(), "byte"), " of arguments; its function takes ", bytes));
+    }
+    std::size_t pointers = 0, used = 0;
+    const std::vector<Argument> arguments = arguments_of(graph_, params);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      CGRT_RETURN_IF_ERROR(check_pointers(absl::StrCat("argument ", i), arguments[i]));
+      pointers += arguments[i].pointers.size();
+      used += non_zero(arguments[i].bytes);
+    }
+    if (pointers != params.pointers.size() || used != non_zero(params.arguments)) {
+      return offence("has addresses or bytes that are not 0 outside of its arguments");
     }
     return absl::OkStatus();
   }
 
-  absl::Status check_inner_pointers(const std::string& name, const Argument& argument) const {
+  static std::size_t non_zero(std::span<const std::uint8_t> bytes) {
+    return bytes.size() - static_cast<std::size_t>(std::count(bytes.begin(), bytes.end(), 0));
+  }
+
+  absl::Status check_pointers(const std::string& name, const Argument& argument) const {
     std::size_t end = 0;  // of the one before
-    for (const auto& [at, pointer] : argument.inner_pointers) {
-      const auto begin = static_cast<std::ptrdiff_t>(at);
-      if (at < end || argument.bytes.size() < 8 || at > argument.bytes.size() - 8) {
+    for (const auto& [in_buffer, pointer] : argument.pointers) {
+      const std::size_t at = in_buffer - argument.parameter.offset;
+      if (at < end || at + 8 > argument.bytes.size()) {
         return offence(absl::StrCat(name, " of ", counted(argument.bytes.size(), "byte"), " has an address at byte ",
                                     at, "; they are ascending, 8 bytes each and inside of it"));
       }
-      if (std::count(argument.bytes.begin() + begin, argument.bytes.begin() + begin + 8, 0) != 8) {
+      if (non_zero(argument.bytes.subspan(at, 8)) != 0) {
         return offence(absl::StrCat(name, " has an address at byte ", at, " and bytes that are not 0 there"));
       }
-      CGRT_RETURN_IF_ERROR(check_pointer(absl::StrCat(name, " at byte ", at), pointer));
-      end = std::size_t{at} + 8;
+      const bool is_all = argument.pointer() != nullptr;
+      CGRT_RETURN_IF_ERROR(check_pointer(is_all ? name : absl::StrCat(name, " at byte ", at), pointer));
+      end = at + 8;
     }
     return absl::OkStatus();
   }
@@ -220,6 +231,46 @@ absl::Status check_bodies(const GraphIr& graph) {
   return absl::OkStatus();
 }
 
+absl::Status check_functions(const GraphIr& graph) {
+  std::set<Function> before;
+  for (std::size_t i = 0; i < graph.functions.size(); ++i) {
+    const Function& function = graph.functions[i];
+    const auto offence = [&](const auto&... what) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("function ", i, " \"", printable(function.name), "\": ", what..., "."));
+    };
+    if (!before.insert(function).second) return offence("is there twice");
+    std::uint64_t end = 0;  // of the parameter before
+    for (std::size_t p = 0; p < function.parameters.size(); ++p) {
+      const auto& [offset, size] = function.parameters[p];
+      if (offset < end)
+        return offence("parameter ", p, " begins at byte ", offset, ", and the one before ends at ", end);
+      end = std::uint64_t{offset} + size;
+      if (end > kMaxParameterBytes) {
+        return offence("parameter ", p, " ends at byte ", end, "; no kernel has more than ", kMaxParameterBytes);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// That kernels mention all functions, each for the first time where it has the next number.
+absl::Status check_numbers_of_functions(const GraphIr& graph) {
+  std::uint32_t next = 0;
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    const auto* kernel = std::get_if<KernelParams>(&graph.nodes[n].params);
+    if (kernel == nullptr || kernel->function < next) continue;
+    if (kernel->function > next) {
+      return absl::InvalidArgumentError(absl::StrCat(node_label(graph, n), ": runs function ", kernel->function,
+                                                     ", and no node before it function ", next, "."));
+    }
+    ++next;
+  }
+  if (next == graph.functions.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("function ", next, " \"", printable(graph.functions[next].name), "\": no node runs it."));
+}
+
 absl::Status check_edges(const GraphIr& graph) {
   for (std::size_t i = 0; i < graph.edges.size(); ++i) {
     const Edge& edge = graph.edges[i];
@@ -294,9 +345,11 @@ std::string find_cycle(const GraphIr& graph) {
 
 absl::Status validate(const GraphIr& graph) {
   CGRT_RETURN_IF_ERROR(check_bodies(graph));
+  CGRT_RETURN_IF_ERROR(check_functions(graph));
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     CGRT_RETURN_IF_ERROR(NodeChecker(graph, static_cast<std::uint32_t>(n)).check());
   }
+  CGRT_RETURN_IF_ERROR(check_numbers_of_functions(graph));
   for (std::size_t i = 0; i < graph.allocations.size(); ++i) {
     const Allocation& allocation = graph.allocations[i];
     if (allocation.kind > MemoryKind::kArray || allocation.device < -1) {

@@ -13,9 +13,9 @@
 namespace cgrt::inspect {
 namespace {
 
+using testing::add_kernel;
 using testing::edge;
 using testing::empty_nodes;
-using testing::kernel_node;
 using testing::small_graph;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -26,7 +26,7 @@ std::size_t lines_of(const std::string& text) {
 
 std::string with_kernel(std::string name) {
   ir::GraphIr graph;
-  graph.nodes = {kernel_node(std::move(name))};
+  add_kernel(graph, std::move(name));
   return to_dot(graph);
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("a chain of 10,000 nodes, each in a scope of its own, has a line for e
 
 TEST_CASE("of a graph that is not valid the picture says why", "[inspect][dot]") {
   ir::GraphIr graph;
-  graph.nodes = {kernel_node("a\"")};
+  add_kernel(graph, "a\"");
   graph.nodes[0].kind = ir::NodeKind::kMemset;
 
   const std::string dot = to_dot(graph);

@@ -45,7 +45,7 @@ TEST_CASE("a graph read back equals the one written", "[inspect][json]") {
   graph.edges[0] = {.from = 0, .to = 1, .from_port = 255, .to_port = 2, .type = ir::EdgeType::kProgrammatic};
   graph.allocations.push_back({.kind = ir::MemoryKind::kArray, .device = 3, .bytes = ~std::uint64_t{0}});
   kernel_of(graph, 1).grid = {0xffffffff, 0, 1};
-  kernel_of(graph, 1).arguments.push_back(testing::value_argument(20, {}));
+  graph.functions[0].parameters.push_back({20, 0});
   std::get<ir::MemcpyParams>(graph.nodes[2].params).source = std::nullopt;
   std::get<ir::MemcpyParams>(graph.nodes[2].params).depth = 7;
   std::get<ir::MemsetParams>(graph.nodes[0].params).pitch = 512;
@@ -67,13 +67,13 @@ TEST_CASE("a graph is written in the lowest version that can say it", "[inspect]
   graph.bodies.push_back({1});
   CHECK(version(graph) == "\"version\": 2");
   graph = small_graph();
-  kernel_of(graph, 1).arguments[2] = testing::structure_argument(16, 24, {{8, {1, 0}}});
+  testing::set_arguments(graph, 1, {testing::structure_argument(16, 24, {{8, {1, 0}}})});
   CHECK(version(graph) == "\"version\": 3");
 }
 
 TEST_CASE("addresses inside arguments are read back, and refused with their path", "[inspect][json]") {
   ir::GraphIr graph = small_graph();
-  kernel_of(graph, 1).arguments[2] = testing::structure_argument(16, 24, {{8, {1, 0}}, {16, {0, 4}}});
+  testing::set_arguments(graph, 1, {testing::structure_argument(16, 24, {{8, {1, 0}}, {16, {0, 4}}})});
   std::string text = to_json(graph);
 
   const absl::StatusOr<ir::GraphIr> again = from_json(text);
@@ -81,7 +81,9 @@ TEST_CASE("addresses inside arguments are read back, and refused with their path
   CHECK(*again == graph);
 
   text.replace(text.find("\"at\": 8"), 7, "\"at\": -8");
-  check_refused(text, "nodes[1].arguments[2].inner_pointers[0].at: expected an integer from 0 to");
+  check_refused(text, "nodes[1].arguments[0].inner_pointers[0].at: expected an integer from 0 to");
+  text.replace(text.find("\"at\": -8"), 8, "\"at\": 17");
+  check_refused(text, "nodes[1].arguments[0]: has an address that begins at byte 17 of 24");
 }
 
 // Whatever a number is: a graph that is not valid, or one that reads back the same.
@@ -98,8 +100,10 @@ TEST_CASE("numbers at the end of their range are written and read", "[inspect][j
   most(memcpy.width_bytes), most(memcpy.height), most(memcpy.depth);
   most(memcpy.destination_pitch), most(memcpy.source_pitch);
   ir::KernelParams& kernel = kernel_of(graph, 1);
+  const std::uint32_t end = ir::kMaxParameterBytes;
+  testing::set_arguments(graph, 1, {testing::value_argument(end - 1, {1}), testing::value_argument(end, {})});
   kernel.grid = kernel.block = kernel.attributes.cluster = {~0u, ~0u, ~0u};
-  most(kernel.shared_bytes), most(kernel.arguments[2].offset), most(kernel.attributes.shared_carveout_percent);
+  most(kernel.shared_bytes), most(kernel.attributes.shared_carveout_percent);
   kernel.attributes.priority = std::numeric_limits<std::int32_t>::min();
   ir::AccessPolicyWindow& window = kernel.attributes.access_policy;
   most(window.bytes);
@@ -138,12 +142,12 @@ TEST_CASE("a share that no float holds is refused", "[inspect][json]") {
 
 TEST_CASE("text that is not UTF-8 is written as something that can be read", "[inspect][json]") {
   ir::GraphIr graph = small_graph();
-  kernel_of(graph, 1).function = "a\xff";
+  graph.functions[0].name = "a\xff";
 
   absl::StatusOr<ir::GraphIr> again = from_json(to_json(graph));
 
   REQUIRE_OK(again);
-  CHECK(kernel_of(*again, 1).function == "a\xef\xbf\xbd");
+  CHECK(again->functions[0].name == "a\xef\xbf\xbd");
 }
 
 TEST_CASE("keys that the reader does not know are skipped, with all within", "[inspect][json]") {
@@ -203,7 +207,13 @@ TEST_CASE("values of a wrong type or size are refused with their path", "[inspec
   check_refused(changed("[0, 256]", "[0, 256], \"bytes\": \"00\""), "has both \"pointer\" and \"bytes\"");
   check_refused(changed("\"00000040\"", "\"0000004\""), "nodes[1].arguments[2].bytes: expected an even number of hex");
   check_refused(changed("\"00000040\"", "\"0000004g\""), "expected an even number of hexadecimal digits");
-  check_refused(changed("\"00000040\"", "\"0000\""), "argument 2 has the size 4 and 2 bytes of value.");
+  check_refused(changed("\"00000040\"", "\"0000\""), "nodes[1].arguments[2]: has the size 4 and 2 bytes of value");
+  check_refused(changed("\"offset\": 16", "\"offset\": 4294967295"),
+                "nodes[1].arguments[2]: ends at byte 4294967299 of the parameter buffer, which has at most 65536");
+  check_refused(changed("\"offset\": 16", "\"offset\": 15"),
+                "function 0 \"scale\": parameter 2 begins at byte 15, and the one before ends at 16");
+  check_refused(changed("\"offset\": 8, \"size\": 8", "\"offset\": 8, \"size\": 4"),
+                "nodes[1].arguments[1]: has the size 4 and 8 bytes of value");
   check_refused(changed("{\"from\": 0, \"to\": 1}", "[0, 1]"), "edges[0]: expected an object, found an array of 2");
   check_refused(changed("\"to\": 1}", "\"to\": 3}"), "edge 0 (0 -> 3): names node 3");
   check_refused(changed("\"to\": 1}", "\"to\": 1, \"from_port\": 256}"),

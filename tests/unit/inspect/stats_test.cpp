@@ -9,9 +9,9 @@
 namespace cgrt::inspect {
 namespace {
 
+using testing::add_kernel;
 using testing::edge;
 using testing::empty_nodes;
-using testing::kernel_node;
 using testing::kernel_of;
 using testing::memcpy_node;
 using testing::memset_node;
@@ -86,7 +86,7 @@ TEST_CASE("statistics as JSON are the numbers of the text", "[inspect][stats]") 
 
 TEST_CASE("kernels are listed by count, then by name, with the threads of all their nodes", "[inspect][stats]") {
   ir::GraphIr graph;
-  graph.nodes = {kernel_node("scale"), kernel_node("gelu"), kernel_node("add"), kernel_node("scale")};
+  for (const char* name : {"scale", "gelu", "add", "scale"}) add_kernel(graph, name);
   kernel_of(graph, 2).grid = {2, 3, 5};
   kernel_of(graph, 2).block = {7, 11, 1};
 
@@ -153,10 +153,11 @@ TEST_CASE("a chain of 10,000 nodes is one critical path", "[inspect][stats]") {
 TEST_CASE("sums that do not fit stop at the largest number", "[inspect][stats]") {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 63;
   ir::GraphIr graph;
-  graph.nodes = {kernel_node("scale"),
-                 memcpy_node({.destination = {}, .source = {}, .width_bytes = kHuge, .height = 2}),
-                 memset_node({.destination = {}, .element_bytes = 1, .width = kHuge}),
-                 memset_node({.destination = {}, .element_bytes = 1, .width = kHuge})};
+  add_kernel(graph, "scale");
+  graph.nodes.push_back(memcpy_node({.destination = {}, .source = {}, .width_bytes = kHuge, .height = 2}));
+  for (int i = 0; i < 2; ++i) {
+    graph.nodes.push_back(memset_node({.destination = {}, .element_bytes = 1, .width = kHuge}));
+  }
   kernel_of(graph, 0).grid = kernel_of(graph, 0).block = {0xffffffff, 0xffffffff, 0xffffffff};
   graph.allocations = {{.kind = ir::MemoryKind::kDevice, .device = 0, .bytes = kHuge},
                        {.kind = ir::MemoryKind::kDevice, .device = 0, .bytes = kHuge}};
@@ -171,7 +172,7 @@ TEST_CASE("sums that do not fit stop at the largest number", "[inspect][stats]")
 
 TEST_CASE("a grid of no blocks has no threads, however large its other sizes", "[inspect][stats]") {
   ir::GraphIr graph;
-  graph.nodes = {kernel_node("scale")};
+  add_kernel(graph, "scale");
   kernel_of(graph, 0).grid = {0xffffffff, 0xffffffff, 0};
   kernel_of(graph, 0).block = {0xffffffff, 0xffffffff, 0xffffffff};
 
@@ -180,7 +181,7 @@ TEST_CASE("a grid of no blocks has no threads, however large its other sizes", "
 
 TEST_CASE("kernel names in statistics cannot steer the terminal", "[inspect][stats]") {
   ir::GraphIr graph;
-  graph.nodes = {kernel_node("a\x1b[2J\n")};
+  add_kernel(graph, "a\x1b[2J\n");
 
   const std::string text = to_stats_text(graph);
 

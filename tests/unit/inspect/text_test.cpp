@@ -8,9 +8,9 @@
 namespace cgrt::inspect {
 namespace {
 
+using testing::add_kernel;
 using testing::edge;
 using testing::empty_nodes;
-using testing::kernel_node;
 using testing::small_graph;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -33,9 +33,9 @@ TEST_CASE("the example of text.h is what is printed", "[inspect][text]") {
   graph.nodes.pop_back();
   graph.edges.pop_back();
   graph.allocations.pop_back();
-  testing::kernel_of(graph, 1).arguments = {testing::pointer_argument(0, 0),
-                                            testing::value_argument(8, {0, 0, 0, 0x40}),
-                                            testing::value_argument(12, {0, 4, 0, 0})};
+  testing::set_arguments(graph, 1,
+                         {testing::pointer_argument(0, 0), testing::value_argument(8, {0, 0, 0, 0x40}),
+                          testing::value_argument(12, {0, 4, 0, 0})});
 
   CHECK(to_text(graph) == R"(graph: 2 nodes, 1 edge, depth 2, width 1, 1 root, 1 leaf
 
@@ -55,7 +55,8 @@ TEST_CASE("ids are aligned to the right", "[inspect][text]") {
 
 TEST_CASE("one long name does not move the columns of other rows", "[inspect][text]") {
   ir::GraphIr graph;
-  graph.nodes = {kernel_node("scale"), kernel_node(std::string(200, 'x'))};
+  add_kernel(graph, "scale");
+  add_kernel(graph, std::string(200, 'x'));
 
   const std::string text = to_text(graph);
 
@@ -65,7 +66,9 @@ TEST_CASE("one long name does not move the columns of other rows", "[inspect][te
 
 TEST_CASE("devices are shown when nodes run on several", "[inspect][text]") {
   ir::GraphIr graph;
-  graph.nodes = {kernel_node("scale"), kernel_node("scale"), {}};
+  add_kernel(graph, "scale");
+  add_kernel(graph, "scale");
+  graph.nodes.emplace_back();
   CHECK_FALSE(contains(to_text(graph), "on 0"));
 
   graph.nodes[1].device = 1;
@@ -87,7 +90,7 @@ TEST_CASE("programmatic edges and unusual ports are said", "[inspect][text]") {
 
 TEST_CASE("names cannot steer the terminal", "[inspect][text]") {
   ir::GraphIr graph;
-  graph.nodes = {kernel_node("\x1b[2J")};
+  add_kernel(graph, "\x1b[2J");
   graph.nodes[0].scope = "a\nb";
 
   CHECK(contains(to_text(graph), "\\x1b[2J"));

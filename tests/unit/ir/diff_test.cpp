@@ -8,11 +8,13 @@
 namespace cgrt::ir {
 namespace {
 
+using testing::add_kernel;
 using testing::conditional_node;
 using testing::edge;
 using testing::empty_nodes;
-using testing::kernel_node;
 using testing::kernel_of;
+using testing::pointer_argument;
+using testing::set_arguments;
 using testing::small_graph;
 using testing::structure_argument;
 using testing::value_argument;
@@ -48,67 +50,64 @@ TEST_CASE("scopes do not make graphs different", "[ir][diff]") {
 
 TEST_CASE("each field of a kernel node is compared", "[ir][diff]") {
   check_difference([](GraphIr& g) { g.nodes[1].device = 1; }, {"node 1 \"scale\": device", "0", "1"});
-  check_difference([](GraphIr& g) { kernel_of(g, 1).function = "add"; },
+  check_difference([](GraphIr& g) { g.functions[0].name = "add"; },
                    {"node 1 \"scale\": function", "\"scale\"", "\"add\""});
   check_difference([](GraphIr& g) { kernel_of(g, 1).grid.y = 2; }, {"node 1 \"scale\": grid", "(4,1,1)", "(4,2,1)"});
   check_difference([](GraphIr& g) { kernel_of(g, 1).block.x = 32; },
                    {"node 1 \"scale\": block", "(256,1,1)", "(32,1,1)"});
   check_difference([](GraphIr& g) { kernel_of(g, 1).shared_bytes = 64; },
                    {"node 1 \"scale\": shared bytes", "0", "64"});
-  check_difference([](GraphIr& g) { kernel_of(g, 1).arguments.pop_back(); },
-                   {"node 1 \"scale\": number of arguments", "3", "2"});
+  check_difference(
+      [](GraphIr& g) {
+        set_arguments(g, 1, {pointer_argument(0, 0, 256), pointer_argument(8, 1)});
+      },
+      {"node 1 \"scale\": number of arguments", "3", "2"});
 }
 
 TEST_CASE("arguments are compared one by one and shown as pointers and numbers", "[ir][diff]") {
-  check_difference([](GraphIr& g) { kernel_of(g, 1).arguments[0].pointer->offset = 512; },
+  check_difference([](GraphIr& g) { kernel_of(g, 1).pointers[0].pointer.offset = 512; },
                    {"node 1 \"scale\": argument 0", "device#0+0x100", "device#0+0x200"});
-  check_difference([](GraphIr& g) { kernel_of(g, 1).arguments[1].pointer->allocation = 0; },
+  check_difference([](GraphIr& g) { kernel_of(g, 1).pointers[1].pointer.allocation = 0; },
                    {"node 1 \"scale\": argument 1", "pinned#1", "device#0"});
-  check_difference(
-      [](GraphIr& g) {
-        kernel_of(g, 1).arguments[2].bytes = {0, 0, 0x40, 0x40};
-      },
-      {"node 1 \"scale\": argument 2", "2.0f", "3.0f"});
-  check_difference([](GraphIr& g) { kernel_of(g, 1).arguments[2].offset = 20; },
+  check_difference([](GraphIr& g) { kernel_of(g, 1).arguments[18] = 0x40; },
+                   {"node 1 \"scale\": argument 2", "2.0f", "3.0f"});
+  check_difference([](GraphIr& g) { g.functions[0].parameters[2].offset = 20; },
                    {"node 1 \"scale\": argument 2 offset", "16", "20"});
-  check_difference(
-      [](GraphIr& g) {
-        kernel_of(g, 1).arguments[2] = value_argument(16, {1, 2});
-      },
-      {"node 1 \"scale\": argument 2 size", "4", "2"});
+  check_difference([](GraphIr& g) { g.functions[0].parameters[2].size = 2; },
+                   {"node 1 \"scale\": argument 2 size", "4", "2"});
 }
 
 TEST_CASE("long arguments are told apart by their first differing byte", "[ir][diff]") {
   GraphIr a = small_graph();
-  kernel_of(a, 1).arguments[2] = value_argument(16, std::vector<std::uint8_t>(100, 7));
+  set_arguments(a, 1, {value_argument(16, std::vector<std::uint8_t>(100, 7))});
   GraphIr b = a;
-  kernel_of(b, 1).arguments[2].bytes[99] = 8;
+  kernel_of(b, 1).arguments[16 + 99] = 8;
 
   const std::optional<Difference> difference = first_difference(a, b);
 
   REQUIRE(difference.has_value());
-  CHECK(difference->where == "node 1 \"scale\": argument 2 byte 99");
+  CHECK(difference->where == "node 1 \"scale\": argument 0 byte 99");
   CHECK(difference->a == "0x07");
   CHECK(difference->b == "0x08");
 }
 
 TEST_CASE("structures are told apart by their first differing byte or address", "[ir][diff]") {
-  const auto check = [](const std::function<void(Argument&)>& change, const Expected& expected) {
+  const auto check = [](const std::function<void(KernelParams&)>& change, const Expected& expected) {
     GraphIr a = small_graph();
-    kernel_of(a, 1).arguments[2] = structure_argument(16, 40, {{8, {0, 4}}, {24, {1, 0}}});
+    set_arguments(a, 1, {value_argument(0, {1}), structure_argument(16, 40, {{8, {0, 4}}, {24, {1, 0}}})});
     GraphIr b = a;
-    change(kernel_of(b, 1).arguments[2]);
+    change(kernel_of(b, 1));
     const std::optional<Difference> difference = first_difference(a, b);
     REQUIRE(difference.has_value());
-    CHECK(difference->where == "node 1 \"scale\": argument 2 byte " + expected.where);
+    CHECK(difference->where == "node 1 \"scale\": argument 1 byte " + expected.where);
     CHECK(difference->a == expected.a);
     CHECK(difference->b == expected.b);
   };
 
-  check([](Argument& b) { b.inner_pointers[1].pointer.offset = 16; }, {"24", "pinned#1", "pinned#1+0x10"});
-  check([](Argument& b) { b.inner_pointers.pop_back(); }, {"24", "pinned#1", "0x00"});
-  check([](Argument& b) { b.inner_pointers[0].at = 0; }, {"0", "0x00", "device#0+0x4"});
-  check([](Argument& b) { b.inner_pointers[1].pointer.offset = 16, b.bytes[20] = 3; }, {"20", "0x00", "0x03"});
+  check([](KernelParams& b) { b.pointers[1].pointer.offset = 16; }, {"24", "pinned#1", "pinned#1+0x10"});
+  check([](KernelParams& b) { b.pointers.pop_back(); }, {"24", "pinned#1", "0x00"});
+  check([](KernelParams& b) { b.pointers[0].at = 16; }, {"0", "0x00", "device#0+0x4"});
+  check([](KernelParams& b) { b.pointers[1].pointer.offset = 16, b.arguments[16 + 20] = 3; }, {"20", "0x00", "0x03"});
 }
 
 TEST_CASE("each field of a memcpy is compared", "[ir][diff]") {
@@ -143,13 +142,28 @@ TEST_CASE("each field of a memset is compared", "[ir][diff]") {
 }
 
 TEST_CASE("nodes of different kinds differ by their kind", "[ir][diff]") {
-  check_difference([](GraphIr& g) { g.nodes[0] = kernel_node("fill"); }, {"node 0: kind", "memset", "kernel"});
+  check_difference([](GraphIr& g) { add_kernel(g, "fill"), std::swap(g.nodes[0], g.nodes.back()); },
+                   {"node 0: kind", "memset", "kernel"});
 }
 
 TEST_CASE("graphs that are not valid are compared too", "[ir][diff]") {
   check_difference([](GraphIr& g) { g.nodes[1].params = NoParams(); }, {"node 1: parameters", "of a kernel", "none"});
-  check_difference([](GraphIr& g) { kernel_of(g, 1).arguments[0].pointer->allocation = 7; },
+  check_difference([](GraphIr& g) { kernel_of(g, 1).pointers[0].pointer.allocation = 7; },
                    {"node 1 \"scale\": argument 0", "device#0+0x100", "unknown#7+0x100"});
+  check_difference([](GraphIr& g) { kernel_of(g, 1).arguments.push_back(1); },
+                   {"node 1 \"scale\": bytes that belong to no argument", "20", "21"});
+}
+
+TEST_CASE("functions are the same however the two graphs number them", "[ir][diff]") {
+  GraphIr other = small_graph();
+  other.functions.insert(other.functions.begin(), {.name = "add", .parameters = {}});
+  kernel_of(other, 1).function = 1;
+  CHECK_FALSE(first_difference(small_graph(), other).has_value());
+
+  kernel_of(other, 1).function = 0;
+  CHECK(first_difference(small_graph(), other)->where == "node 1 \"scale\": function");
+  kernel_of(other, 1).function = 2;
+  CHECK(first_difference(small_graph(), other)->b == "\"?\"");
 }
 
 TEST_CASE("the first difference is the one of the lowest node", "[ir][diff]") {
@@ -200,7 +214,7 @@ TEST_CASE("each field of a conditional node is compared", "[ir][diff]") {
 
 TEST_CASE("nodes that only one graph has are named", "[ir][diff]") {
   GraphIr longer = small_graph();
-  longer.nodes.push_back(kernel_node("add"));
+  add_kernel(longer, "add");
   longer.nodes.emplace_back();
 
   const std::optional<Difference> there = first_difference(small_graph(), longer);

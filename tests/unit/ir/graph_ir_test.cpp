@@ -53,10 +53,17 @@ TEST_CASE("a pointer names the kind of its memory, the allocation and the offset
   CHECK(describe(graph, Pointer{9, 1}) == "unknown#9+0x1");
 }
 
+// Of the kernel of small_graph() with this argument alone.
+std::string text_of(const testing::ArgumentValue& argument) {
+  GraphIr graph = small_graph();
+  testing::set_arguments(graph, 1, {argument});
+  const std::vector<Argument> arguments = arguments_of(graph, testing::kernel_of(graph, 1));
+  REQUIRE(arguments.size() == 1);
+  return describe(graph, arguments[0]);
+}
+
 TEST_CASE("a scalar argument is written as the number that it most likely is", "[ir][describe]") {
-  const auto text = [](std::vector<std::uint8_t> bytes) {
-    return describe(GraphIr(), value_argument(0, std::move(bytes)));
-  };
+  const auto text = [](std::vector<std::uint8_t> bytes) { return text_of(value_argument(0, std::move(bytes))); };
 
   CHECK(text({0, 4, 0, 0}) == "1024");
   CHECK(text({0xff, 0xff, 0xff, 0xff}) == "-1");
@@ -75,15 +82,27 @@ TEST_CASE("a scalar argument is written as the number that it most likely is", "
 }
 
 TEST_CASE("the addresses of a structure follow its bytes", "[ir][describe]") {
-  const GraphIr graph = small_graph();
   std::vector<InnerPointer> many;
   for (std::uint32_t i = 0; i < 6; ++i) many.push_back({8 * i, {0, i}});
 
-  CHECK(describe(graph, testing::structure_argument(0, 16, {{8, {1, 4}}})) ==
+  CHECK(text_of(testing::structure_argument(16, 16, {{8, {1, 4}}})) ==
         "{00000000000000000000000000000000, pinned#1+0x4 at 8}");
-  CHECK(describe(graph, testing::structure_argument(0, 48, many)) ==
+  CHECK(text_of(testing::structure_argument(0, 48, many)) ==
         "{00000000000000000000000000000000.. 48 bytes, device#0 at 0, device#0+0x1 at 8, device#0+0x2 at 16, "
         "device#0+0x3 at 24 and 2 more}");
+}
+
+TEST_CASE("arguments are read where the buffer ends early, and of functions that are not there", "[ir]") {
+  GraphIr graph = small_graph();
+  testing::kernel_of(graph, 1).arguments.resize(18);
+  const std::vector<Argument> arguments = arguments_of(graph, testing::kernel_of(graph, 1));
+  REQUIRE(arguments.size() == 3);
+  CHECK(*arguments[1].pointer() == Pointer{1, 0});
+  CHECK(arguments[2].bytes.size() == 2);
+
+  testing::kernel_of(graph, 1).function = 3;
+  CHECK(function_of(graph, testing::kernel_of(graph, 1)).name == "?");
+  CHECK(arguments_of(graph, testing::kernel_of(graph, 1)).empty());
 }
 
 TEST_CASE("control characters are made visible and other text is left alone", "[ir][describe]") {

@@ -11,10 +11,9 @@ namespace {
 
 using cgrt::testing::edge;
 using cgrt::testing::empty_nodes;
-using cgrt::testing::kernel_node;
 using cgrt::testing::kernel_of;
 using cgrt::testing::memset_node;
-using cgrt::testing::pointer_argument;
+using cgrt::testing::set_arguments;
 using cgrt::testing::small_graph;
 using cgrt::testing::StatusIs;
 using cgrt::testing::structure_argument;
@@ -109,7 +108,7 @@ TEST_CASE("a node of an unknown kind is refused", "[ir][validate]") {
 
 TEST_CASE("pointers into allocations that are not there are refused wherever they stand", "[ir][validate]") {
   GraphIr graph = small_graph();
-  kernel_of(graph, 1).arguments[1] = pointer_argument(8, 2);
+  kernel_of(graph, 1).pointers[1].pointer.allocation = 2;
   check_refused(graph, "node 1 \"scale\": argument 1 points into allocation 2; the graph has 2.");
 
   graph = small_graph();
@@ -188,38 +187,67 @@ TEST_CASE("a copy of an array that was not decoded is valid", "[ir][validate]") 
   CHECK_OK(validate(graph));
 }
 
-TEST_CASE("an argument whose bytes are not as many as its size is refused", "[ir][validate]") {
+TEST_CASE("functions are there once, and their parameters apart", "[ir][validate]") {
   GraphIr graph = small_graph();
-  kernel_of(graph, 1).arguments[2].size = 8;
-  check_refused(graph, "argument 2 has the size 8 and 4 bytes of value.");
+  graph.functions.push_back(graph.functions[0]);
+  check_refused(graph, "function 1 \"scale\": is there twice.");
 
   graph = small_graph();
-  kernel_of(graph, 1).arguments[0].size = 4;
-  check_refused(graph, "argument 0 is a pointer of 4 bytes with 0 bytes of value");
+  graph.functions[0].parameters[2].offset = 15;
+  check_refused(graph, "function 0 \"scale\": parameter 2 begins at byte 15, and the one before ends at 16.");
+  graph.functions[0].parameters[2] = {0xffffffff, 0xffffffff};
+  check_refused(graph, "parameter 2 ends at byte 8589934590; no kernel has more than 65536.");
 
   graph = small_graph();
-  kernel_of(graph, 1).arguments[0].bytes = {1};
-  check_refused(graph, "argument 0 is a pointer of 8 bytes with 1 byte of value");
+  kernel_of(graph, 1).function = 1;
+  check_refused(graph, "node 1 \"?\": runs function 1; the graph has 1.");
+}
+
+TEST_CASE("functions are numbered as nodes mention them", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  graph.functions.push_back({.name = "add", .parameters = {}});
+  check_refused(graph, "function 1 \"add\": no node runs it.");
+
+  kernel_of(graph, 1).function = 1;
+  kernel_of(graph, 1).arguments.clear();
+  kernel_of(graph, 1).pointers.clear();
+  check_refused(graph, "node 1 \"add\": runs function 1, and no node before it function 0.");
+}
+
+TEST_CASE("a kernel has the bytes that its function takes", "[ir][validate]") {
+  GraphIr graph = small_graph();
+  kernel_of(graph, 1).arguments.pop_back();
+  check_refused(graph, "node 1 \"scale\": has 19 bytes of arguments; its function takes 20.");
+
+  graph = small_graph();
+  set_arguments(graph, 1, {value_argument(0, {1}), value_argument(8, {1})});
+  CHECK_OK(validate(graph));
+  kernel_of(graph, 1).arguments[7] = 1;
+  check_refused(graph, "has addresses or bytes that are not 0 outside of its arguments.");
+  kernel_of(graph, 1).arguments[7] = 0;
+  kernel_of(graph, 1).pointers = {{1, {0, 0}}};
+  check_refused(graph, "has addresses or bytes that are not 0 outside of its arguments.");
 }
 
 TEST_CASE("addresses inside an argument have their place and their allocation", "[ir][validate]") {
   GraphIr graph = small_graph();
-  Argument& argument = kernel_of(graph, 1).arguments[2];
-  argument = structure_argument(16, 24, {{0, {0, 4}}, {16, {1, 0}}});
+  set_arguments(graph, 1, {value_argument(0, {1}), structure_argument(16, 24, {{0, {0, 4}}, {16, {1, 0}}})});
   CHECK_OK(validate(graph));
 
-  argument.inner_pointers[1].pointer.allocation = 2;
-  check_refused(graph, "node 1 \"scale\": argument 2 at byte 16 points into allocation 2; the graph has 2.");
-  argument.inner_pointers[1] = {17, {1, 0}};
-  check_refused(graph, "argument 2 of 24 bytes has an address at byte 17; they are ascending, 8 bytes each");
-  argument.inner_pointers[1] = {4, {1, 0}};
-  check_refused(graph, "argument 2 of 24 bytes has an address at byte 4;");
-  argument.inner_pointers[1] = {8, {1, 0}};
-  argument.bytes[15] = 1;
-  check_refused(graph, "argument 2 has an address at byte 8 and bytes that are not 0 there.");
+  KernelParams& kernel = kernel_of(graph, 1);
+  kernel.pointers[1].pointer.allocation = 2;
+  check_refused(graph, "node 1 \"scale\": argument 1 at byte 16 points into allocation 2; the graph has 2.");
+  kernel.pointers[1] = {16 + 17, {1, 0}};
+  check_refused(graph, "argument 1 of 24 bytes has an address at byte 17; they are ascending, 8 bytes each");
+  kernel.pointers[1] = {16 + 4, {1, 0}};
+  check_refused(graph, "argument 1 of 24 bytes has an address at byte 4;");
+  kernel.pointers[1] = {16 + 8, {1, 0}};
+  kernel.arguments[16 + 15] = 1;
+  check_refused(graph, "argument 1 has an address at byte 8 and bytes that are not 0 there.");
 
-  kernel_of(graph, 1).arguments[0].inner_pointers = {{0, {0, 0}}};
-  check_refused(graph, "argument 0 of 0 bytes has an address at byte 0;");
+  set_arguments(graph, 1, {value_argument(0, {0, 0, 0, 0})});
+  kernel_of(graph, 1).pointers = {{0, {0, 0}}};
+  check_refused(graph, "argument 0 of 4 bytes has an address at byte 0;");
 }
 
 TEST_CASE("an access policy window that no file can hold is refused", "[ir][validate]") {
