@@ -48,7 +48,7 @@ absl::Status step(LaunchTarget target, const Arrays& a, std::size_t i, float fac
         CGRT_RETURN_IF_ERROR(launch(s, kNarrow, scale_kernel(), y, x, factor, kCount));
         return launch(s, kWide, add_kernel(), z, x, y, kCount);
       };
-      return target.sink() != nullptr ? target.sink()->add_captured(call) : call(target.stream().get());
+      return target.sink() != nullptr ? target.sink()->add_captured(call, {}) : call(target.stream().get());
     }
   }
 }

@@ -434,13 +434,15 @@ BEHAVIOUR("kernels inside child graphs are rebound, and those with large argumen
 }
 
 // What a library does: launches that only a stream can take.
-absl::Status library_call(LaunchTarget target, const Arrays& arrays, LaunchConfig config = kConfig) {
+absl::Status library_call(LaunchTarget target, const Arrays& arrays, LaunchConfig config = kConfig, CallKey key = {},
+                          int* runs = nullptr) {
   const auto call = [&](CUstream s) -> absl::Status {
+    if (runs != nullptr) ++*runs;
     CGRT_RETURN_IF_ERROR(fill32(s, arrays.middle, 0, kCount));
     CGRT_RETURN_IF_ERROR(launch(s, config, scale_kernel(), arrays.middle, arrays.in, arrays.factor, kCount));
     return launch(s, kConfig, add_kernel(), arrays.out, arrays.middle, arrays.in, kCount);
   };
-  return target.sink() != nullptr ? target.sink()->add_captured(call) : call(target.stream().get());
+  return target.sink() != nullptr ? target.sink()->add_captured(call, key) : call(target.stream().get());
 }
 
 BEHAVIOUR("calls of libraries are rebound, built as a child graph or captured") {
@@ -463,12 +465,33 @@ BEHAVIOUR("calls of libraries are rebound, built as a child graph or captured") 
     notes.status("another block", block);
     for (const char* word : {"scale", "block", "(32, 1, 1)"}) EXPECT(absl::StrContains(block.message(), word));
     notes.status("a failing call", exec.rebind([&](LaunchTarget target) {
-      return target.sink()->add_captured([](CUstream) { return absl::AbortedError("mine"); });
+      return target.sink()->add_captured([](CUstream) { return absl::AbortedError("mine"); }, {});
     }));
     CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
     CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
     CGRT_RETURN_IF_ERROR(note_values(world, notes, "z after refusals", b.z));
   }
+  return absl::OkStatus();
+}
+
+BEHAVIOUR("a library's call with a key is captured once by an executable, however often it is rebound") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Buffers b, Buffers::create(world));
+  CGRT_ASSIGN_OR_RETURN(Graph graph,
+                        build(world, [&](LaunchTarget target) { return library_call(target, b.first()); }));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  int runs = 0;
+  for (const std::uint64_t which : {2, 1, 2, 1, 2}) {
+    const Arrays arrays = which == 1 ? b.first() : b.second();
+    CGRT_RETURN_IF_ERROR(fill32(stream.ref(), arrays.out, 0, kCount));
+    CGRT_RETURN_IF_ERROR(exec.rebind([&](LaunchTarget target) {
+      return library_call(target, arrays, kConfig, {&which, 1}, &runs);
+    }));
+    CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    CGRT_RETURN_IF_ERROR(note_values(world, notes, which == 1 ? "y" : "z", which == 1 ? b.y : b.z));
+  }
+  EXPECT(runs == 2);
   return absl::OkStatus();
 }
 

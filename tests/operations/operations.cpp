@@ -586,7 +586,7 @@ absl::StatusOr<Graph> two_steps(Objects& w) {
     CGRT_RETURN_IF_ERROR(clusters_of(target, i == 0 ? 4 : 2, w));
     if (i == 1) CGRT_RETURN_IF_ERROR(copy(target, w.pinned.data(), w.x, 32));
     CGRT_RETURN_IF_ERROR(fill32(target, w.x, 0, 8));
-    return target.sink()->add_captured([&](CUstream s) { return w.step(s); });
+    return target.sink()->add_captured([&](CUstream s) { return w.step(s); }, {});
   });
 }
 OPERATION("build_alternatives", { return two_steps(w).status(); });
@@ -604,7 +604,7 @@ OPERATION("GraphExec::rebind", {  // to a step that leaves nodes out
 });
 OPERATION("Cursor::add_captured", {
   Cursor cursor = w.graph.cursor();
-  return cursor.add_captured([&](CUstream s) { return w.step(s); });
+  return cursor.add_captured([&](CUstream s) { return w.step(s); }, {});
 });
 OPERATION("GraphExec::adopt", {
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(w.graph));

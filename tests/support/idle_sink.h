@@ -19,7 +19,7 @@ class IdleSink : public LaunchSink {
   absl::Status add_free(void*) override { return absl::OkStatus(); }
   absl::Status add_memory_ops(absl::Span<const MemoryOp>) override { return absl::OkStatus(); }
   absl::Status add_semaphores(SemaphoreAction, absl::Span<const SemaphoreValue>) override { return absl::OkStatus(); }
-  absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)>) override { return absl::OkStatus(); }
+  absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)>, CallKey) override { return absl::OkStatus(); }
   absl::Status keep(std::shared_ptr<const void>) override { return absl::OkStatus(); }
   absl::StatusOr<CUcontext> context() const override { return ContextRef(DeviceRef(0)).get(); }
 };

@@ -5,8 +5,8 @@
 
 namespace cgrt::kernels {
 
-absl::Status launch_library(LaunchTarget target, absl::FunctionRef<absl::Status(CUstream)> call) {
-  if (target.sink() != nullptr) return target.sink()->add_captured(call);
+absl::Status launch_library(LaunchTarget target, absl::FunctionRef<absl::Status(CUstream)> call, CallKey key) {
+  if (target.sink() != nullptr) return target.sink()->add_captured(call, key);
   CGRT_ASSIGN_OR_RETURN(const CUcontext context, target.context());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
   return call(target.stream().get());

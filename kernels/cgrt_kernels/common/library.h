@@ -8,6 +8,9 @@
 // executable that is rebound it is captured as well, and compared node by node. The context in which the target's work
 // runs is current during the call.
 //
+// A call that says by a key what it is runs once for an executable: rebound again with the same key, it is not captured
+// again.
+//
 // On the simulator, where no library runs, callers launch_host what the call means instead.
 #pragma once
 
@@ -19,8 +22,10 @@
 
 namespace cgrt::kernels {
 
-// `call` runs once, on this thread, before launch_library returns. It only puts work into the stream: no allocation, no
-// synchronization. Its failure is the answer, and a graph is then as it was. Thread-safe as the target is.
-absl::Status launch_library(LaunchTarget target, absl::FunctionRef<absl::Status(CUstream)> call);
+// `call` runs at most once, on this thread, before launch_library returns. It only puts work into the stream: no
+// allocation, no synchronization. Its failure is the answer, and a graph is then as it was. Thread-safe as the target
+// is. `key`: all that the work depends on, addresses included, so that calls with equal keys put the same work into the
+// stream. Empty: unknown.
+absl::Status launch_library(LaunchTarget target, absl::FunctionRef<absl::Status(CUstream)> call, CallKey key = {});
 
 }  // namespace cgrt::kernels

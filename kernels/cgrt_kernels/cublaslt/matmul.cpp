@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -156,6 +157,18 @@ void matmul_on_host(const MatmulDesc& desc, const MatmulArgs& args) {
   }
 }
 
+// All that tells its launches from those of other plans, but for addresses.
+std::vector<std::uint64_t> values_of(const MatmulPlan& plan) {
+  const MatmulDesc& desc = plan.desc;
+  std::vector<std::uint64_t> values;
+  values.reserve(24);  // with the addresses
+  values.assign(plan.algorithm.begin(), plan.algorithm.end());
+  values.insert(values.end(), {desc.m, desc.n, desc.k, static_cast<std::uint64_t>(desc.type),
+                               static_cast<std::uint64_t>(desc.b_layout), static_cast<std::uint64_t>(desc.epilogue),
+                               static_cast<std::uint64_t>(desc.products)});
+  return values;
+}
+
 }  // namespace
 
 absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc) {
@@ -178,13 +191,7 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
   return plan;
 }
 
-std::uint64_t MatmulPlan::topology_id() const {
-  std::vector<std::uint64_t> values(algorithm.begin(), algorithm.end());
-  values.insert(values.end(), {desc.m, desc.n, desc.k, static_cast<std::uint64_t>(desc.type),
-                               static_cast<std::uint64_t>(desc.b_layout), static_cast<std::uint64_t>(desc.epilogue),
-                               static_cast<std::uint64_t>(desc.products)});
-  return topology_of_library("matmul", values);
-}
+std::uint64_t MatmulPlan::topology_id() const { return topology_of_library("matmul", values_of(*this)); }
 
 absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const MatmulArgs& args) {
   const MatmulDesc& desc = plan.desc;
@@ -195,18 +202,24 @@ absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const Ma
   if (has_bias(desc.epilogue)) CGRT_RETURN_IF_ERROR(check_pointer(name, "bias", args.bias, kAlignment));
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   if (is_simulated()) return launch_host(target, [desc = plan.desc, args] { matmul_on_host(desc, args); });
-  return launch_library(target, [&](CUstream stream) {
+  void* const scratch = plan.scratch_bytes != 0 ? scratch_of(args.workspace) : nullptr;
+  std::vector<std::uint64_t> key = values_of(plan);
+  for (const void* address : {reinterpret_cast<const void*>(&launch_matmul), args.a, args.b, args.bias,
+                              static_cast<const void*>(args.d), static_cast<const void*>(scratch)}) {
+    key.push_back(reinterpret_cast<std::uintptr_t>(address));
+  }
+  const auto call = [&](CUstream stream) {
     Product product;
     CGRT_RETURN_IF_ERROR(product.create(desc, args.bias));
     cublasLtMatmulAlgo_t algorithm;
     std::memcpy(&algorithm, plan.algorithm.data(), sizeof(algorithm));
     const float one = 1, zero = 0;
-    void* const scratch = plan.scratch_bytes != 0 ? scratch_of(args.workspace) : nullptr;
     return to_status(cublasLtMatmul(static_cast<cublasLtHandle_t>(plan.handle.get()), &product.operation, &one, args.b,
                                     &product.b, args.a, &product.a, &zero, args.d, &product.d, args.d, &product.d,
                                     &algorithm, scratch, plan.scratch_bytes, stream),
                      "cublasLtMatmul");
-  });
+  };
+  return launch_library(target, call, key);
 }
 
 }  // namespace cgrt::kernels

@@ -68,13 +68,37 @@ absl::StatusOr<RebindState::KernelShape> RebindState::shape_of(const KernelLaunc
   return KernelShape{function->function, launch.grid, launch.block, launch.shared_bytes, is_plain ? nullptr : &storage};
 }
 
-absl::StatusOr<RebindState::CapturedNode> RebindState::read(CUgraphNode captured, CUgraphNodeType type) {
-  CapturedNode node;
-  CGRT_RETURN_IF_ERROR(read_params(captured, type, context_, node.params));
-  if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
-    CGRT_ASSIGN_OR_RETURN(node.attributes, attributes_of(captured, asked_));
+absl::Status RebindState::read_captured(CUgraph captured, std::vector<CapturedNode>& nodes) {
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> handles, nodes_of(captured));
+  for (CUgraphNode handle : handles) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(handle, &type), "cuGraphNodeGetType"));
+    if (type == CU_GRAPH_NODE_TYPE_EMPTY) continue;
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
+      CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(handle));
+      CGRT_RETURN_IF_ERROR(read_captured(inside, nodes));
+      continue;
+    }
+    CapturedNode node{.handle = handle};
+    CGRT_RETURN_IF_ERROR(read_params(handle, type, context_, node.params));
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      CGRT_ASSIGN_OR_RETURN(node.attributes, attributes_of(handle, asked_));
+    }
+    nodes.push_back(node);
   }
-  return node;
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const RebindState::CapturedCall> RebindState::captured_call(CallKey key) const {
+  if (key.empty()) return nullptr;
+  const auto found = captured_calls_.find(std::vector<std::uint64_t>(key.begin(), key.end()));
+  return found != captured_calls_.end() ? found->second : nullptr;
+}
+
+void RebindState::keep_captured(CallKey key, std::shared_ptr<const CapturedCall> call) {
+  constexpr std::size_t kMost = 256;  // addresses that are others in every step would fill the memory
+  if (captured_calls_.size() == kMost) captured_calls_.clear();
+  captured_calls_.emplace(std::vector<std::uint64_t>(key.begin(), key.end()), std::move(call));
 }
 
 RebindState::KernelShape RebindState::shape_of(const CapturedNode& captured) {

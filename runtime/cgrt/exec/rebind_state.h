@@ -81,10 +81,19 @@ class RebindState {
 
   // A node of a call that was captured.
   struct CapturedNode {
-    CUgraphNodeParams params{};
+    CUgraphNode handle = nullptr;
+    CUgraphNodeParams params{};        // what it points to is the node's
     LaunchAttributes attributes = {};  // of a kernel, in normal form
   };
-  absl::StatusOr<CapturedNode> read(CUgraphNode captured, CUgraphNodeType type);
+  // All of such a call, those inside child graphs where these stand, without empty ones.
+  struct CapturedCall {
+    std::shared_ptr<const GraphState> graph;
+    std::vector<CapturedNode> nodes;
+  };
+  absl::Status read_captured(CUgraph captured, std::vector<CapturedNode>& nodes);
+  // Null: none with that key is kept.
+  std::shared_ptr<const CapturedCall> captured_call(CallKey key) const;
+  void keep_captured(CallKey key, std::shared_ptr<const CapturedCall> call);
 
   // An address that a node has: a word of a kernel's argument, or an operand: of a copy or memset its destination (0)
   // or source (1), of memory operations that of one of these.
@@ -245,7 +254,8 @@ class RebindState {
   std::vector<OwnedParams> params_;
   std::vector<bool> enabled_;  // of params_
   absl::flat_hash_map<CUfunction, Function> functions_;
-  AskedAttributes asked_;                     // of captured kernels
+  AskedAttributes asked_;  // of captured kernels
+  absl::flat_hash_map<std::vector<std::uint64_t>, std::shared_ptr<const CapturedCall>> captured_calls_;  // by key
   std::vector<CUgraphNode> earlier_patches_;  // nodes of the graph that are no call's
   Patches patches_;
   LaunchResources resources_;

@@ -189,51 +189,51 @@ absl::Status Rebinder::add_semaphores(SemaphoreAction action, absl::Span<const S
              params);
 }
 
-absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
+absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> call, CallKey key) {
   if (!failure_.ok()) return failure_;
-  const auto add = [&]() -> absl::Status {
-    CGRT_ASSIGN_OR_RETURN(const StreamRef stream, state_.capture_stream());
-    const absl::StatusOr<Graph> captured = capture_call(context_, stream, call);
-    if (!captured.ok()) return refuse(captured.status());
-    bool has_host = false;
-    CGRT_RETURN_IF_ERROR(add_nodes(captured->ref().get(), &has_host));
-    if (has_host) change_.used->push_back(captured->state());  // which may own what the function uses
-    return absl::OkStatus();
-  };
-  const absl::Status status = add();
-  return status.ok() || !failure_.ok() ? status : fail(status);
-}
-
-absl::Status Rebinder::add_nodes(CUgraph captured, bool* has_host) {
-  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(captured));
-  for (CUgraphNode node : nodes) {
-    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
-    if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
-      CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node));
-      CGRT_RETURN_IF_ERROR(add_nodes(inside, has_host));
-    } else if (type != CU_GRAPH_NODE_TYPE_EMPTY) {
-      *has_host |= type == CU_GRAPH_NODE_TYPE_HOST;
-      CGRT_RETURN_IF_ERROR(add_node(node, type));
-    }
+  std::shared_ptr<const RebindState::CapturedCall> captured = state_.captured_call(key);
+  if (captured == nullptr) {
+    absl::StatusOr<std::shared_ptr<const RebindState::CapturedCall>> made = capture(call);
+    if (!made.ok()) return refuse(made.status());
+    captured = *std::move(made);
+    if (!key.empty()) state_.keep_captured(key, captured);
   }
+  bool has_host = false;
+  for (const RebindState::CapturedNode& node : captured->nodes) {
+    has_host |= node.params.type == CU_GRAPH_NODE_TYPE_HOST;
+    const absl::Status status = add_node(node);
+    if (!status.ok()) return failure_.ok() ? fail(status) : status;
+  }
+  if (has_host) change_.used->push_back(captured);  // whose graph may own what the function uses
   return absl::OkStatus();
 }
 
-absl::Status Rebinder::add_node(CUgraphNode captured, CUgraphNodeType type) {
+absl::StatusOr<std::shared_ptr<const RebindState::CapturedCall>> Rebinder::capture(
+    absl::FunctionRef<absl::Status(CUstream)> call) {
+  CGRT_ASSIGN_OR_RETURN(const StreamRef stream, state_.capture_stream());
+  CGRT_ASSIGN_OR_RETURN(const Graph graph, capture_call(context_, stream, call));
+  auto captured = std::make_shared<RebindState::CapturedCall>();
+  captured->graph = graph.state();
+  CGRT_RETURN_IF_ERROR(state_.read_captured(graph.ref().get(), captured->nodes));
+  return captured;
+}
+
+absl::Status Rebinder::add_node(const RebindState::CapturedNode& wanted) {
   ++calls_;
+  const CUgraphNodeType type = wanted.params.type;
   if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
     return fail(absl::UnimplementedError(
         "A library call that allocates or frees memory cannot be rebound: its addresses would be others. Give it a "
         "workspace."));
   }
   const RebindState::Node* node = nullptr;
-  CGRT_ASSIGN_OR_RETURN(const RebindState::CapturedNode wanted, state_.read(captured, type));
   if (state_.has_alternatives()) {
     const absl::StatusOr<const RebindState::Node*> found = state_.find_alternative(position_, wanted);
-    CGRT_ASSIGN_OR_RETURN(node, meet(found, found.ok() && *found == nullptr ? describe_node(captured) : ""));
+    CGRT_ASSIGN_OR_RETURN(node, meet(found, found.ok() && *found == nullptr ? describe_node(wanted.handle) : ""));
   } else {
-    CGRT_ASSIGN_OR_RETURN(node, next(type, describe_node(captured)));
+    const std::vector<RebindState::Node>& nodes = state_.nodes();
+    const bool is_met = position_ < nodes.size() && nodes[position_].type == type;
+    CGRT_ASSIGN_OR_RETURN(node, next(type, is_met ? "" : describe_node(wanted.handle)));
   }
   const absl::Status status = state_.change_as(*node, wanted, change_);
   return status.ok() ? status : fail(status);

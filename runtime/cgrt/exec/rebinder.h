@@ -33,7 +33,7 @@ class Rebinder final : public LaunchSink {
   absl::Status add_free(void* address) override;
   absl::Status add_memory_ops(absl::Span<const MemoryOp> ops) override;
   absl::Status add_semaphores(SemaphoreAction action, absl::Span<const SemaphoreValue> values) override;
-  absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) override;
+  absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call, CallKey key) override;
   absl::Status keep(std::shared_ptr<const void> resource) override;
   absl::StatusOr<CUcontext> context() const override { return context_; }
 
@@ -47,8 +47,9 @@ class Rebinder final : public LaunchSink {
   absl::Status set(const std::string& call, const CUgraphNodeParams& params);
   absl::Status fail(const absl::Status& status);    // of the call that is counted already
   absl::Status refuse(const absl::Status& status);  // of one that is not
-  absl::Status add_nodes(CUgraph captured, bool* has_host);
-  absl::Status add_node(CUgraphNode captured, CUgraphNodeType type);
+  absl::StatusOr<std::shared_ptr<const RebindState::CapturedCall>> capture(
+      absl::FunctionRef<absl::Status(CUstream)> call);
+  absl::Status add_node(const RebindState::CapturedNode& wanted);
 
   RebindState& state_;
   CUcontext context_;

@@ -170,7 +170,7 @@ absl::Status Cursor::add_semaphores(SemaphoreAction action, absl::Span<const Sem
   return absl::OkStatus();
 }
 
-absl::Status Cursor::add_captured(absl::FunctionRef<absl::Status(CUstream)> call) {
+absl::Status Cursor::add_captured(absl::FunctionRef<absl::Status(CUstream)> call, CallKey) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(state_->context));
   CGRT_ASSIGN_OR_RETURN(Graph captured, internal::capture_call(state_->context, stream, call));

@@ -60,7 +60,8 @@ class Cursor final : public LaunchSink {
   absl::Status add_free(void* address) override;
   absl::Status add_memory_ops(absl::Span<const MemoryOp> ops) override;
   absl::Status add_semaphores(SemaphoreAction action, absl::Span<const SemaphoreValue> values) override;
-  absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) override;  // as one child graph
+  absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call,
+                            CallKey key) override;  // as one child graph
   absl::Status fork_join(absl::Span<const Branch> branches) override;
   absl::Status keep(std::shared_ptr<const void> resource) override;
   absl::StatusOr<CUcontext> context() const override;

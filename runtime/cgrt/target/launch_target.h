@@ -98,6 +98,9 @@ struct SemaphoreValue {
 
 class LaunchTarget;
 
+// What tells one call of a library from all others: which function, sizes, modes, and all addresses. Empty: unknown.
+using CallKey = absl::Span<const std::uint64_t>;
+
 // One of several pieces of work that do not wait for each other: see fork_join (target/fork_join.h).
 using Branch = absl::FunctionRef<absl::Status(LaunchTarget)>;
 
@@ -115,8 +118,9 @@ class LaunchSink {
   virtual absl::Status add_memory_ops(absl::Span<const MemoryOp> ops) = 0;
   virtual absl::Status add_semaphores(SemaphoreAction action, absl::Span<const SemaphoreValue> values) = 0;
   // What `call` puts into the stream that it is given: for libraries that take nothing but a stream. The context is
-  // current during the call.
-  virtual absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call) = 0;
+  // current during the call. Of two calls with the same `key`, which is not empty, the second may be left out: it would
+  // put in the same work.
+  virtual absl::Status add_captured(absl::FunctionRef<absl::Status(CUstream)> call, CallKey key) = 0;
   // See fork_join. One branch after the other, unless the sink knows better.
   virtual absl::Status fork_join(absl::Span<const Branch> branches);
   // Keeps what the nodes use alive as long as they may run.

@@ -217,11 +217,35 @@ TEST_CASE_METHOD(RebindTest, "a refused rebind counts its calls and names its no
              }),
              refused(absl::StatusCode::kFailedPrecondition));
   CHECK_THAT(after_one_call([](LaunchTarget target) {
-               return target.sink()->add_captured([](CUstream) { return absl::AbortedError("mine"); });
+               return target.sink()->add_captured([](CUstream) { return absl::AbortedError("mine"); }, {});
              }),
              refused(absl::StatusCode::kAborted));
   CHECK_THAT(after_one_call([](LaunchTarget) { return absl::OkStatus(); }),
              StatusIs(absl::StatusCode::kFailedPrecondition, "the first without a call is node 1 (kernel"));
+}
+
+TEST_CASE_METHOD(RebindTest, "calls of libraries that are others in every step are not kept without end",
+                 "[exec][rebind]") {
+  Graph one_node = *Graph::create(device);
+  REQUIRE_OK(one_node.add_kernel({}, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1));
+  GraphExec changed = *instantiate_rebindable(one_node);
+  int runs = 0;
+  const auto rebind_with = [&](std::uint64_t key) {
+    return changed.rebind([&](LaunchTarget target) {
+      const auto call = [&](CUstream s) {
+        ++runs;
+        return launch(s, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1);
+      };
+      return target.sink()->add_captured(call, {&key, 1});
+    });
+  };
+
+  for (std::uint64_t key = 0; key < 300; ++key) REQUIRE_OK(rebind_with(key));
+  CHECK(runs == 300);
+  REQUIRE_OK(rebind_with(299));
+  CHECK(runs == 300);
+  REQUIRE_OK(rebind_with(0));
+  CHECK(runs == 301);
 }
 
 TEST_CASE_METHOD(RebindTest, "a copy whose memory is of another kind says what a copy keeps", "[exec][rebind]") {
