@@ -29,6 +29,7 @@
 #include "cgrt/ir/diff.h"
 #include "cgrt/ir/function_table.h"
 #include "cgrt/ir/graph_ir.h"
+#include "cgrt/ir/matching.h"
 #include "cgrt/ir/validate.h"
 #include "cgrt/launch/host.h"
 #include "cgrt/launch/kernel.h"

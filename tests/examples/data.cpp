@@ -110,6 +110,12 @@ CGRT_EXAMPLE(ir_function_table) {
   return equal(functions.add({"add", {{0, 8}}}), 1u);
 }
 
+CGRT_EXAMPLE(ir_matching) {
+  const ir::GraphIr before = three_nodes(), after = three_nodes();
+#include "heads/cgrt/ir/matching.h.1.inc"
+  return equal(matches[2], 2u);
+}
+
 CGRT_EXAMPLE(inspect_text) {
   const ir::GraphIr graph = two_nodes();
 #include "heads/cgrt/inspect/text.h.1.inc"

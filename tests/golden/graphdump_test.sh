@@ -55,15 +55,14 @@ is_silent
 
 sed 's/"grid": \[4, 1, 1\]/"grid": [8, 1, 1]/' "$golden/chain.cgrt.json" >"$scratch/changed.cgrt.json"
 expect "another grid is a difference" 1 "$graphdump" diff "$golden/chain.cgrt.json" "$scratch/changed.cgrt.json"
-says 'node 1 "scale": grid'
-says "chain.cgrt.json: (4,1,1)"
-says "changed.cgrt.json: (8,1,1)"
+says 'node 1 "scale"'
+says "  grid: (4,1,1) -> (8,1,1)"
 is_silent
 
 expect "standard input is compared with a file" 1 \
   bash -c '"$1" diff "$2" - <"$3"' - "$graphdump" "$golden/empty.cgrt.json" "$golden/chain.cgrt.json"
-says "number of nodes"
 says 'only in -: node 0 "fill"'
+says 'after node 0 "fill"'
 
 expect "standard input twice is refused" 2 "$graphdump" diff - -
 complains "only one of the two graphs can be standard input"

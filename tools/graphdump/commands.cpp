@@ -1,12 +1,17 @@
 #include "commands.h"
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cgrt/base/counted.h"
 #include "cgrt/inspect/dot.h"
 #include "cgrt/inspect/json.h"
 #include "cgrt/inspect/stats.h"
@@ -28,6 +33,45 @@ int fail(const std::string& sentence) {
 }
 
 int fail(const absl::Status& status) { return fail(std::string(status.message())); }
+
+// Of which only the first `limit` are kept; 0: all.
+class Lines {
+ public:
+  explicit Lines(std::size_t limit) : limit_(limit) {}
+  void add(const std::string& line) {
+    ++count_;
+    if (limit_ == 0 || count_ <= limit_) absl::StrAppend(&text_, line, "\n");
+  }
+  std::string finish() && {
+    if (limit_ != 0 && count_ > limit_) {
+      absl::StrAppend(&text_, "and ", cgrt::counted(count_ - limit_, "line"), " more: --limit 0 prints all\n");
+    }
+    return std::move(text_);
+  }
+
+ private:
+  std::size_t limit_, count_ = 0;
+  std::string text_;
+};
+
+void add_nodes(Lines& lines, const std::string& file, const GraphIr& graph, const std::vector<std::uint32_t>& nodes) {
+  std::vector<std::vector<std::uint32_t>> waits_for(nodes.empty() ? 0 : graph.nodes.size());
+  if (!nodes.empty()) {
+    for (const cgrt::ir::Edge& edge : graph.edges) waits_for[edge.to].push_back(edge.from);
+  }
+  for (const std::uint32_t node : nodes) {
+    std::string line = absl::StrCat("only in ", file, ": ", node_label(graph, node));
+    const char* separator = ", after ";
+    for (const std::uint32_t before : waits_for[node]) {
+      absl::StrAppend(&line, std::exchange(separator, ", "), node_label(graph, before));
+    }
+    lines.add(line);
+  }
+}
+
+void add_edges(Lines& lines, const std::string& file, const std::vector<cgrt::ir::Edge>& edges) {
+  for (const cgrt::ir::Edge& edge : edges) lines.add(absl::StrCat("only in ", file, ": edge ", describe(edge)));
+}
 
 }  // namespace
 
@@ -53,18 +97,25 @@ int run_diff(const DiffOptions& options) {
   const absl::StatusOr<GraphIr> b = read(options.b);
   if (!b.ok()) return fail(b.status());
 
-  const auto difference = cgrt::ir::first_difference(*a, *b);
-  if (!difference.has_value()) {
-    return print(absl::StrCat("same graph: ", a->nodes.size(), a->nodes.size() == 1 ? " node, " : " nodes, ",
-                              a->edges.size(), a->edges.size() == 1 ? " edge\n" : " edges\n"),
+  const cgrt::ir::Differences differences = cgrt::ir::differences(*a, *b);
+  if (differences.empty()) {
+    return print(absl::StrCat("same graph: ", cgrt::counted(a->nodes.size(), "node"), ", ",
+                              cgrt::counted(a->edges.size(), "edge"), "\n"),
                  "", kOk);
   }
+  Lines lines(options.limit);
+  const std::string* place = nullptr;
+  for (const cgrt::ir::Change& change : differences.changes) {
+    if (place == nullptr || *place != change.place) lines.add(change.place);
+    place = &change.place;
+    lines.add(absl::StrCat("  ", change.field, ": ", change.a, " -> ", change.b));
+  }
   const std::string name_a = cgrt::ir::printable(options.a), name_b = cgrt::ir::printable(options.b);
-  std::string out =
-      absl::StrCat(difference->where, "\n  ", name_a, ": ", difference->a, "\n  ", name_b, ": ", difference->b, "\n");
-  if (!difference->only_in_a.empty()) absl::StrAppend(&out, "only in ", name_a, ": ", difference->only_in_a, "\n");
-  if (!difference->only_in_b.empty()) absl::StrAppend(&out, "only in ", name_b, ": ", difference->only_in_b, "\n");
-  return print(out, "", kDifferent);
+  add_nodes(lines, name_a, *a, differences.only_in_a);
+  add_nodes(lines, name_b, *b, differences.only_in_b);
+  add_edges(lines, name_a, differences.edges_only_in_a);
+  add_edges(lines, name_b, differences.edges_only_in_b);
+  return print(std::move(lines).finish(), "", kDifferent);
 }
 
 int print(const std::string& out, const std::string& err, ExitStatus status) {

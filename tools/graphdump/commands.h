@@ -1,6 +1,7 @@
 // What graphdump's subcommands do. Each returns the exit status of the program.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace graphdump {
@@ -20,6 +21,7 @@ struct StatsOptions {
 
 struct DiffOptions {
   std::string a, b;
+  std::size_t limit = 100;  // lines; 0: all
 };
 
 int run_show(const ShowOptions& options);

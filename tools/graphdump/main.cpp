@@ -36,10 +36,13 @@ int parse_and_run(int argc, char** argv) {
       ->capture_default_str();
 
   graphdump::DiffOptions diff;
-  CLI::App* diff_command = app.add_subcommand(
-      "diff", "Say where two graphs first differ: exits 0 when they do not, 1 when they do, 2 on errors");
+  CLI::App* diff_command = app.add_subcommand("diff",
+                                              "Say what is different in two graphs, node by node, wherever the same "
+                                              "nodes stand: exits 0 when nothing is, 1 when "
+                                              "something is, 2 on errors");
   diff_command->add_option("A", diff.a, "A graph")->required();
   diff_command->add_option("B", diff.b, "Another graph")->required();
+  diff_command->add_option("--limit", diff.limit, "Print at most so many lines; 0: all")->capture_default_str();
 
   try {
     app.parse(argc, argv);

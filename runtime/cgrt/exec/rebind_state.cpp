@@ -95,10 +95,10 @@ std::shared_ptr<const RebindState::CapturedCall> RebindState::captured_call(Call
   return found != captured_calls_.end() ? found->second : nullptr;
 }
 
-void RebindState::keep_captured(CallKey key, std::shared_ptr<const CapturedCall> call) {
+void RebindState::keep_captured(CallKey key, const std::shared_ptr<const CapturedCall>& call) {
   constexpr std::size_t kMost = 256;  // addresses that are others in every step would fill the memory
   if (captured_calls_.size() == kMost) captured_calls_.clear();
-  captured_calls_.emplace(std::vector<std::uint64_t>(key.begin(), key.end()), std::move(call));
+  captured_calls_.emplace(std::vector<std::uint64_t>(key.begin(), key.end()), call);
 }
 
 RebindState::KernelShape RebindState::shape_of(const CapturedNode& captured) {

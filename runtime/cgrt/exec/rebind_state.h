@@ -93,7 +93,7 @@ class RebindState {
   absl::Status read_captured(CUgraph captured, std::vector<CapturedNode>& nodes);
   // Null: none with that key is kept.
   std::shared_ptr<const CapturedCall> captured_call(CallKey key) const;
-  void keep_captured(CallKey key, std::shared_ptr<const CapturedCall> call);
+  void keep_captured(CallKey key, const std::shared_ptr<const CapturedCall>& call);
 
   // An address that a node has: a word of a kernel's argument, or an operand: of a copy or memset its destination (0)
   // or source (1), of memory operations that of one of these.

@@ -182,6 +182,15 @@ std::string describe(const GraphIr& graph, const LaunchAttributes& attributes) {
   return absl::StrJoin(parts, " ");
 }
 
+std::string describe(const Edge& edge) {
+  std::string text = absl::StrCat(edge.from, " -> ", edge.to);
+  if (edge.type != EdgeType::kFull) absl::StrAppend(&text, ", ", to_string(edge.type));
+  if (edge.from_port != 0 || edge.to_port != 0) {
+    absl::StrAppend(&text, ", port ", edge.from_port, " to port ", edge.to_port);
+  }
+  return text;
+}
+
 std::string describe(const GraphIr& graph, const MemOp& operation) {
   const std::string address = describe(graph, operation.address);
   const char* relation = nullptr;

@@ -32,6 +32,9 @@ std::string describe(const GraphIr& graph, const AccessPolicyWindow& window);
 // Those that are not at their defaults: "cluster (2,1,1) cooperative"; empty when all are.
 std::string describe(const GraphIr& graph, const LaunchAttributes& attributes);
 
+// "0 -> 1", "0 -> 1, programmatic, port 1 to port 0"
+std::string describe(const Edge& edge);
+
 // "device#0 = 1, 4 bytes", "wait device#0+0x8 >= 7, 8 bytes"
 std::string describe(const GraphIr& graph, const MemOp& operation);
 

@@ -1,16 +1,17 @@
-// Whether two graphs do the same, and if not, where they first part.
+// Whether two graphs do the same, and if not, where they part.
 //
 //   if (auto difference = ir::first_difference(before, after)) std::puts(difference->where.c_str());
+//   for (const ir::Change& change : ir::differences(before, after).changes) std::puts(change.field.c_str());
 //
-// Nodes are compared by id: node 3 of one with node 3 of the other. Scopes are not compared: they
-// are names for people and change nothing that a graph does. Everything else is compared, so two
-// graphs without a difference are equal values but for their scopes.
+// Scopes are not compared: they are names for people and change nothing that a graph does.
 //
-// Neither graph needs to be valid. Thread-safe: pure functions.
+// Thread-safe: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cgrt/ir/graph_ir.h"
 
@@ -23,7 +24,29 @@ struct Difference {
   std::string only_in_a, only_in_b;
 };
 
-// The first in the order nodes, node count, edges, allocations; nullopt when there is none.
+// The first in the order nodes, node count, edges, allocations; nullopt when there is none. Nodes are compared by id:
+// node 3 of one with node 3 of the other. All but scopes is compared, so two graphs without a difference are equal
+// values but for their scopes. Neither graph needs to be valid.
 std::optional<Difference> first_difference(const GraphIr& a, const GraphIr& b);
+
+// All of them, between nodes that match (see matching.h) and with allocations, events and the like matched by which
+// nodes use them: none when the two graphs do the same, whatever the order in which their nodes were made.
+struct Change {
+  std::string place;  // node 3 "scale", or where ids differ: node 3 "scale" (node 5 of the other); allocation 1
+  std::string field;  // grid
+  std::string a, b;   // (4,1,1) and (8,1,1)
+};
+struct Differences {
+  std::vector<Change> changes;                         // of nodes that both graphs have, in the order of a's
+  std::vector<std::uint32_t> only_in_a, only_in_b;     // nodes, ascending
+  std::vector<Edge> edges_only_in_a, edges_only_in_b;  // between such nodes, by the ids of their own graph, ascending
+  bool empty() const {
+    return changes.empty() && only_in_a.empty() && only_in_b.empty() && edges_only_in_a.empty() &&
+           edges_only_in_b.empty();
+  }
+};
+
+// Both graphs must be valid.
+Differences differences(const GraphIr& a, const GraphIr& b);
 
 }  // namespace cgrt::ir
