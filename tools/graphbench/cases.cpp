@@ -175,6 +175,7 @@ const std::vector<Case>& all_cases() {
       {"rebind", kNanosecondsPerNode, kCallSite, own::rebind, raw::set_all_params, "raw cuGraphExecKernelNodeSetParams",
        20, 20000, true, true},
       {"snapshot", kNanosecondsPerNode, kUnlimited, own::snapshot, nullptr, "", 20, 1000},
+      {"compare_equal", kNanosecondsPerNode, kUnlimited, own::compare_equal, nullptr, "", 20, 1000},
       {"diff", kNanosecondsPerNode, kUnlimited, own::diff, nullptr, "", 20, 1000},
       {"eager_chain", kMicroseconds, kThin, own::eager_chain, raw::eager_chain,
        "raw cuLaunchKernelEx + cuStreamSynchronize", 10, 100, true, false, true},

@@ -38,8 +38,9 @@ absl::StatusOr<Side> set_params(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_unchanged(const Setup& setup, int nodes);
 absl::StatusOr<Side> update_pointers(const Setup& setup, int nodes);
 absl::StatusOr<Side> recapture_and_update(const Setup& setup, int nodes);
-// Reading a graph back, and comparing two snapshots that are equal.
+// Reading a graph back, comparing two snapshots that are equal, and two of which one node differs.
 absl::StatusOr<Side> snapshot(const Setup& setup, int nodes);
+absl::StatusOr<Side> compare_equal(const Setup& setup, int nodes);
 absl::StatusOr<Side> diff(const Setup& setup, int nodes);
 absl::StatusOr<Side> eager_launch(const Setup& setup, int nodes);
 absl::StatusOr<Side> eager_chain(const Setup& setup, int nodes);

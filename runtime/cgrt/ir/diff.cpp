@@ -371,6 +371,7 @@ std::optional<Difference> first_difference(const GraphIr& a, const GraphIr& b) {
 }
 
 Differences differences(const GraphIr& a, const GraphIr& b) {
+  if (!first_difference(a, b).has_value()) return {};
   const std::vector<std::uint32_t> matches = match_nodes(a, b);
   Differences out;
   std::vector<std::uint32_t> back(b.nodes.size(), kNoNode);
