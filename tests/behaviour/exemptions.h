@@ -17,8 +17,6 @@ inline constexpr Exemption kExemptions[] = {
     {"every target works in a context that is not the primary one", "the simulator has primary contexts only"},
     {"every target works in a green context", "the simulator has primary contexts only"},
     {"copies between two devices carry the values, in every target", kOneGpu},
-    {"device-updatable nodes: a graph that was rebindable is rebound inside of another one, too", kNotRun},
-    {"a library's call with a key is captured once by an executable, however often it is rebound", kNotRun},
     {"a rebound executable runs on its own device, launched into a stream of another one, too", kOneGpu},
 };
 
