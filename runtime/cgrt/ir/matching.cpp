@@ -189,13 +189,16 @@ class Matcher {
 
   // The first with a label and the first with it there, and so on.
   void match_in_order(const Ids& nodes_a, const Ids& nodes_b, LabelsOf labels) {
-    absl::flat_hash_map<Label, std::deque<std::uint32_t>> left;
-    for (const std::uint32_t node : b_.unmatched(nodes_b)) left[(b_.*labels)[node]].push_back(node);
+    struct Found {
+      Ids nodes;
+      std::size_t taken = 0;
+    };
+    absl::flat_hash_map<Label, Found> left;
+    for (const std::uint32_t node : b_.unmatched(nodes_b)) left[(b_.*labels)[node]].nodes.push_back(node);
     for (const std::uint32_t node : a_.unmatched(nodes_a)) {
       const auto found = left.find((a_.*labels)[node]);
-      if (found == left.end() || found->second.empty()) continue;
-      add(node, found->second.front());
-      found->second.pop_front();
+      if (found == left.end() || found->second.taken == found->second.nodes.size()) continue;
+      add(node, found->second.nodes[found->second.taken++]);
     }
   }
 
