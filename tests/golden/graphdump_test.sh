@@ -49,6 +49,22 @@ for graph in empty chain fork_join nested structures conditional; do
   prints "$golden/$graph.stats.txt"
 done
 
+expect "names of kernels are shortened" 0 "$graphdump" show "$golden/chain.cgrt.json"
+says "kernel  reduce<double, 4>"
+expect "or not" 0 "$graphdump" show "$golden/chain.cgrt.json" --full-names
+says "kernel  blas::reduce<double, 4>"
+
+node() { echo "{\"id\": $1, \"kind\": \"empty\"}"; }
+{
+  echo '{"schema": "cgrt-graph", "version": 1, "nodes": ['
+  for id in {0..98}; do echo "$(node "$id"),"; done
+  echo "$(node 99)], \"edges\": [], \"allocations\": []}"
+} >"$scratch/hundred.cgrt.json"
+expect "nodes that repeat are counted" 0 "$graphdump" show "$scratch/hundred.cgrt.json"
+says "... the same 99 times more, to node 99"
+expect "or all shown" 0 "$graphdump" show "$scratch/hundred.cgrt.json" --all
+says "99  empty"
+
 expect "a graph is the same as itself" 0 "$graphdump" diff "$golden/chain.cgrt.json" "$golden/chain.cgrt.json"
 says "same graph: 4 nodes, 3 edges"
 is_silent

@@ -80,7 +80,7 @@ int run_show(const ShowOptions& options) {
   if (!graph.ok()) return fail(graph.status());
   if (options.format == "json") return print(cgrt::inspect::to_json(*graph), "", kOk);
   if (options.format == "dot") return print(cgrt::inspect::to_dot(*graph), "", kOk);
-  return print(cgrt::inspect::to_text(*graph), "", kOk);
+  return print(cgrt::inspect::to_text(*graph, {.fold = !options.all, .short_names = !options.full_names}), "", kOk);
 }
 
 int run_stats(const StatsOptions& options) {

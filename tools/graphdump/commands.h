@@ -12,6 +12,7 @@ enum ExitStatus { kOk = 0, kDifferent = 1, kError = 2 };
 struct ShowOptions {
   std::string file;
   std::string format = "text";
+  bool all = false, full_names = false;  // of text
 };
 
 struct StatsOptions {

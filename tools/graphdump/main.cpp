@@ -28,6 +28,9 @@ int parse_and_run(int argc, char** argv) {
       ->check(CLI::IsMember({"text", "json", "dot"}))
       ->capture_default_str();
 
+  show_command->add_flag("--all", show.all, "Text: a line for every node, also where nodes repeat those before");
+  show_command->add_flag("--full-names", show.full_names, "Text: kernels' names with their namespaces");
+
   graphdump::StatsOptions stats;
   CLI::App* stats_command = app.add_subcommand("stats", "Print a graph in numbers: counts, critical path, bytes");
   stats_command->add_option("FILE", stats.file, "The graph")->required();

@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cgrt/inspect/repeats.h"
 #include "cgrt/inspect/text_table.h"
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"
@@ -41,6 +45,28 @@ std::string header(const ir::GraphIr& graph) {
 struct Cells {
   std::string subject, size, arguments;
 };
+
+// Without what stands before a name's last "::", in template arguments too.
+std::string short_name(std::string_view name) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)";
+  const auto is_word = [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  std::string out;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name.substr(i, 2) != "::") {
+      out += name[i];
+      continue;
+    }
+    ++i;
+    if (out.ends_with(kUnnamed)) {
+      out.resize(out.size() - kUnnamed.size());
+    } else if (!out.empty() && is_word(out.back())) {
+      while (!out.empty() && is_word(out.back())) out.pop_back();
+    } else {
+      out += "::";  // of a template or a function: no namespace
+    }
+  }
+  return out;
+}
 
 Cells cells_of(const ir::GraphIr&, const ir::NoParams&) { return {}; }
 
@@ -145,27 +171,100 @@ bool uses_several_devices(const ir::GraphIr& graph) {
   return false;
 }
 
+// Numbers of equal texts are equal.
+class Numbering {
+ public:
+  std::uint32_t operator()(const std::string& text) {
+    return numbers_.try_emplace(text, static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+
+ private:
+  std::map<std::string, std::uint32_t> numbers_;
+};
+
+std::string without_digits(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool is_digit = absl::ascii_isdigit(static_cast<unsigned char>(c));
+    if (!is_digit)
+      out += c;
+    else if (out.empty() || out.back() != '#')
+      out += '#';
+  }
+  return out;
+}
+
 // Writes the nodes of one body after the other. Nodes are ascending by body, so that each is looked at once.
 class NodeWriter {
  public:
-  NodeWriter(const ir::GraphIr& graph, std::string& out)
-      : graph_(graph), out_(out), shows_device_(uses_several_devices(graph)), after_(dependencies(graph)) {}
+  NodeWriter(const ir::GraphIr& graph, const TextOptions& options, std::string& out)
+      : graph_(graph),
+        options_(options),
+        out_(out),
+        shows_device_(uses_several_devices(graph)),
+        after_(dependencies(graph)) {
+    if (options.fold) look_for_repeats();
+  }
 
   // `body` must be the one after that of the call before; 0 at first.
   void append(std::uint32_t body) {
     Table<8> table;
-    for (; next_ < graph_.nodes.size() && graph_.nodes[next_].body == body; ++next_) table.add(row(next_));
+    while (next_ < graph_.nodes.size() && graph_.nodes[next_].body == body) {
+      const Repeat repeat = options_.fold ? repeats_[next_] : Repeat{next_, 1, 1};
+      constexpr std::size_t kFewest = 5;  // lines that are left out
+      if (repeat.times < 2 || repeat.period * (repeat.times - 1) < kFewest) {
+        table.add(row(next_++));
+        continue;
+      }
+      const std::size_t end = next_ + repeat.period * repeat.times;
+      bool is_same = true;
+      for (std::size_t i = next_; i + repeat.period < end; ++i)
+        is_same &= graph_.nodes[i].params == graph_.nodes[i + repeat.period].params;
+      for (const std::size_t shown = next_ + repeat.period; next_ < shown; ++next_) table.add(row(next_));
+      const std::string what = repeat.period == 1 ? "the same" : absl::StrCat("the same ", repeat.period);
+      table.add_line(absl::StrCat("... ", what, " ", count_of(repeat.times - 1, "time", "times"), " more, to node ",
+                                  end - 1, is_same ? "" : ", with other arguments"));
+      next_ = end;
+    }
     table.append_to(out_, Align::kRight);
   }
 
  private:
+  // What repeats is what runs, its size, scope and body, and which nodes it waits for: as far before, or the same ones.
+  void look_for_repeats() {
+    std::vector<std::string> before(graph_.nodes.size()), same(graph_.nodes.size());
+    for (const ir::Edge& edge : graph_.edges) {
+      const std::string how = absl::StrCat(static_cast<int>(edge.type), ",", edge.from_port, ",", edge.to_port, ";");
+      absl::StrAppend(&before[edge.to], edge.to - edge.from, ",", how);
+      absl::StrAppend(&same[edge.to], edge.from, ",", how);
+    }
+    Numbering numbers;
+    std::vector<std::uint32_t> of_before, of_same;
+    for (std::size_t id = 0; id < graph_.nodes.size(); ++id) {
+      const ir::Node& node = graph_.nodes[id];
+      const Cells cells = std::visit([&](const auto& params) { return cells_of(graph_, params); }, node.params);
+      const bool is_kernel = node.kind == ir::NodeKind::kKernel;
+      const std::string text =
+          absl::StrCat(to_string(node.kind), "|", node.device, "|", node.body, "|", is_kernel ? cells.subject : "", "|",
+                       cells.size, "|", without_digits(node.scope), "|");
+      of_before.push_back(numbers(text + before[id]));
+      of_same.push_back(numbers(text + same[id]));
+    }
+    repeats_ = longest_repeats(of_before);
+    const std::vector<Repeat> others = longest_repeats(of_same);
+    for (std::size_t id = 0; id < repeats_.size(); ++id) {
+      if (others[id].times * others[id].period > repeats_[id].times * repeats_[id].period) repeats_[id] = others[id];
+    }
+  }
+
   Table<8>::Row row(std::size_t id) {
     const ir::Node& node = graph_.nodes[id];
     Cells cells = std::visit([&](const auto& params) { return cells_of(graph_, params); }, node.params);
+    const bool is_shortened = options_.short_names && node.kind == ir::NodeKind::kKernel;
     return {absl::StrCat(id),
             to_string(node.kind),
             shows_device_ && node.device != -1 ? absl::StrCat("on ", node.device) : "",
-            std::move(cells.subject),
+            is_shortened ? short_name(cells.subject) : std::move(cells.subject),
             std::move(cells.size),
             std::move(cells.arguments),
             node.scope.empty() ? "" : absl::StrCat("[", ir::printable(node.scope), "]"),
@@ -173,9 +272,11 @@ class NodeWriter {
   }
 
   const ir::GraphIr& graph_;
+  const TextOptions options_;
   std::string& out_;
   const bool shows_device_;
   std::vector<std::string> after_;
+  std::vector<Repeat> repeats_;  // by node
   std::size_t next_ = 0;
 };
 
@@ -193,12 +294,12 @@ void append_allocations(const ir::GraphIr& graph, std::string& out) {
 
 }  // namespace
 
-std::string to_text(const ir::GraphIr& graph) {
+std::string to_text(const ir::GraphIr& graph, const TextOptions& options) {
   if (const absl::Status status = ir::validate(graph); !status.ok()) {
     return absl::StrCat("not a valid graph: ", status.message(), "\n");
   }
   std::string out = header(graph);
-  NodeWriter nodes(graph, out);
+  NodeWriter nodes(graph, options, out);
   if (!graph.nodes.empty()) out += '\n';
   nodes.append(0);
   for (std::uint32_t body = 1; body <= graph.bodies.size(); ++body) {

@@ -10,8 +10,9 @@
 //   allocations
 //   device#0  4096 bytes  device 0
 //
-// One line per node in the order of ids; the same bytes on every run. Scalar arguments are guesses
-// (see ir/describe.h). Of a graph that is not valid it says why instead.
+// One line per node in the order of ids; the same bytes on every run. Nodes that repeat those before them, but for
+// arguments, are counted in one line. Kernels' names are without namespaces. Scalar arguments are guesses (see
+// ir/describe.h). Of a graph that is not valid it says why instead.
 // Thread-safe: a pure function.
 #pragma once
 
@@ -21,6 +22,11 @@
 
 namespace cgrt::inspect {
 
-std::string to_text(const ir::GraphIr& graph);
+struct TextOptions {
+  bool fold = true;         // false: a line for every node
+  bool short_names = true;  // "norm<float>" for "ns::norm<float>"
+};
+
+std::string to_text(const ir::GraphIr& graph, const TextOptions& options = {});
 
 }  // namespace cgrt::inspect

@@ -36,6 +36,8 @@ class Table {
   using Row = std::array<std::string, kColumns>;
 
   void add(Row row) { rows_.push_back(std::move(row)); }
+  // A line of its own, not in columns.
+  void add_line(std::string line) { lines_.emplace_back(rows_.size(), std::move(line)); }
 
   void append_to(std::string& out, Align first_column) const {
     constexpr std::size_t kMaxColumn = 60;
@@ -46,7 +48,13 @@ class Table {
         if (width <= kMaxColumn) widths[c] = std::max(widths[c], width);
       }
     }
+    auto next = lines_.begin();
+    const auto append_lines = [&](std::size_t rows) {
+      for (; next != lines_.end() && next->first == rows; ++next) absl::StrAppend(&out, next->second, "\n");
+    };
+    std::size_t rows = 0;
     for (const Row& row : rows_) {
+      append_lines(rows++);
       std::string line;
       for (std::size_t c = 0; c < kColumns; ++c) {
         const std::size_t width = width_of(row[c]);
@@ -58,10 +66,12 @@ class Table {
       line.erase(line.find_last_not_of(' ') + 1);
       absl::StrAppend(&out, line, "\n");
     }
+    append_lines(rows);
   }
 
  private:
   std::vector<Row> rows_;
+  std::vector<std::pair<std::size_t, std::string>> lines_;  // each behind so many rows
 };
 
 }  // namespace cgrt::inspect

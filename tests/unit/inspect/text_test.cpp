@@ -1,6 +1,8 @@
 #include "cgrt/inspect/text.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "support/catch.h"
 #include "unit/ir/graphs.h"
@@ -48,7 +50,7 @@ device#0  4096 bytes  device 0
 }
 
 TEST_CASE("ids are aligned to the right", "[inspect][text]") {
-  const std::string text = to_text(empty_nodes(11));
+  const std::string text = to_text(empty_nodes(11), {.fold = false});
 
   CHECK(contains(text, "\n 9  empty\n10  empty\n"));
 }
@@ -86,6 +88,70 @@ TEST_CASE("programmatic edges and unusual ports are said", "[inspect][text]") {
   graph.edges[2].to_port = 3;
 
   CHECK(contains(to_text(graph), "after 0 (programmatic), 1 (programmatic, from port 2), 2 (to port 3)"));
+}
+
+// Kernels in a chain.
+ir::GraphIr chain(const std::vector<std::string>& names) {
+  ir::GraphIr graph;
+  for (std::uint32_t n = 0; n < names.size(); ++n) {
+    add_kernel(graph, names[n], {testing::value_argument(0, {1, 0, 0, 0})});
+    if (n > 0) graph.edges.push_back(edge(n - 1, n));
+  }
+  return graph;
+}
+
+TEST_CASE("nodes that repeat those before them are counted in one line", "[inspect][text]") {
+  std::vector<std::string> names = {"begin"};
+  for (int layer = 0; layer < 12; ++layer) names.insert(names.end(), {"norm", "matmul", "add"});
+  names.emplace_back("end");
+  ir::GraphIr graph = chain(names);
+
+  std::string text = to_text(graph);
+  CHECK(contains(text, "\n 3  kernel  add     grid"));
+  CHECK(contains(text, "\n... the same 3 11 times more, to node 36\n37  kernel  end"));
+  CHECK_FALSE(contains(text, "\n 4  kernel"));
+  CHECK(contains(to_text(graph, {.fold = false}), "\n36  kernel  add"));
+
+  testing::kernel_of(graph, 20).arguments[0] = 2;
+  text = to_text(graph);
+  CHECK(contains(text, "to node 36, with other arguments\n"));
+  testing::kernel_of(graph, 20).grid.x = 2;
+  text = to_text(graph);
+  CHECK(contains(text, "the same 3 5 times more, to node 18\n"));
+  CHECK(contains(text, "\n20  kernel  matmul  grid (2,1,1)"));
+}
+
+TEST_CASE("few repeats are shown, and branches out of one node folded", "[inspect][text]") {
+  CHECK_FALSE(contains(to_text(chain({"a", "a", "a", "a"})), "..."));
+
+  ir::GraphIr graph = chain(std::vector<std::string>(100, "branch"));
+  graph.edges.clear();
+  for (std::uint32_t n = 1; n < 100; ++n) graph.edges.push_back(edge(0, n));
+  CHECK(contains(to_text(graph), "after 0\n... the same 98 times more, to node 99\n"));
+}
+
+TEST_CASE("layers fold whose scopes differ in a number", "[inspect][text]") {
+  ir::GraphIr graph = chain(std::vector<std::string>(24, "norm"));
+  for (std::uint32_t n = 0; n < 24; ++n) graph.nodes[n].scope = n % 2 == 0 ? "layer" + std::to_string(n / 2) : "gap";
+  CHECK(contains(to_text(graph), "... the same 2"));
+  graph.nodes[9].scope = "other";
+  CHECK(contains(to_text(graph), "[other]"));
+}
+
+TEST_CASE("names of kernels are shown without namespaces", "[inspect][text]") {
+  const auto shown = [](const std::string& name) {
+    const std::string text = to_text(chain({name}));
+    const std::size_t begin = text.find("kernel  ") + 8;
+    return text.substr(begin, text.find("  grid") - begin);
+  };
+  CHECK(shown("scale") == "scale");
+  CHECK(shown("a::b::norm<(a::Op)3, float>") == "norm<(Op)3, float>");
+  CHECK(shown("void at::native::vectorized<4, at::Tensor::add<float>>(int)") == "void vectorized<4, add<float>>(int)");
+  CHECK(shown("a::(anonymous namespace)::f") == "f");
+  CHECK(shown("(anonymous namespace)::f<x::(anonymous namespace)::T>") == "f<T>");
+  CHECK(shown("Outer<a::b>::run") == "Outer<b>::run");
+  CHECK(shown("::f") == "::f");
+  CHECK(contains(to_text(chain({"a::norm"}), {.short_names = false}), "kernel  a::norm  grid"));
 }
 
 TEST_CASE("names cannot steer the terminal", "[inspect][text]") {
