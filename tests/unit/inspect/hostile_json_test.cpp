@@ -36,6 +36,7 @@ bool survives(const std::string& text, const ir::GraphIr& original) {
   REQUIRE_OK(again);
   REQUIRE(*again == *graph);
   (void)ir::first_difference(original, *graph);
+  (void)ir::differences(original, *graph);
   return true;
 }
 
