@@ -30,7 +30,8 @@ struct Difference {
 std::optional<Difference> first_difference(const GraphIr& a, const GraphIr& b);
 
 // All of them, between nodes that match (see matching.h) and with allocations, events and the like matched by which
-// nodes use them: none when the two graphs do the same, whatever the order in which their nodes were made.
+// nodes use them. None: the two graphs do the same, whatever the order in which their nodes were made. Where many nodes
+// look alike, also by what is around them, two that do the same may be told apart.
 struct Change {
   std::string place;  // node 3 "scale", or where ids differ: node 3 "scale" (node 5 of the other); allocation 1
   std::string field;  // grid
