@@ -61,7 +61,7 @@ node() { echo "{\"id\": $1, \"kind\": \"empty\"}"; }
   echo "$(node 99)], \"edges\": [], \"allocations\": []}"
 } >"$scratch/hundred.cgrt.json"
 expect "nodes that repeat are counted" 0 "$graphdump" show "$scratch/hundred.cgrt.json"
-says "... the same 99 times more, to node 99"
+says "... the node above repeats 99 times, up to node 99"
 expect "or all shown" 0 "$graphdump" show "$scratch/hundred.cgrt.json" --all
 says "99  empty"
 

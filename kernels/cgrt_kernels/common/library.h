@@ -9,7 +9,7 @@
 // runs is current during the call.
 //
 // A call that says by a key what it is runs once for an executable: rebound again with the same key, it is not captured
-// again.
+// again. The executable keeps what it captured, of up to 256 keys.
 //
 // On the simulator, where no library runs, callers launch_host what the call means instead.
 #pragma once

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/counted.h"
 #include "cgrt/base/status_macros.h"
-#include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/capture.h"
 #include "cgrt/graph/snapshot.h"

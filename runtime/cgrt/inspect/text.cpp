@@ -221,9 +221,10 @@ class NodeWriter {
       for (std::size_t i = next_; i + repeat.period < end; ++i)
         is_same &= graph_.nodes[i].params == graph_.nodes[i + repeat.period].params;
       for (const std::size_t shown = next_ + repeat.period; next_ < shown; ++next_) table.add(row(next_));
-      const std::string what = repeat.period == 1 ? "the same" : absl::StrCat("the same ", repeat.period);
-      table.add_line(absl::StrCat("... ", what, " ", count_of(repeat.times - 1, "time", "times"), " more, to node ",
-                                  end - 1, is_same ? "" : ", with other arguments"));
+      const std::string what =
+          repeat.period == 1 ? "the node above repeats " : absl::StrCat("the ", repeat.period, " nodes above repeat ");
+      table.add_line(absl::StrCat("... ", what, count_of(repeat.times - 1, "time", "times"), ", up to node ", end - 1,
+                                  is_same ? "" : ", with other arguments"));
       next_ = end;
     }
     table.append_to(out_, Align::kRight);

@@ -108,16 +108,16 @@ TEST_CASE("nodes that repeat those before them are counted in one line", "[inspe
 
   std::string text = to_text(graph);
   CHECK(contains(text, "\n 3  kernel  add     grid"));
-  CHECK(contains(text, "\n... the same 3 11 times more, to node 36\n37  kernel  end"));
+  CHECK(contains(text, "\n... the 3 nodes above repeat 11 times, up to node 36\n37  kernel  end"));
   CHECK_FALSE(contains(text, "\n 4  kernel"));
   CHECK(contains(to_text(graph, {.fold = false}), "\n36  kernel  add"));
 
   testing::kernel_of(graph, 20).arguments[0] = 2;
   text = to_text(graph);
-  CHECK(contains(text, "to node 36, with other arguments\n"));
+  CHECK(contains(text, "up to node 36, with other arguments\n"));
   testing::kernel_of(graph, 20).grid.x = 2;
   text = to_text(graph);
-  CHECK(contains(text, "the same 3 5 times more, to node 18\n"));
+  CHECK(contains(text, "the 3 nodes above repeat 5 times, up to node 18\n"));
   CHECK(contains(text, "\n20  kernel  matmul  grid (2,1,1)"));
 }
 
@@ -127,14 +127,15 @@ TEST_CASE("few repeats are shown, and branches out of one node folded", "[inspec
   ir::GraphIr graph = chain(std::vector<std::string>(100, "branch"));
   graph.edges.clear();
   for (std::uint32_t n = 1; n < 100; ++n) graph.edges.push_back(edge(0, n));
-  CHECK(contains(to_text(graph), "after 0\n... the same 98 times more, to node 99\n"));
+  CHECK(contains(to_text(graph), "after 0\n... the node above repeats 98 times, up to node 99\n"));
 }
 
 TEST_CASE("layers fold whose scopes differ in a number", "[inspect][text]") {
   ir::GraphIr graph = chain(std::vector<std::string>(24, "norm"));
   for (std::uint32_t n = 0; n < 24; ++n) graph.nodes[n].scope = n % 2 == 0 ? "layer" + std::to_string(n / 2) : "gap";
-  CHECK(contains(to_text(graph), "... the same 2"));
+  CHECK(contains(to_text(graph), "... the 2 nodes above repeat 10 times, up to node 22\n"));
   graph.nodes[9].scope = "other";
+  CHECK(contains(to_text(graph), "... the 2 nodes above repeat 3 times, up to node 8\n"));
   CHECK(contains(to_text(graph), "[other]"));
 }
 
