@@ -590,16 +590,19 @@ absl::StatusOr<Graph> two_steps(Objects& w) {
   });
 }
 OPERATION("build_alternatives", { return two_steps(w).status(); });
-OPERATION("GraphExec::rebind", {  // to a step that leaves nodes out
+OPERATION("GraphExec::rebind", {  // to a step that leaves nodes out, with a library's call that has a key
   CGRT_ASSIGN_OR_RETURN(Graph graph, two_steps(w));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
   const auto second = [&](LaunchTarget target) -> absl::Status {
     CGRT_RETURN_IF_ERROR(launch(target, {.grid = 1, .block = 32}, scale_kernel(), w.x, w.x, 1.0f, 32));
     CGRT_RETURN_IF_ERROR(clusters_of(target, 2, w));
     CGRT_RETURN_IF_ERROR(copy(target, w.pinned.data(), w.x, 32));
-    return fill32(target, w.x, 0, 8);
+    CGRT_RETURN_IF_ERROR(fill32(target, w.x, 0, 8));
+    const std::uint64_t key = 1;
+    return target.sink()->add_captured([&](CUstream s) { return w.step(s); }, {&key, 1});
   };
   CGRT_RETURN_IF_ERROR(exec.rebind(second));
+  CGRT_RETURN_IF_ERROR(exec.rebind(second));  // with what the first one captured
   return exec.launch(w.stream.ref());
 });
 OPERATION("Cursor::add_captured", {
