@@ -1,0 +1,53 @@
+// What graphdump's subcommands share. Each stands in a file of its own, and says its options to CLI11 there:
+//
+//   void add_stats(CLI::App& app, Action& action);
+//
+// Parsing the command line sets `action` to the one that was asked for; it returns the exit status of the program.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/ir/graph_ir.h"
+
+namespace graphdump {
+
+// As diff(1) does, so that scripts can tell a finding from a failure.
+enum ExitStatus { kOk = 0, kDifferent = 1, kError = 2 };
+
+using Action = std::function<int()>;
+
+void add_show(CLI::App& app, Action& action);
+void add_stats(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
+
+// Of a file, or of standard input for "-".
+absl::StatusOr<cgrt::ir::GraphIr> read_graph(const std::string& file);
+
+// Writes to standard output and error, and returns `status`; kError when the output cannot be
+// written for another reason than a reader that left.
+int print(const std::string& out, const std::string& err, ExitStatus status);
+
+// "graphdump: SENTENCE" to standard error; returns kError.
+int fail(std::string_view sentence);
+int fail(const absl::Status& status);
+
+// Of which only the first `limit` are kept; 0: all.
+class Lines {
+ public:
+  explicit Lines(std::size_t limit) : limit_(limit) {}
+  void add(const std::string& line);
+  // With a last line that says how many more there are.
+  std::string finish() &&;
+
+ private:
+  std::size_t limit_, count_ = 0;
+  std::string text_;
+};
+
+}  // namespace graphdump
