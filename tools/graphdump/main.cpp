@@ -23,6 +23,7 @@ int parse_and_run(int argc, char** argv) {
   graphdump::add_show(app, action);
   graphdump::add_stats(app, action);
   graphdump::add_diff(app, action);
+  graphdump::add_run(app, action);
 
   try {
     app.parse(argc, argv);

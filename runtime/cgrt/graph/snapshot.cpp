@@ -57,17 +57,29 @@ class Reader {
   }
 
   ir::ConditionalParams read_conditional(const internal::GraphState::ConditionalNode& node) {
-    const auto number = static_cast<std::uint32_t>(handles_.size());
     return {.kind = static_cast<ir::ConditionalKind>(node.type),
-            .handle = handles_.try_emplace(node.handle, number).first->second,
+            .handle = handle_number(node.handle),
             .at_launch = at_launch_[node.handle]};
+  }
+  ir::ConditionalParams read_conditional(const NodeNote::Conditional& note) {
+    return {.kind = note.kind, .handle = handle_number(note.handle), .at_launch = note.at_launch};
   }
 
  private:
-  absl::StatusOr<FunctionInfo> function(CUfunction handle, CUcontext context) {
-    const auto found = known_functions_.find(handle);
+  std::uint32_t handle_number(CUgraphConditionalHandle handle) {
+    return handles_.try_emplace(handle, static_cast<std::uint32_t>(handles_.size())).first->second;
+  }
+
+  absl::StatusOr<FunctionInfo> function(const CUDA_KERNEL_NODE_PARAMS& params) {
+    const void* const key = params.func != nullptr ? static_cast<const void*>(params.func) : params.kern;
+    const auto found = known_functions_.find(key);
     if (found != known_functions_.end()) return found->second;
-    CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
+    CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(params.ctx));
+    CUfunction handle = params.func;
+    if (handle == nullptr) {
+      CGRT_RETURN_IF_ERROR(
+          driver::to_status(driver::api().KernelGetFunction(&handle, params.kern), "cuKernelGetFunction"));
+    }
     const char* symbol = nullptr;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().FuncGetName(&symbol, handle), "cuFuncGetName"));
     ir::Function function{.name = internal::function_name(symbol), .parameters = {}};
@@ -80,14 +92,14 @@ class Reader {
     }
     CUdevice device = -1;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().CtxGetDevice(&device), "cuCtxGetDevice"));
-    return known_functions_.emplace(handle, FunctionInfo{functions_.add(function), device}).first->second;
+    return known_functions_.emplace(key, FunctionInfo{functions_.add(function), device}).first->second;
   }
 
   absl::Status read_kernel(CUgraphNode handle, ir::Node& node) {
     CUDA_KERNEL_NODE_PARAMS params{};
     CGRT_RETURN_IF_ERROR(
         driver::to_status(driver::api().GraphKernelNodeGetParams(handle, &params), "cuGraphKernelNodeGetParams"));
-    CGRT_ASSIGN_OR_RETURN(const FunctionInfo info, function(params.func, params.ctx));
+    CGRT_ASSIGN_OR_RETURN(const FunctionInfo info, function(params));
     node.device = info.device;
     auto& kernel = node.params.emplace<ir::KernelParams>();
     kernel.function = info.id;
@@ -265,7 +277,7 @@ class Reader {
   GraphIr& out_;
   internal::Addresses addresses_;
   ir::FunctionTable functions_;
-  absl::flat_hash_map<CUfunction, FunctionInfo> known_functions_;
+  absl::flat_hash_map<const void*, FunctionInfo> known_functions_;  // by function, or by kernel
   absl::flat_hash_map<CUevent, std::uint32_t> events_;
   absl::flat_hash_map<CUexternalSemaphore, std::uint32_t> semaphores_;
   absl::flat_hash_map<CUgraphConditionalHandle, std::uint32_t> handles_;
@@ -277,8 +289,7 @@ class Reader {
 
 namespace {
 
-absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* state) {
-  CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(graph, state));
+absl::StatusOr<GraphIr> read(const internal::Walk& walk) {
   GraphIr out;
   for (std::size_t i = 1; i < walk.graphs.size(); ++i) out.bodies.push_back({walk.graphs[i].owner});
   Reader reader(out);
@@ -299,6 +310,10 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* st
       CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(walk.graphs[walked.graph].state->context).device());
       node->device = device.ordinal();
       node->params = reader.read_conditional(*conditional);
+    } else if (walked.noted_conditional() != nullptr) {
+      CGRT_ASSIGN_OR_RETURN(const DeviceRef device, ContextRef(walked.noted_conditional()->context).device());
+      node->device = device.ordinal();
+      node->params = reader.read_conditional(*walked.noted_conditional());
     }
     out.nodes.push_back(*std::move(node));
   }
@@ -314,11 +329,20 @@ absl::StatusOr<GraphIr> read_graph(CUgraph graph, const internal::GraphState* st
 
 }  // namespace
 
-absl::StatusOr<GraphIr> snapshot(GraphRef graph) { return read_graph(graph.get(), nullptr); }
+absl::StatusOr<GraphIr> snapshot(GraphRef graph) {
+  CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(graph.get(), nullptr));
+  return read(walk);
+}
+
+absl::StatusOr<GraphIr> snapshot(GraphRef graph, absl::FunctionRef<const NodeNote*(CUgraphNode)> note_of) {
+  CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(graph.get(), note_of));
+  return read(walk);
+}
 
 absl::StatusOr<GraphIr> snapshot(const Graph& graph) {
   if (graph.state() == nullptr) return driver::empty_object("Graph");
-  return read_graph(graph.ref().get(), graph.state().get());
+  CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(graph.ref().get(), graph.state().get()));
+  return read(walk);
 }
 
 std::string describe_node(CUgraphNode node) {

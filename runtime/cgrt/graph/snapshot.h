@@ -17,9 +17,13 @@
 // launch say ns::norm<ns::Op::kNorm, float>. launch/function_name.h names two exceptions.
 #pragma once
 
+#include <cuda.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "cgrt/graph/graph.h"
 #include "cgrt/ir/graph_ir.h"
@@ -31,6 +35,22 @@ absl::StatusOr<ir::GraphIr> snapshot(GraphRef graph);
 
 // The same, with the scopes in which the nodes were made. kFailedPrecondition for an empty Graph.
 absl::StatusOr<ir::GraphIr> snapshot(const Graph& graph);
+
+// What the driver does not tell of a node (CUDA 13.0), from somebody who saw it being made.
+struct NodeNote {
+  struct Conditional {
+    ir::ConditionalKind kind = ir::ConditionalKind::kIf;
+    CUgraphConditionalHandle handle = 0;
+    std::optional<unsigned> at_launch = {};  // see ir::ConditionalParams
+    CUcontext context = nullptr;
+    std::vector<CUgraph> bodies = {};
+  };
+  std::string scope = {};  // "layer0/attention"
+  std::optional<Conditional> conditional = {};
+};
+
+// Any graph, with what `note_of` knows of its nodes; null: nothing. It is asked once for each node.
+absl::StatusOr<ir::GraphIr> snapshot(GraphRef graph, absl::FunctionRef<const NodeNote*(CUgraphNode)> note_of);
 
 // For a message: "kernel \"scale\"", "memset". Never fails.
 std::string describe_node(CUgraphNode node);

@@ -22,6 +22,7 @@ const Node* find_at(const std::vector<Node>& nodes, std::size_t position) {
 }  // namespace
 
 std::string Walk::scope_of(const WalkedNode& node) const {
+  if (node.note != nullptr) return node.note->scope;
   const GraphState* state = graphs[node.graph].state;
   if (state == nullptr) return "";
   const auto after = std::upper_bound(state->scope_runs.begin(), state->scope_runs.end(), node.position,
@@ -35,7 +36,11 @@ const GraphState::ConditionalNode* Walk::conditional(const WalkedNode& node) con
   return find_at(state->conditionals, node.position);
 }
 
-absl::StatusOr<Walk> walk(CUgraph graph, const GraphState* state) {
+namespace {
+
+using NoteOf = absl::FunctionRef<const NodeNote*(CUgraphNode)>;
+
+absl::StatusOr<Walk> walk_from(CUgraph graph, const GraphState* state, NoteOf note_of) {
   Walk walk{{{graph, state, 0}}, {}};
   for (std::uint32_t body = 0; body < walk.graphs.size(); ++body) {
     walk.graphs[body].first_node = static_cast<std::uint32_t>(walk.nodes.size());
@@ -45,7 +50,8 @@ absl::StatusOr<Walk> walk(CUgraph graph, const GraphState* state) {
       const auto id = static_cast<std::uint32_t>(walk.nodes.size());
       CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
       CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeGetType(nodes[i], &type), "cuGraphNodeGetType"));
-      walk.nodes.push_back({nodes[i], type, body, i});
+      const NodeNote* const note = note_of(nodes[i]);
+      walk.nodes.push_back({.handle = nodes[i], .type = type, .graph = body, .position = i, .note = note});
       if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
         CGRT_ASSIGN_OR_RETURN(const CUgraph child, graph_inside(nodes[i]));
         const auto* known = current.state != nullptr ? find_at(current.state->children, i) : nullptr;
@@ -55,10 +61,20 @@ absl::StatusOr<Walk> walk(CUgraph graph, const GraphState* state) {
         for (const std::shared_ptr<GraphState>& inside : known->bodies) {
           walk.graphs.push_back({inside->handle, inside.get(), id});
         }
+      } else if (const auto* noted = walk.nodes.back().noted_conditional(); noted != nullptr) {
+        for (const CUgraph inside : noted->bodies) walk.graphs.push_back({inside, nullptr, id});
       }
     }
   }
   return walk;
 }
+
+}  // namespace
+
+absl::StatusOr<Walk> walk(CUgraph graph, const GraphState* state) {
+  return walk_from(graph, state, [](CUgraphNode) -> const NodeNote* { return nullptr; });
+}
+
+absl::StatusOr<Walk> walk(CUgraph graph, NoteOf note_of) { return walk_from(graph, nullptr, note_of); }
 
 }  // namespace cgrt::internal

@@ -1,0 +1,194 @@
+// The recorder of `graphdump run`, told by hand what CUPTI would tell it, on the simulator.
+
+#include "inject/recorder.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/cgrt.h"
+#include "cgrt/inspect/json.h"
+#include "cgrt/simulator/simulator.h"
+#include "inject/environment.h"
+#include "inject/session.h"
+#include "sessions.h"
+#include "support/catch.h"
+#include "support/status_matchers.h"
+#include "support/test_kernels.h"
+
+namespace graphdump {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace cgrt;
+using namespace cgrt::testing;
+
+const DeviceRef kDevice(0);
+constexpr LaunchConfig kConfig{.grid = 1, .block = 32};
+
+// A process has one folder and one session.
+const fs::path& folder() {
+  static const fs::path& path = *[] {
+    auto* made = new fs::path(fs::temp_directory_path() / absl::StrCat("cgrt-recorder-", getpid()));
+    fs::create_directories(*made);
+    setenv(kFolderVariable, made->c_str(), 1);
+    setenv(kMinNodesVariable, "2", 1);
+    return made;
+  }();
+  return path;
+}
+
+// Its number in the session.
+std::uint32_t instantiate_as(CUgraphExec exec, const Graph& graph) {
+  const std::uint32_t number = session()->header.execs.load();
+  recorder::on_instantiate(graph.ref().get());
+  REQUIRE(recorder::is_instantiating());
+  recorder::on_instantiated(exec);
+  return number;
+}
+
+absl::StatusOr<ir::GraphIr> read(std::uint32_t number) {
+  INFO(session()->execs[number].why_no_file);
+  REQUIRE(session()->execs[number].file[0] != 0);
+  return inspect::read_file((folder() / session()->execs[number].file).string());
+}
+
+CUgraphExec handle(std::uintptr_t value) { return reinterpret_cast<CUgraphExec>(value); }
+
+TEST_CASE("a graph is written when it is instantiated, and what is done with it is counted") {
+  folder();
+  Simulator simulator;
+  DeviceBuffer buffer = *DeviceBuffer::create(kDevice, 1024);
+  Graph graph = *Graph::create(kDevice);
+  const KernelNode first =
+      *graph.add_kernel({}, kConfig, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 2.0f, 256);
+  REQUIRE_OK(graph.add_kernel({first}, kConfig, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 3.0f, 256));
+
+  const std::uint32_t number = instantiate_as(handle(0x1000), graph);
+  recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kLaunch);
+  recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kLaunch);
+  recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kSetParams);
+  recorder::on_exec_call(handle(0x2000), recorder::ExecCall::kLaunch);  // not seen
+
+  const ExecRecord& record = session()->execs[number];
+  CHECK(record.nodes == 2);
+  CHECK(record.launches == 2);
+  CHECK(record.set_params == 1);
+  CHECK(record.thread == gettid());
+  CHECK(record.capture_thread == 0);
+  const absl::StatusOr<ir::GraphIr> written = read(number);
+  REQUIRE_OK(written);
+  CHECK(*written == *snapshot(graph));
+}
+
+TEST_CASE("what was noted of a node is forgotten when its handle comes back, and copied to its clone") {
+  folder();
+  Simulator simulator;
+  Graph graph = *Graph::create(kDevice);
+  const EmptyNode a = *graph.add_empty({});
+  const EmptyNode b = *graph.add_empty({a});
+  CUgraphConditionalHandle conditional = 7;
+  CUDA_CONDITIONAL_NODE_PARAMS params{};
+  params.handle = conditional;
+  params.type = CU_GRAPH_COND_TYPE_IF;
+
+  recorder::on_conditional(a.get(), params);  // it is none: the note counts for conditional nodes only
+  recorder::on_node_clone(a.get(), b.get());
+  recorder::on_node(a.get());
+
+  const std::uint32_t number = instantiate_as(handle(0x3000), graph);
+  const absl::StatusOr<ir::GraphIr> written = read(number);
+  REQUIRE_OK(written);
+  CHECK(*written == *snapshot(graph));
+}
+
+TEST_CASE("a conditional node is written with the bodies that were seen being made") {
+  folder();
+  Simulator simulator;
+  DeviceBuffer buffer = *DeviceBuffer::create(kDevice, 1024);
+  Graph graph = *Graph::create(kDevice);
+  const absl::StatusOr<CUgraphConditionalHandle> value = graph.add_conditional_handle(1);
+  REQUIRE_OK(value);
+  absl::StatusOr<Conditional> node = graph.add_if({}, *value);
+  REQUIRE_OK(node);
+  REQUIRE_OK(
+      node->bodies[0].add_kernel({}, kConfig, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 2.0f, 256));
+  CUgraph body = node->bodies[0].ref().get();
+  CUDA_CONDITIONAL_NODE_PARAMS params{};
+  params.handle = *value;
+  params.type = CU_GRAPH_COND_TYPE_IF;
+  params.size = 1;
+  params.phGraph_out = &body;
+  params.ctx = *ContextRef(kDevice).get();
+
+  recorder::on_conditional_handle(params.handle, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
+  recorder::on_node(node->node.get());
+  recorder::on_conditional(node->node.get(), params);
+  const std::uint32_t number = instantiate_as(handle(0x4000), graph);
+
+  const absl::StatusOr<ir::GraphIr> written = read(number);
+  REQUIRE_OK(written);
+  CHECK(*written == *snapshot(graph));
+  CHECK(written->bodies.size() == 1);
+}
+
+TEST_CASE("an update is written with its number, and a refused one is counted") {
+  folder();
+  Simulator simulator;
+  Graph graph = *Graph::create(kDevice);
+  REQUIRE_OK(graph.add_empty({}));
+  REQUIRE_OK(graph.add_empty({}));
+  const std::uint32_t number = instantiate_as(handle(0x5000), graph);
+
+  recorder::on_update(handle(0x5000), graph.ref().get(), true);
+  for (int i = 0; i < 5; ++i) recorder::on_update(handle(0x5000), graph.ref().get(), false);
+
+  CHECK(session()->execs[number].updates == 5);
+  CHECK(session()->execs[number].refused_updates == 1);
+  const auto file = [&](int update) {
+    return folder() / absl::StrCat(file_prefix(), "-", number, "-update", update, ".cgrt.json");
+  };
+  CHECK(fs::exists(file(1)));
+  CHECK(fs::exists(file(3)));
+  CHECK(!fs::exists(file(4)));
+}
+
+TEST_CASE("a captured graph has the thread and the stream of its capture, and so has its clone") {
+  folder();
+  Simulator simulator;
+  Stream stream = *Stream::create(kDevice);
+  Graph graph = *Graph::create(kDevice), clone = *Graph::create(kDevice);
+
+  recorder::on_capture_begin(stream.ref().get());
+  recorder::on_capture_end(stream.ref().get(), graph.ref().get());
+  recorder::on_graph_clone(graph.ref().get(), clone.ref().get());
+  const std::uint32_t number = instantiate_as(handle(0x6000), clone);
+
+  CHECK(session()->execs[number].capture_thread == gettid());
+  CHECK(session()->execs[number].capture_stream == reinterpret_cast<std::uintptr_t>(stream.ref().get()));
+  CHECK(std::string(session()->execs[number].why_no_file) == "fewer nodes than --min-nodes");
+}
+
+TEST_CASE("the sessions of a folder are told, written as run.json, and removed") {
+  folder();
+  recorder::on_kernel_launch(2000);
+  recorder::on_copy();
+  note("A sentence.");
+
+  const std::string text = take_sessions(folder(), "graphs");
+
+  CHECK(text.find("A sentence.\n") != std::string::npos);
+  CHECK(text.find("graphs/" + file_prefix() + "-0.cgrt.json  2 nodes, launched 2 times, 1 node set\n") !=
+        std::string::npos);
+  CHECK(text.find("(not written: fewer nodes than --min-nodes)") != std::string::npos);
+  CHECK(fs::exists(folder() / "run.json"));
+  CHECK(!fs::exists(folder() / (file_prefix() + kSessionSuffix)));
+  fs::remove_all(folder());
+}
+
+}  // namespace
+}  // namespace graphdump

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# graphdump run from the outside, on commands that use no GPU: what the command prints, takes and returns is its own.
+#   run_test.sh PATH_OF_GRAPHDUMP
+set -u
+graphdump=$1
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+
+# expect NAME STATUS COMMAND...
+expect() {
+  name=$1
+  local want=$2
+  shift 2
+  "$@" >"$scratch/out" 2>"$scratch/err"
+  local got=$?
+  [ "$got" = "$want" ] || fail "exit status $got, not $want"
+}
+fail() {
+  echo "FAILED: $name: $1"
+  sed 's/^/  /' "$scratch/out" "$scratch/err" | head -n 20
+  failures=$((failures + 1))
+}
+prints() { [ "$(cat "$scratch/out")" = "$1" ] || fail "standard output is not: $1"; }
+complains() { grep -qF -- "$1" "$scratch/err" || fail "standard error lacks: $1"; }
+run() { "$graphdump" run -o "$scratch/graphs" -- "$@"; }
+
+expect "the command's output and status" 3 run bash -c 'echo out; echo err >&2; exit 3'
+prints "out"
+complains "err"
+complains "no process of the command initialized CUDA"
+[ -f "$scratch/graphs/run.json" ] || fail "there is no run.json"
+expect "the command's input" 0 bash -c '"$1" run -o "$2" -- cat <<<"in"' - "$graphdump" "$scratch/graphs"
+prints "in"
+expect "the command's own options" 0 run printf '%s %s' --out -o
+prints "--out -o"
+expect "a command that is killed" 137 bash -c '"$1" run -o "$2" -- bash -c "kill -KILL \$\$"; exit $?' - "$graphdump" "$scratch/graphs"
+expect "a signal goes to the command" 7 bash -c '
+  "$1" run -o "$2" -- bash -c "trap \"exit 7\" TERM; touch $3; while :; do sleep 0.05; done" & tool=$!
+  until [ -e "$3" ]; do sleep 0.05; done; kill -TERM $tool; wait $tool' - "$graphdump" "$scratch/graphs" "$scratch/ready"
+expect "a command that is not there" 127 run /no/such/command
+complains "graphdump: cannot run /no/such/command: No such file or directory"
+expect "no command" 2 "$graphdump" run -o "$scratch/graphs"
+complains "COMMAND is required"
+expect "a folder that cannot be made" 2 "$graphdump" run -o /dev/null/graphs -- true
+complains "graphdump: cannot make the folder /dev/null/graphs: Not a directory"
+expect "another tool's place" 0 env CUDA_INJECTION64_PATH=/opt/profiler.so "$graphdump" run -o "$scratch/graphs" -- true
+complains "CUDA_INJECTION64_PATH names /opt/profiler.so, which is not loaded in this run"
+expect "what the command sees" 0 run bash -c 'basename "$CUDA_INJECTION64_PATH"; [ -w "$GRAPHDUMP_FOLDER" ]'
+prints "libgraphdump_inject.so"
+
+if [ "$failures" != 0 ]; then
+  echo "$failures checks failed"
+  exit 1
+fi
+echo "all checks passed"
