@@ -20,7 +20,7 @@ install(DIRECTORY runtime/cgrt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cgrt)
 install(EXPORT cgrt-data NAMESPACE cgrt:: DESTINATION ${package_dir} FILE cgrt-data-targets.cmake)
 if(CGRT_CUDA)
-  install(TARGETS graphdump_inject LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS graphdump_inject graphdump_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(TARGETS ${cuda_libraries} EXPORT cgrt-cuda
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY kernels/cgrt_kernels DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -24,6 +24,7 @@
 #include "cgrt/inspect/json.h"
 #include "cgrt/inspect/stats.h"
 #include "cgrt/inspect/text.h"
+#include "cgrt/inspect/timing.h"
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/diff.h"

@@ -131,6 +131,25 @@ CGRT_EXAMPLE(inspect_text) {
   return absl::OkStatus();
 }
 
+CGRT_EXAMPLE(inspect_timing) {
+  ir::GraphIr graph = three_nodes();
+  graph.timing = {.launches = 10,
+                  .median_ns = 12000,
+                  .busy_ns = 11400,
+                  .nodes = {{10, 1400, 1300, 1500}, {10, 7900, 7800, 8000}, {10, 2100, 2000, 2200}}};
+#include "heads/cgrt/inspect/timing.h.1.inc"
+  for (const char* part : {
+#include "heads/cgrt/inspect/timing.h.2.txt"
+           ,
+#include "heads/cgrt/inspect/timing.h.3.txt"
+           ,
+#include "heads/cgrt/inspect/timing.h.4.txt"
+       }) {
+    CGRT_RETURN_IF_ERROR(contains(inspect::to_timing_text(graph), part));
+  }
+  return absl::OkStatus();
+}
+
 CGRT_EXAMPLE(inspect_stats) {
   const ir::GraphIr graph = three_nodes();
 #include "heads/cgrt/inspect/stats.h.1.inc"

@@ -45,9 +45,7 @@ const fs::path& folder() {
 // Its number in the session.
 std::uint32_t instantiate_as(CUgraphExec exec, const Graph& graph) {
   const std::uint32_t number = session()->header.execs.load();
-  recorder::on_instantiate(graph.ref().get());
-  REQUIRE(recorder::is_instantiating());
-  recorder::on_instantiated(exec);
+  recorder::on_instantiate(graph.ref().get(), exec);
   return number;
 }
 
@@ -85,7 +83,7 @@ TEST_CASE("a graph is written when it is instantiated, and what is done with it 
   CHECK(*written == *snapshot(graph));
 }
 
-TEST_CASE("what was noted of a node is forgotten when its handle comes back, and copied to its clone") {
+TEST_CASE("what was noted of a node is forgotten when its handle comes back") {
   folder();
   Simulator simulator;
   Graph graph = *Graph::create(kDevice);
@@ -96,8 +94,8 @@ TEST_CASE("what was noted of a node is forgotten when its handle comes back, and
   params.handle = conditional;
   params.type = CU_GRAPH_COND_TYPE_IF;
 
-  recorder::on_conditional(a.get(), params);  // it is none: the note counts for conditional nodes only
-  recorder::on_node_clone(a.get(), b.get());
+  recorder::on_conditional(b.get(), params);  // it is none: the note counts for conditional nodes only
+  recorder::on_conditional(a.get(), params);
   recorder::on_node(a.get());
 
   const std::uint32_t number = instantiate_as(handle(0x3000), graph);
@@ -165,7 +163,7 @@ TEST_CASE("a captured graph has the thread and the stream of its capture, and so
 
   recorder::on_capture_begin(stream.ref().get());
   recorder::on_capture_end(stream.ref().get(), graph.ref().get());
-  recorder::on_graph_clone(graph.ref().get(), clone.ref().get());
+  recorder::on_clone(graph.ref().get(), clone.ref().get());
   const std::uint32_t number = instantiate_as(handle(0x6000), clone);
 
   CHECK(session()->execs[number].capture_thread == gettid());
@@ -176,15 +174,15 @@ TEST_CASE("a captured graph has the thread and the stream of its capture, and so
 TEST_CASE("the sessions of a folder are told, written as run.json, and removed") {
   folder();
   recorder::on_kernel_launch(2000);
-  recorder::on_copy();
   note("A sentence.");
 
-  const std::string text = take_sessions(folder(), "graphs");
+  const auto [text, files] = take_sessions(folder(), "graphs");
 
   CHECK(text.find("A sentence.\n") != std::string::npos);
   CHECK(text.find("graphs/" + file_prefix() + "-0.cgrt.json  2 nodes, launched 2 times, 1 node set\n") !=
         std::string::npos);
   CHECK(text.find("(not written: fewer nodes than --min-nodes)") != std::string::npos);
+  CHECK(files.size() == 4);
   CHECK(fs::exists(folder() / "run.json"));
   CHECK(!fs::exists(folder() / (file_prefix() + kSessionSuffix)));
   fs::remove_all(folder());

@@ -44,10 +44,13 @@ expect "no command" 2 "$graphdump" run -o "$scratch/graphs"
 complains "COMMAND is required"
 expect "a folder that cannot be made" 2 "$graphdump" run -o /dev/null/graphs -- true
 complains "graphdump: cannot make the folder /dev/null/graphs: Not a directory"
-expect "another tool's place" 0 env CUDA_INJECTION64_PATH=/opt/profiler.so "$graphdump" run -o "$scratch/graphs" -- true
+expect "another tool's place" 0 env CUDA_INJECTION64_PATH=/opt/profiler.so "$graphdump" time -o "$scratch/graphs" -- true
 complains "CUDA_INJECTION64_PATH names /opt/profiler.so, which is not loaded in this run"
-expect "what the command sees" 0 run bash -c 'basename "$CUDA_INJECTION64_PATH"; [ -w "$GRAPHDUMP_FOLDER" ]'
-prints "libgraphdump_inject.so"
+expect "another tool that does not disturb" 0 env CUDA_INJECTION64_PATH=/opt/profiler.so "$graphdump" run -o "$scratch/graphs" \
+  -- bash -c 'echo "$CUDA_INJECTION64_PATH"'
+prints "/opt/profiler.so"
+expect "what the command sees" 0 run bash -c 'basename "$LD_PRELOAD"; [ -w "$GRAPHDUMP_FOLDER" ]'
+prints "libgraphdump_preload.so"
 
 if [ "$failures" != 0 ]; then
   echo "$failures checks failed"

@@ -93,7 +93,8 @@ std::string to_json(const Session& session) {
   std::string out =
       absl::StrCat("{\"program\": ", quoted(text_of(header.program)), ", \"process\": ", header.process,
                    ", \"kernel_launches\": ", header.kernel_launches.load(),
-                   ", \"kernel_launch_ns\": ", header.kernel_launch_ns.load(), ", \"copies\": ", header.copies.load(),
+                   ", \"kernel_launch_ns\": ", header.kernel_launch_ns.load(),
+                   ", \"device_span_ns\": ", header.device_span_ns, ", \"device_busy_ns\": ", header.device_busy_ns,
                    ",\n    \"notes\": ", quoted(text_of(header.notes)), ", \"graphs\": [");
   for (std::size_t i = 0; i < recorded(header); ++i) {
     absl::StrAppend(&out, i == 0 ? "" : ",", "\n      ", to_json(session.execs[i]));
@@ -126,12 +127,16 @@ std::string to_text(const Session& session, const std::string& name) {
   }
   if (const std::uint64_t kernels = header.kernel_launches.load(); kernels != 0) {
     const double ns = static_cast<double>(header.kernel_launch_ns.load());
-    absl::StrAppendFormat(
-        &out,
-        "  outside of graphs: %s launched, and %d copies and memsets; the launches took the host %.1f ms "
-        "in the driver, %.2f us each%s\n",
-        counted(kernels, "kernel"), header.copies.load(), ns / 1e6, ns / 1e3 / static_cast<double>(kernels),
-        launches == 0 ? ", where a graph takes one call for all of its nodes" : "");
+    absl::StrAppendFormat(&out,
+                          "  outside of graphs: %s launched, which took the host %.1f ms "
+                          "in the driver, %.2f us each%s\n",
+                          counted(kernels, "kernel"), ns / 1e6, ns / 1e3 / static_cast<double>(kernels),
+                          launches == 0 ? ", where a graph takes one call for all of its nodes" : "");
+  }
+  if (header.device_span_ns != 0) {
+    const auto span = static_cast<double>(header.device_span_ns), busy = static_cast<double>(header.device_busy_ns);
+    absl::StrAppendFormat(&out, "  devices: %.1f ms from the first start to the last end, idle %.1f %% of them\n",
+                          span / 1e6, 100 * (1 - busy / span));
   }
   const std::string notes = text_of(header.notes);
   for (std::size_t at = 0; at < notes.size();) {
@@ -144,8 +149,8 @@ std::string to_text(const Session& session, const std::string& name) {
 
 }  // namespace
 
-std::string take_sessions(const fs::path& folder, const std::string& name) {
-  std::vector<fs::path> paths;
+Sessions take_sessions(const fs::path& folder, const std::string& name) {
+  std::vector<fs::path> paths, files;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().extension() == kSessionSuffix) paths.push_back(entry.path());
@@ -157,13 +162,18 @@ std::string take_sessions(const fs::path& folder, const std::string& name) {
     const MappedSession session(path);
     if (session.get() == nullptr) continue;
     text += to_text(*session.get(), name);
+    for (std::size_t i = 0; i < recorded(session.get()->header); ++i) {
+      const ExecRecord& exec = session.get()->execs[i];
+      if (exec.file[0] != '\0') files.push_back(folder / text_of(exec.file));
+    }
     absl::StrAppend(&json, separator, "\n  ", to_json(*session.get()));
     separator = ",";
     fs::remove(path, error);
   }
   std::ofstream(folder / "run.json") << json << "\n]}\n";
-  return !text.empty() ? text
-                       : "graphdump: no process of the command initialized CUDA, or none could write into the folder\n";
+  if (text.empty())
+    text = "graphdump: no process of the command initialized CUDA, or none could write into the folder\n";
+  return {std::move(text), std::move(files)};
 }
 
 }  // namespace graphdump

@@ -3,11 +3,17 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace graphdump {
 
-// Reads and removes the session files of `folder`, writes run.json there (docs/graphdump.md), and returns what to tell
-// the user, who calls the folder `name`.
-std::string take_sessions(const std::filesystem::path& folder, const std::string& name);
+struct Sessions {
+  std::string text;                          // for the user
+  std::vector<std::filesystem::path> files;  // of graphs
+};
+
+// Reads and removes the session files of `folder`, which the user calls `name`, and writes run.json there
+// (docs/recording.md).
+Sessions take_sessions(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace graphdump

@@ -1,5 +1,6 @@
 #include "cgrt/base/json_writer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -36,7 +37,13 @@ Sequence utf8_sequence(std::string_view text) {
 void append_string(std::string& out, std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   out += '"';
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
   while (!text.empty()) {
+    if (const auto plain = std::find_if_not(text.begin(), text.end(), is_plain); plain != text.begin()) {
+      out.append(text.begin(), plain);
+      text.remove_prefix(static_cast<std::size_t>(plain - text.begin()));
+      continue;
+    }
     const char c = text.front();
     const Sequence sequence = utf8_sequence(text);
     if (c == '"' || c == '\\') {

@@ -49,7 +49,8 @@ struct NodeNote {
   std::optional<Conditional> conditional = {};
 };
 
-// Any graph, with what `note_of` knows of its nodes; null: nothing. It is asked once for each node.
+// Any graph, with what `note_of` knows of its nodes; null: nothing. It is asked once for each node, in the order of
+// their ids.
 absl::StatusOr<ir::GraphIr> snapshot(GraphRef graph, absl::FunctionRef<const NodeNote*(CUgraphNode)> note_of);
 
 // For a message: "kernel \"scale\"", "memset". Never fails.

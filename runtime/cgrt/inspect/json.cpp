@@ -239,6 +239,28 @@ void write_list(JsonWriter& json, std::string_view key, const ir::GraphIr& graph
   json.end_array();
 }
 
+void write(JsonWriter& json, const ir::Timing& timing) {
+  json.begin_object();
+  json.member("launches", timing.launches);
+  json.member("median_ns", timing.median_ns);
+  json.member("busy_ns", timing.busy_ns);
+  json.key("nodes");
+  json.begin_array();
+  for (std::size_t i = 0; i < timing.nodes.size(); ++i) {
+    const ir::NodeTime& time = timing.nodes[i];
+    if (time.count == 0) continue;
+    json.begin_object(JsonLayout::kOneLine);
+    json.member("node", i);
+    json.member("count", time.count);
+    json.member("median_ns", time.median_ns);
+    json.member("min_ns", time.min_ns);
+    json.member("max_ns", time.max_ns);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
+
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -272,6 +294,10 @@ std::string to_json(const ir::GraphIr& graph) {
   write_list(json, "edges", graph, graph.edges);
   write_list(json, "allocations", graph, graph.allocations);
   if (!graph.bodies.empty()) write_list(json, "bodies", graph, graph.bodies);
+  if (graph.timing != ir::Timing{}) {
+    json.key("timing");
+    write(json, graph.timing);
+  }
   json.end_object();
   return std::move(json).finish();
 }

@@ -316,6 +316,31 @@ static absl::Status read(const JsonCursor& cursor, ir::Body& out) {
   return read_required(cursor, "owner", out.owner);
 }
 
+// A node of `out`, which has one for each of the graph's.
+static absl::Status read_node_time(const JsonCursor& cursor, std::vector<ir::NodeTime>& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  std::uint32_t node = 0;
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "node", node));
+  if (node >= out.size()) return cursor.member("node")->mismatch("the id of a node");
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "count", out[node].count));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "median_ns", out[node].median_ns));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "min_ns", out[node].min_ns));
+  return read_required(cursor, "max_ns", out[node].max_ns);
+}
+
+static absl::Status read_timing(const JsonCursor& cursor, std::size_t nodes, ir::Timing& out) {
+  CGRT_RETURN_IF_ERROR(cursor.expect_object());
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "launches", out.launches));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "median_ns", out.median_ns));
+  CGRT_RETURN_IF_ERROR(read_required(cursor, "busy_ns", out.busy_ns));
+  const std::optional<JsonCursor> times = cursor.member("nodes");
+  if (!times.has_value()) return cursor.missing("nodes");
+  CGRT_ASSIGN_OR_RETURN(const std::size_t length, times->expect_array());
+  if (length != 0) out.nodes.resize(nodes);
+  for (std::size_t i = 0; i < length; ++i) CGRT_RETURN_IF_ERROR(read_node_time(times->element(i), out.nodes));
+  return absl::OkStatus();
+}
+
 static absl::Status check_schema(const JsonCursor& root) {
   std::string schema;
   CGRT_RETURN_IF_ERROR(root.expect_object());
@@ -351,6 +376,9 @@ absl::StatusOr<ir::GraphIr> from_json(std::string_view text) {
     CGRT_RETURN_IF_ERROR(read_required(root, "edges", graph.edges));
     CGRT_RETURN_IF_ERROR(read_required(root, "allocations", graph.allocations));
     CGRT_RETURN_IF_ERROR(read_optional(root, "bodies", graph.bodies));
+    if (const std::optional<JsonCursor> timing = root.member("timing"); timing.has_value()) {
+      CGRT_RETURN_IF_ERROR(read_timing(*timing, graph.nodes.size(), graph.timing));
+    }
     CGRT_RETURN_IF_ERROR(ir::validate(graph));
     return graph;
   } catch (const std::exception&) {  // memory: the tree itself did fit

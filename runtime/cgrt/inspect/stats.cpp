@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/json_writer.h"
 #include "cgrt/inspect/text_table.h"
+#include "cgrt/inspect/timing.h"
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/validate.h"
@@ -238,6 +239,7 @@ std::string to_stats_text(const ir::GraphIr& graph) {
   append_critical_path(graph, stats, out);
   append_kernels(stats, out);
   append_allocations(stats, out);
+  if (graph.timing != ir::Timing{}) absl::StrAppend(&out, "\ntimes\n", to_timing_text(graph));
   return out;
 }
 

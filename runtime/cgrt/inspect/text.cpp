@@ -13,7 +13,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cgrt/inspect/repeats.h"
 #include "cgrt/inspect/text_table.h"
 #include "cgrt/ir/analysis.h"
@@ -45,28 +47,6 @@ std::string header(const ir::GraphIr& graph) {
 struct Cells {
   std::string subject, size, arguments;
 };
-
-// Without what stands before a name's last "::", in template arguments too.
-std::string short_name(std::string_view name) {
-  constexpr std::string_view kUnnamed = "(anonymous namespace)";
-  const auto is_word = [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  std::string out;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    if (name.substr(i, 2) != "::") {
-      out += name[i];
-      continue;
-    }
-    ++i;
-    if (out.ends_with(kUnnamed)) {
-      out.resize(out.size() - kUnnamed.size());
-    } else if (!out.empty() && is_word(out.back())) {
-      while (!out.empty() && is_word(out.back())) out.pop_back();
-    } else {
-      out += "::";  // of a template or a function: no namespace
-    }
-  }
-  return out;
-}
 
 Cells cells_of(const ir::GraphIr&, const ir::NoParams&) { return {}; }
 
@@ -209,28 +189,47 @@ class NodeWriter {
   // `body` must be the one after that of the call before; 0 at first.
   void append(std::uint32_t body) {
     Table<8> table;
+    scope_.clear();
     while (next_ < graph_.nodes.size() && graph_.nodes[next_].body == body) {
       const Repeat repeat = options_.fold ? repeats_[next_] : Repeat{next_, 1, 1};
       constexpr std::size_t kFewest = 5;  // lines that are left out
       if (repeat.times < 2 || repeat.period * (repeat.times - 1) < kFewest) {
-        table.add(row(next_++));
+        add(table, next_++);
         continue;
       }
       const std::size_t end = next_ + repeat.period * repeat.times;
       bool is_same = true;
       for (std::size_t i = next_; i + repeat.period < end; ++i)
         is_same &= graph_.nodes[i].params == graph_.nodes[i + repeat.period].params;
-      for (const std::size_t shown = next_ + repeat.period; next_ < shown; ++next_) table.add(row(next_));
+      for (const std::size_t shown = next_ + repeat.period; next_ < shown; ++next_) add(table, next_);
       const std::string what =
           repeat.period == 1 ? "the node above repeats " : absl::StrCat("the ", repeat.period, " nodes above repeat ");
       table.add_line(absl::StrCat("... ", what, count_of(repeat.times - 1, "time", "times"), ", up to node ", end - 1,
                                   is_same ? "" : ", with other arguments"));
       next_ = end;
+      scope_ = names_of(graph_.nodes[end - 1].scope);
     }
     table.append_to(out_, Align::kRight);
   }
 
  private:
+  static std::vector<std::string> names_of(const std::string& scope) {
+    return scope.empty() ? std::vector<std::string>() : absl::StrSplit(scope, '/');
+  }
+
+  // With a line in front for each scope that begins here.
+  void add(Table<8>& table, std::size_t id) {
+    const std::vector<std::string> scope = names_of(graph_.nodes[id].scope);
+    std::size_t depth = 0;
+    while (depth < scope.size() && depth < scope_.size() && scope[depth] == scope_[depth]) ++depth;
+    const std::size_t ids = absl::StrCat(graph_.nodes.size() - 1).size();
+    for (; depth < scope.size(); ++depth) {
+      table.add_line(absl::StrCat(std::string(ids + 2 + 2 * depth, ' '), ir::printable(scope[depth]), "/"));
+    }
+    scope_ = scope;
+    table.add(row(id, 2 * depth));
+  }
+
   // What repeats is what runs, its size, scope and body, and which nodes it waits for: as far before, or the same ones.
   void look_for_repeats() {
     std::vector<std::string> before(graph_.nodes.size()), same(graph_.nodes.size());
@@ -258,17 +257,22 @@ class NodeWriter {
     }
   }
 
-  Table<8>::Row row(std::size_t id) {
+  std::string time_of(std::size_t id) const {
+    const bool is_timed = id < graph_.timing.nodes.size() && graph_.timing.nodes[id].count != 0;
+    return is_timed ? absl::StrFormat("%.1f us", static_cast<double>(graph_.timing.nodes[id].median_ns) / 1000) : "";
+  }
+
+  Table<8>::Row row(std::size_t id, std::size_t indentation) {
     const ir::Node& node = graph_.nodes[id];
     Cells cells = std::visit([&](const auto& params) { return cells_of(graph_, params); }, node.params);
     const bool is_shortened = options_.short_names && node.kind == ir::NodeKind::kKernel;
     return {absl::StrCat(id),
-            to_string(node.kind),
+            std::string(indentation, ' ') + to_string(node.kind),
             shows_device_ && node.device != -1 ? absl::StrCat("on ", node.device) : "",
             is_shortened ? short_name(cells.subject) : std::move(cells.subject),
             std::move(cells.size),
             std::move(cells.arguments),
-            node.scope.empty() ? "" : absl::StrCat("[", ir::printable(node.scope), "]"),
+            time_of(id),
             std::move(after_[id])};
   }
 
@@ -277,7 +281,8 @@ class NodeWriter {
   std::string& out_;
   const bool shows_device_;
   std::vector<std::string> after_;
-  std::vector<Repeat> repeats_;  // by node
+  std::vector<Repeat> repeats_;     // by node
+  std::vector<std::string> scope_;  // of the node before
   std::size_t next_ = 0;
 };
 

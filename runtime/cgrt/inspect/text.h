@@ -10,7 +10,8 @@
 //   allocations
 //   device#0  4096 bytes  device 0
 //
-// One line per node in the order of ids; the same bytes on every run. Nodes that repeat those before them, but for
+// One line per node in the order of ids, indented by scope, with its median time where there is one; the same bytes on
+// every run. Nodes that repeat those before them, but for
 // arguments, are counted in one line. Kernels' names are without namespaces. Scalar arguments are guesses (see
 // ir/describe.h). Of a graph that is not valid it says why instead.
 // Thread-safe: a pure function.

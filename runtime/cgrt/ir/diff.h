@@ -3,7 +3,7 @@
 //   if (auto difference = ir::first_difference(before, after)) std::puts(difference->where.c_str());
 //   for (const ir::Change& change : ir::differences(before, after).changes) std::puts(change.field.c_str());
 //
-// Scopes are not compared: they are names for people and change nothing that a graph does.
+// Scopes and times are not compared: they are for people and change nothing that a graph does.
 //
 // Thread-safe: pure functions.
 #pragma once
@@ -25,8 +25,8 @@ struct Difference {
 };
 
 // The first in the order nodes, node count, edges, allocations; nullopt when there is none. Nodes are compared by id:
-// node 3 of one with node 3 of the other. All but scopes is compared, so two graphs without a difference are equal
-// values but for their scopes. Neither graph needs to be valid.
+// node 3 of one with node 3 of the other. All but scopes and times is compared, so two graphs without a difference are
+// equal values but for those. Neither graph needs to be valid.
 std::optional<Difference> first_difference(const GraphIr& a, const GraphIr& b);
 
 // All of them, between nodes that match (see matching.h) and with allocations, events and the like matched by which

@@ -228,12 +228,29 @@ struct Edge {
   auto operator<=>(const Edge&) const = default;
 };
 
+// How long a node took on its device, in the launches that were measured. `count` is 0 where it was not: it did not
+// run, or is of a kind that CUDA does not time.
+struct NodeTime {
+  std::uint64_t count = 0, median_ns = 0, min_ns = 0, max_ns = 0;
+  bool operator==(const NodeTime&) const = default;
+};
+
+// What a profiler saw of launches of the graph: of no matter to what it does. All empty when there was none.
+struct Timing {
+  std::uint64_t launches = 0;
+  std::uint64_t median_ns = 0;       // from the start of a launch's first node to the end of its last
+  std::uint64_t busy_ns = 0;         // of that, while at least one node ran; the median, too
+  std::vector<NodeTime> nodes = {};  // empty, or one for each node
+  bool operator==(const Timing&) const = default;
+};
+
 struct GraphIr {
   std::vector<Node> nodes;  // ascending by body: those of the graph itself come first
   std::vector<Edge> edges;  // ascending
   std::vector<Allocation> allocations;
   std::vector<Function> functions = {};  // numbered in the order in which nodes mention them; no two are equal
   std::vector<Body> bodies = {};         // each after the one that its owner is in
+  Timing timing = {};
   bool operator==(const GraphIr&) const = default;
 };
 

@@ -358,6 +358,10 @@ absl::Status validate(const GraphIr& graph) {
                                                      allocation.device, "."));
     }
   }
+  if (!graph.timing.nodes.empty() && graph.timing.nodes.size() != graph.nodes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("timing: has times of ", counted(graph.timing.nodes.size(), "node"),
+                                                   ", the graph has ", graph.nodes.size(), "."));
+  }
   CGRT_RETURN_IF_ERROR(check_edges(graph));
   if (!topological_order(graph).has_value()) {
     return absl::InvalidArgumentError(absl::StrCat("nodes wait for each other in a cycle: ", find_cycle(graph), "."));

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "cgrt/inspect/json_value.h"
+#include "cgrt/ir/validate.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
 #include "unit/ir/graphs.h"
@@ -54,6 +55,25 @@ TEST_CASE("a graph read back equals the one written", "[inspect][json]") {
 
   REQUIRE_OK(again);
   CHECK(*again == graph);
+}
+
+TEST_CASE("times are written and read, and must be of nodes that are there", "[inspect][json]") {
+  ir::GraphIr graph = small_graph();
+  graph.timing = {
+      .launches = 10, .median_ns = 5000, .busy_ns = 4000, .nodes = std::vector<ir::NodeTime>(graph.nodes.size())};
+  graph.timing.nodes[1] = {.count = 10, .median_ns = 2000, .min_ns = 1900, .max_ns = 2500};
+
+  const std::string text = to_json(graph);
+  const absl::StatusOr<ir::GraphIr> again = from_json(text);
+
+  REQUIRE_OK(again);
+  CHECK(*again == graph);
+  const std::string node = "{\"node\": 1, ";
+  std::string wrong = text;
+  wrong.replace(text.find(node), node.size(), "{\"node\": 99, ");
+  check_refused(wrong, "timing.nodes[0].node: expected the id of a node, found 99");
+  graph.timing.nodes.pop_back();
+  CHECK_THAT(ir::validate(graph), StatusIs(absl::StatusCode::kInvalidArgument, "timing: has times of"));
 }
 
 TEST_CASE("a graph is written in the lowest version that can say it", "[inspect][json]") {

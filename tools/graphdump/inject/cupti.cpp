@@ -63,7 +63,7 @@ const Cupti* load_cupti(std::string* error) {
   void* const library = open_cupti();
   if (library == nullptr) {
     *error =
-        "CUPTI was not found, so nothing is recorded: install the toolkit's package cuda-cupti-13-0 or the Python "
+        "CUPTI was not found, so nothing is measured: install the toolkit's package cuda-cupti-13-0 or the Python "
         "package nvidia-cuda-cupti, or put the folder of libcupti.so.13 on LD_LIBRARY_PATH.";
     return nullptr;
   }
@@ -71,8 +71,13 @@ const Cupti* load_cupti(std::string* error) {
   find(library, "cuptiSubscribe_v2", cupti.Subscribe_v2);
   find(library, "cuptiEnableCallback", cupti.EnableCallback);
   find(library, "cuptiGetResultString", cupti.GetResultString);
+  find(library, "cuptiActivityRegisterCallbacks", cupti.ActivityRegisterCallbacks);
+  find(library, "cuptiActivityEnable", cupti.ActivityEnable);
+  find(library, "cuptiActivityFlushAll", cupti.ActivityFlushAll);
+  find(library, "cuptiActivityGetNextRecord", cupti.ActivityGetNextRecord);
+  find(library, "cuptiGetGraphNodeId", cupti.GetGraphNodeId);
   if (cupti.Subscribe == nullptr || cupti.EnableCallback == nullptr || cupti.GetResultString == nullptr) {
-    *error = "The CUPTI of this process lacks functions of CUDA 12, so nothing is recorded.";
+    *error = "The CUPTI of this process lacks functions of CUDA 12, so nothing is measured.";
     return nullptr;
   }
   return &cupti;
@@ -88,15 +93,15 @@ bool subscribe(const Cupti& cupti, CUpti_CallbackFunc callback, CUpti_Subscriber
     params.subscriberName = "graphdump";
     params.oldSubscriberName = holder;
     params.oldSubscriberSize = CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN;
-    result = cupti.Subscribe_v2(subscriber, callback, nullptr, &params);
+    result = cupti.Subscribe_v2(subscriber, callback, const_cast<Cupti*>(&cupti), &params);
   } else {
-    result = cupti.Subscribe(subscriber, callback, nullptr);
+    result = cupti.Subscribe(subscriber, callback, const_cast<Cupti*>(&cupti));
   }
   if (result == CUPTI_SUCCESS) return true;
   const char* text = nullptr;
   cupti.GetResultString(result, &text);
-  *error = absl::StrCat("CUPTI refused to be watched by graphdump, so nothing is recorded: ",
-                        text != nullptr ? text : "unknown error", ".");
+  *error = absl::StrCat(
+      "CUPTI refused another subscriber, so nothing is measured: ", text != nullptr ? text : "unknown error", ".");
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
     absl::StrAppend(error, " One tool at a time can hold CUPTI; here it is ",
                     holder[0] != '\0' ? holder : "a profiler or debugger that CUPTI does not name",

@@ -4,12 +4,17 @@
 
 namespace graphdump {
 
-inline constexpr char kInjectionVariable[] = "CUDA_INJECTION64_PATH";
+inline constexpr char kPreloadLibrary[] = "libgraphdump_preload.so";
+inline constexpr char kLibrary[] = "libgraphdump_inject.so";  // the recorder
+
+inline constexpr char kPreloadVariable[] = "LD_PRELOAD";
+inline constexpr char kLibraryVariable[] = "GRAPHDUMP_LIBRARY";  // where the preloaded one finds the recorder
 inline constexpr char kNvtxInjectionVariable[] = "NVTX_INJECTION64_PATH";
-inline constexpr char kInjectionLibrary[] = "libgraphdump_inject.so";
+inline constexpr char kInjectionVariable[] = "CUDA_INJECTION64_PATH";  // to measure times
 
 inline constexpr char kFolderVariable[] = "GRAPHDUMP_FOLDER";
 inline constexpr char kMaxBytesVariable[] = "GRAPHDUMP_MAX_BYTES";
 inline constexpr char kMinNodesVariable[] = "GRAPHDUMP_MIN_NODES";
+inline constexpr char kTraceVariable[] = "GRAPHDUMP_TRACE";  // there: a trace is written
 
 }  // namespace graphdump

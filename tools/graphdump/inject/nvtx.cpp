@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "inject/recorder.h"
+
 namespace graphdump {
 namespace {
 
@@ -58,6 +60,7 @@ int push(nvtxDomainHandle_t domain, std::string name) {
       std::count_if(ranges.begin(), ranges.end(), [&](const Range& one) { return one.domain == domain; });
   std::replace(name.begin(), name.end(), '/', '|');
   ranges.push_back({domain, std::move(name)});
+  recorder::on_scope_change();
   return static_cast<int>(depth);
 }
 
@@ -66,6 +69,7 @@ int pop(nvtxDomainHandle_t domain) {
       std::find_if(ranges.rbegin(), ranges.rend(), [&](const Range& one) { return one.domain == domain; });
   if (last == ranges.rend()) return NVTX_NO_PUSH_POP_TRACKING;
   ranges.erase(std::next(last).base());
+  recorder::on_scope_change();
   return static_cast<int>(
       std::count_if(ranges.begin(), ranges.end(), [&](const Range& one) { return one.domain == domain; }));
 }

@@ -11,6 +11,7 @@
 #include <shared_mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
@@ -20,6 +21,7 @@
 #include "cgrt/inspect/json.h"
 #include "inject/nvtx.h"
 #include "inject/session.h"
+#include "inject/timing.h"
 
 namespace graphdump::recorder {
 namespace {
@@ -27,9 +29,16 @@ namespace {
 namespace driver = cgrt::driver;
 using cgrt::NodeNote;
 
+// From the node at `position` on, the nodes of a capture are in `scope`.
+struct ScopeRun {
+  std::size_t position;
+  std::string scope;
+};
+
 struct Capture {
   std::int64_t thread = 0;
   CUstream stream = nullptr;
+  std::vector<ScopeRun> scopes = {};
 };
 
 struct Exec {
@@ -56,9 +65,12 @@ State& state() {
   return value;
 }
 
-thread_local constinit std::uint64_t nodes_made = 0;
-thread_local constinit bool instantiating = false;
-thread_local Exec pending;  // that this thread instantiates
+thread_local std::vector<CUstream> capturing;  // the streams in which this thread has begun captures
+struct Clone {
+  timing::Clone nodes;
+  const void* into;
+};
+thread_local std::vector<Clone> clones;  // made by this thread since it last instantiated
 
 // While it lives, this thread's calls end no capture, of whatever thread.
 class RelaxedCapture {
@@ -97,39 +109,75 @@ std::string write_text(const std::string& path, const std::string& text) {
   return "";
 }
 
-// Writes `graph` as `name`; fills in `record`, if there is one, and else drops what went wrong.
-void write_graph(CUgraph graph, const std::string& name, ExecRecord* record) {
+// Writes `graph` as `name`; fills in `record`, if there is one, and else drops what went wrong. Returns the nodes in
+// the order of their ids.
+std::vector<CUgraphNode> write_graph(CUgraph graph, const std::string& name, ExecRecord* record) {
   std::string why, text;
-  std::uint64_t nodes = 0;
+  std::vector<CUgraphNode> nodes;
   {
     State& all = state();
     const std::lock_guard lock(all.mutex);
     const auto note_of = [&](CUgraphNode node) -> const NodeNote* {
+      nodes.push_back(node);
       const auto found = all.notes.find(node);
       return found != all.notes.end() ? &found->second : nullptr;
     };
     const absl::StatusOr<cgrt::ir::GraphIr> ir = cgrt::snapshot(cgrt::GraphRef(graph), note_of);
     if (!ir.ok()) {
       why = std::string(ir.status().message());
+    } else if (nodes.size() < limits().min_nodes) {
+      why = "fewer nodes than --min-nodes";
     } else {
-      nodes = ir->nodes.size();
-      if (nodes < limits().min_nodes) {
-        why = "fewer nodes than --min-nodes";
-      } else {
-        text = cgrt::inspect::to_json(*ir);
-        if (limits().max_bytes != 0 && all.written_bytes + text.size() > limits().max_bytes) why = "--max-mb reached";
-        if (why.empty()) all.written_bytes += text.size();
-      }
+      text = cgrt::inspect::to_json(*ir);
+      if (limits().max_bytes != 0 && all.written_bytes + text.size() > limits().max_bytes) why = "--max-mb reached";
+      if (why.empty()) all.written_bytes += text.size();
     }
   }
   if (why.empty()) why = write_text(absl::StrCat(session_folder(), "/", name), text);
-  if (record == nullptr) return;
-  record->nodes = nodes;
+  if (record == nullptr) return nodes;
+  record->nodes = nodes.size();
   if (why.empty()) {
     put(record->file, name);
   } else {
     put(record->why_no_file, why);
   }
+  return nodes;
+}
+
+std::vector<CUgraphNode> nodes_of(CUgraph graph) {
+  std::size_t count = 0;
+  if (driver::api().GraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return {};
+  std::vector<CUgraphNode> nodes(count);
+  if (driver::api().GraphGetNodes(graph, nodes.data(), &count) != CUDA_SUCCESS) return {};
+  return nodes;
+}
+
+// What is known of the nodes of `original` is known of those of its copy: their order is the same.
+void copy_notes(State& all, CUgraph original, CUgraph copy) {
+  if (all.notes.empty()) return;
+  const std::vector<CUgraphNode> from = nodes_of(original), to = nodes_of(copy);
+  for (std::size_t i = 0; i < std::min(from.size(), to.size()); ++i) {
+    const auto found = all.notes.find(from[i]);
+    if (found == all.notes.end()) {
+      all.notes.erase(to[i]);
+    } else {
+      NodeNote note{.scope = found->second.scope};  // conditional nodes are not copied
+      all.notes[to[i]] = std::move(note);
+    }
+  }
+}
+
+// Notes the ranges that are open now as the scope of what the capture of `stream` gets from now on.
+void note_scope(Capture& capture) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph graph = nullptr;
+  std::size_t count = 0;
+  const driver::Api& api = driver::api();
+  if (api.StreamGetCaptureInfo(capture.stream, &status, nullptr, &graph, nullptr, nullptr, nullptr) != CUDA_SUCCESS ||
+      status != CU_STREAM_CAPTURE_STATUS_ACTIVE || api.GraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) {
+    return;
+  }
+  capture.scopes.push_back({count, current_scope()});
 }
 
 ExecRecord* record_of(CUgraphExec exec) {
@@ -142,7 +190,6 @@ ExecRecord* record_of(CUgraphExec exec) {
 }  // namespace
 
 void on_node(CUgraphNode node) {
-  ++nodes_made;
   State& all = state();
   const std::lock_guard lock(all.mutex);
   // Handles come back: what was known of another node is forgotten.
@@ -153,27 +200,24 @@ void on_node(CUgraphNode node) {
   }
 }
 
-void on_node_clone(CUgraphNode original, CUgraphNode clone) {
+void on_child(CUgraphNode node, CUgraph child) {
+  CUgraph inside = nullptr;
+  if (driver::api().GraphChildGraphNodeGetGraph(node, &inside) != CUDA_SUCCESS) return;
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  const auto found = all.notes.find(original);
-  if (found == all.notes.end()) {
-    all.notes.erase(clone);
-  } else {
-    NodeNote copy = found->second;
-    all.notes[clone] = std::move(copy);
-  }
+  copy_notes(all, child, inside);
 }
 
-void on_graph_clone(CUgraph original, CUgraph clone) {
+void on_clone(CUgraph original, CUgraph clone) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
+  copy_notes(all, original, clone);
   const auto found = all.captured.find(original);
   if (found == all.captured.end()) {
     all.captured.erase(clone);
   } else {
-    const Capture copy = found->second;
-    all.captured[clone] = copy;
+    Capture copy = found->second;
+    all.captured[clone] = std::move(copy);
   }
 }
 
@@ -198,47 +242,94 @@ void on_conditional_handle(CUgraphConditionalHandle handle, unsigned at_launch, 
 void on_capture_begin(CUstream stream) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  all.live[stream] = {gettid(), stream};
+  capturing.push_back(stream);
+  Capture& capture = all.live[stream] = {gettid(), stream};
+  if (has_scope()) note_scope(capture);
 }
 
-void on_capture_end(CUstream stream, CUgraph graph) {
+bool on_capture_end(CUstream stream, CUgraph graph) {
+  std::erase(capturing, stream);
   State& all = state();
   const std::lock_guard lock(all.mutex);
   const auto found = all.live.find(stream);
-  if (found == all.live.end()) return;
-  if (graph != nullptr) all.captured[graph] = found->second;
+  if (found == all.live.end()) return false;
+  Capture capture = std::move(found->second);
   all.live.erase(found);
+  if (graph == nullptr) return true;
+  if (!capture.scopes.empty() || !all.notes.empty()) {
+    const std::vector<CUgraphNode> nodes = nodes_of(graph);
+    const std::size_t first = capture.scopes.empty() ? nodes.size() : capture.scopes.front().position;
+    for (std::size_t i = 0; i < std::min(first, nodes.size()); ++i) {
+      const auto note = all.notes.find(nodes[i]);
+      // What stands in a graph that a capture was begun into has its notes; others come from an earlier node.
+      if (note != all.notes.end() && !note->second.conditional.has_value() && capture.scopes.empty())
+        all.notes.erase(note);
+    }
+    for (std::size_t run = 0; run < capture.scopes.size(); ++run) {
+      const std::size_t end = run + 1 < capture.scopes.size() ? capture.scopes[run + 1].position : nodes.size();
+      for (std::size_t i = capture.scopes[run].position; i < std::min(end, nodes.size()); ++i) {
+        all.notes[nodes[i]].scope = capture.scopes[run].scope;
+      }
+    }
+  }
+  capture.scopes.clear();
+  all.captured[graph] = std::move(capture);
+  return true;
 }
 
-void on_instantiate(CUgraph graph) {
-  instantiating = true;
-  pending = {};
+void on_scope_change() {
+  if (capturing.empty()) return;
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  for (const CUstream stream : capturing) {
+    const auto found = all.live.find(stream);
+    if (found != all.live.end()) note_scope(found->second);
+  }
+}
+
+void on_instantiate(CUgraph graph, CUgraphExec exec) {
   Session* const to = session();
+  std::vector<Clone> copied = std::exchange(clones, {});
   if (to == nullptr) return;
-  pending.number = to->header.execs.fetch_add(1);
-  if (pending.number < kMaxExecs) {
-    pending.record = &to->execs[pending.number];
-    pending.record->thread = gettid();
-    State& all = state();
+  Exec made{.number = to->header.execs.fetch_add(1)};
+  State& all = state();
+  if (made.number < kMaxExecs) {
+    made.record = &to->execs[made.number];
+    made.record->thread = gettid();
     const std::lock_guard lock(all.mutex);
     const auto captured = all.captured.find(graph);
     if (captured != all.captured.end()) {
-      pending.record->capture_thread = captured->second.thread;
-      pending.record->capture_stream = reinterpret_cast<std::uintptr_t>(captured->second.stream);
+      made.record->capture_thread = captured->second.thread;
+      made.record->capture_stream = reinterpret_cast<std::uintptr_t>(captured->second.stream);
     }
   }
-  const RelaxedCapture relaxed;
-  write_graph(graph, absl::StrCat(file_prefix(), "-", pending.number, ".cgrt.json"), pending.record);
-}
-
-void on_instantiated(CUgraphExec exec) {
-  instantiating = false;
-  State& all = state();
+  std::vector<CUgraphNode> nodes;
+  {
+    const RelaxedCapture relaxed;
+    nodes = write_graph(graph, absl::StrCat(file_prefix(), "-", made.number, ".cgrt.json"), made.record);
+  }
+  if (exec == nullptr) return;
+  if (made.record != nullptr && made.record->file[0] != '\0') {
+    // Those copied before the executable's own are of others, and may be gone.
+    const auto first = std::find_if(copied.begin(), copied.end(), [&](const Clone& one) { return one.into == exec; });
+    std::vector<timing::Clone> own;
+    for (auto one = first; one != copied.end(); ++one) {
+      own.push_back(one->nodes);
+      own.back().is_inside = one->into != exec;
+    }
+    timing::on_instantiated(absl::StrCat(session_folder(), "/", made.record->file), nodes, own);
+  }
   const std::unique_lock lock(all.execs_mutex);
-  all.execs[exec] = pending;
+  all.execs[exec] = made;
 }
 
-bool is_instantiating() { return instantiating; }
+void on_node_clone(CUgraphNode original, CUgraphNode clone, const void* into, std::uint64_t id) {
+  clones.push_back({{original, clone, id, false}, into});
+}
+
+void on_node_destroy(CUgraphNode node) {
+  std::erase_if(clones, [&](const Clone& one) { return one.nodes.clone == node; });
+}
 
 void on_exec_destroy(CUgraphExec exec) {
   State& all = state();
@@ -278,11 +369,5 @@ void on_kernel_launch(std::int64_t nanoseconds) {
   to->header.kernel_launches.fetch_add(1, std::memory_order_relaxed);
   to->header.kernel_launch_ns.fetch_add(static_cast<std::uint64_t>(nanoseconds), std::memory_order_relaxed);
 }
-
-void on_copy() {
-  if (Session* const to = session(); to != nullptr) to->header.copies.fetch_add(1, std::memory_order_relaxed);
-}
-
-std::uint64_t node_count() { return nodes_made; }
 
 }  // namespace graphdump::recorder

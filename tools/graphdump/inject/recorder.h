@@ -1,30 +1,34 @@
-// What the recorder knows of the graphs of this process, and the files that it writes. It is told what happens by the
-// callbacks of CUPTI (inject.cpp), on the thread on which it happens. Thread-safe.
+// What the recorder knows of the graphs of this process, and the files that it writes. It is told what happens, on the
+// thread on which it happened, by the hooks of the driver's functions (hooks.cpp) and by NVTX (nvtx.cpp). Thread-safe.
 #pragma once
 
 #include <cuda.h>
 
 #include <cstdint>
-#include <vector>
 
 namespace graphdump::recorder {
 
-// A node was made, or copied with its graph.
+// A node was added to a graph.
 void on_node(CUgraphNode node);
-void on_node_clone(CUgraphNode original, CUgraphNode clone);
-void on_graph_clone(CUgraph original, CUgraph clone);
-// cuGraphAddNode has made a conditional node with `bodies`.
+// It is a child graph node, which holds a copy of `child`.
+void on_child(CUgraphNode node, CUgraph child);
+// It is a conditional node, with the bodies that `params` has by now.
 void on_conditional(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS& params);
 void on_conditional_handle(CUgraphConditionalHandle handle, unsigned at_launch, unsigned flags);
+void on_clone(CUgraph original, CUgraph clone);
 
 void on_capture_begin(CUstream stream);
-void on_capture_end(CUstream stream, CUgraph graph);
+// `graph`: null when the capture has failed. Returns whether its beginning was seen.
+bool on_capture_end(CUstream stream, CUgraph graph);
+// The NVTX ranges of this thread are others than before.
+void on_scope_change();
 
-// Before and after an executable is made of `graph`: the first writes the file. Between the two, on one thread, nodes
-// are copied into the executable, which is not told to on_node_clone.
-void on_instantiate(CUgraph graph);
-void on_instantiated(CUgraphExec exec);
-bool is_instantiating();
+// An executable was made of `graph`, which is written; `exec`: null when that has failed.
+void on_instantiate(CUgraph graph, CUgraphExec exec);
+// CUPTI's view of that, before: a node was copied into another graph or executable, and has this id there; and a node
+// is no more.
+void on_node_clone(CUgraphNode original, CUgraphNode clone, const void* into, std::uint64_t id);
+void on_node_destroy(CUgraphNode node);
 void on_exec_destroy(CUgraphExec exec);
 
 enum class ExecCall { kLaunch, kUpload, kSetParams };
@@ -32,10 +36,7 @@ void on_exec_call(CUgraphExec exec, ExecCall call);
 // `graph`: what a whole-graph update was given. The first ones that succeed are written, too.
 void on_update(CUgraphExec exec, CUgraph graph, bool is_refused);
 
-// A launch or a copy outside of graphs and captures.
+// A launch outside of graphs and captures.
 void on_kernel_launch(std::int64_t nanoseconds);
-void on_copy();
-// How many nodes this thread has made.
-std::uint64_t node_count();
 
 }  // namespace graphdump::recorder

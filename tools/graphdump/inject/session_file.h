@@ -32,8 +32,11 @@ struct SessionHeader {
   char program[64];
   std::atomic<std::uint32_t> execs;  // may be more than kMaxExecs: those have no record
   // Outside of graphs and captures.
-  std::atomic<std::uint64_t> kernel_launches, copies;
+  std::atomic<std::uint64_t> kernel_launches;
   std::atomic<std::uint64_t> kernel_launch_ns;  // of the host, in the driver
+  // Of all that ran on the devices, from the first start to the last end, and the part with something running; 0: not
+  // measured.
+  std::uint64_t device_span_ns, device_busy_ns;
   // Sentences for the user, a line each.
   std::atomic<std::uint32_t> notes_bytes;
   char notes[8192];
