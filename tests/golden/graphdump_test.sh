@@ -167,6 +167,24 @@ expect "diff of 100,000 child graphs is soon done" 0 \
   timeout 60 "$graphdump" diff "$scratch/children.cgrt.json" "$scratch/children.cgrt.json"
 says "same graph: 300000 nodes"
 
+# Graphs of programs that know nothing of cgrt, as `graphdump run` and `time` recorded them on an H200
+# (tests/recording): a PyTorch transformer layer, torch.compile, JAX, CuPy, plain CUDA.
+recorded=$2/recording/graphs
+for graph in transformer:14 compiled:5 jitted:8 cupy_chain:12 plain_captured:4 plain_explicit:8 plain_updated:4 timed:7; do
+  file=$recorded/${graph%:*}.cgrt.json
+  expect "show ${graph%:*}" 0 "$graphdump" show "$file"
+  says "graph: ${graph#*:} nodes"
+  expect "stats of ${graph%:*}" 0 "$graphdump" stats "$file"
+  expect "the file of ${graph%:*} as this version writes it" 0 "$graphdump" show "$file" --format json
+  prints "$file"
+done
+expect "the ranges of a transformer layer" 0 "$graphdump" show "$recorded/transformer.cgrt.json"
+says "      feed_forward/"
+expect "an update" 1 "$graphdump" diff "$recorded/plain_captured.cgrt.json" "$recorded/plain_updated.cgrt.json"
+says "argument 1: 2.0f -> 4.0f"
+expect "the times of a graph with branches and a child" 0 "$graphdump" stats "$recorded/timed.cgrt.json"
+says "critical path by time: 3 nodes, 522.4 us"
+
 if [ "$failures" != 0 ]; then
   echo "$failures checks failed"
   exit 1

@@ -11,10 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/cgrt.h"
+#include "cgrt/driver/api.h"
 #include "cgrt/inspect/json.h"
 #include "cgrt/simulator/simulator.h"
 #include "inject/environment.h"
 #include "inject/session.h"
+#include "inject/writer.h"
 #include "sessions.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
@@ -46,6 +48,7 @@ const fs::path& folder() {
 std::uint32_t instantiate_as(CUgraphExec exec, const Graph& graph) {
   const std::uint32_t number = session()->header.execs.load();
   recorder::on_instantiate(graph.ref().get(), exec);
+  writer::flush();
   return number;
 }
 
@@ -145,6 +148,7 @@ TEST_CASE("an update is written with its number, and a refused one is counted") 
   recorder::on_update(handle(0x5000), graph.ref().get(), true);
   for (int i = 0; i < 5; ++i) recorder::on_update(handle(0x5000), graph.ref().get(), false);
 
+  writer::flush();
   CHECK(session()->execs[number].updates == 5);
   CHECK(session()->execs[number].refused_updates == 1);
   const auto file = [&](int update) {
@@ -161,8 +165,8 @@ TEST_CASE("a captured graph has the thread and the stream of its capture, and so
   Stream stream = *Stream::create(kDevice);
   Graph graph = *Graph::create(kDevice), clone = *Graph::create(kDevice);
 
-  recorder::on_capture_begin(stream.ref().get());
-  recorder::on_capture_end(stream.ref().get(), graph.ref().get());
+  recorder::on_capture_begin(stream.ref().get(), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  recorder::on_capture_end(stream.ref().get(), graph.ref().get(), CUDA_SUCCESS);
   recorder::on_clone(graph.ref().get(), clone.ref().get());
   const std::uint32_t number = instantiate_as(handle(0x6000), clone);
 
@@ -171,13 +175,34 @@ TEST_CASE("a captured graph has the thread and the stream of its capture, and so
   CHECK(std::string(session()->execs[number].why_no_file) == "fewer nodes than --min-nodes");
 }
 
+TEST_CASE("a capture that fails is told with the call that ended it") {
+  folder();
+  Simulator simulator;
+  Stream stream = *Stream::create(kDevice);
+  const driver::Api& api = driver::api();
+  REQUIRE(api.StreamBeginCapture(stream.ref().get(), CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+  recorder::on_capture_begin(stream.ref().get(), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  CHECK(api.StreamSynchronize(stream.ref().get()) != CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  const CUresult result = api.StreamEndCapture(stream.ref().get(), &graph);
+  REQUIRE(result != CUDA_SUCCESS);
+
+  CHECK(recorder::on_capture_end(stream.ref().get(), graph, result));
+  CHECK(!recorder::on_capture_end(stream.ref().get(), graph, result));
+
+  const std::string notes = session()->header.notes;
+  CHECK(notes.find("(global mode, begun by thread ") != std::string::npos);
+  CHECK(notes.find("was ended by a call of the same thread: cuStreamSynchronize returned 900") != std::string::npos);
+}
+
 TEST_CASE("the sessions of a folder are told, written as run.json, and removed") {
   folder();
   recorder::on_kernel_launch(2000);
   note("A sentence.");
 
-  const auto [text, files] = take_sessions(folder(), "graphs");
+  const auto [text, notes, files] = take_sessions(folder(), "graphs");
 
+  CHECK(notes.find("  A sentence.\n") != std::string::npos);
   CHECK(text.find("A sentence.\n") != std::string::npos);
   CHECK(text.find("graphs/" + file_prefix() + "-0.cgrt.json  2 nodes, launched 2 times, 1 node set\n") !=
         std::string::npos);

@@ -25,6 +25,7 @@ int parse_and_run(int argc, char** argv) {
   graphdump::add_diff(app, action);
   graphdump::add_run(app, action);
   graphdump::add_time(app, action);
+  graphdump::add_explain(app, action);
 
   try {
     app.parse(argc, argv);

@@ -33,7 +33,7 @@ struct Options {
   std::string folder = "graphs";
   std::uint64_t max_mb = 1024;
   std::uint64_t min_nodes = 0;
-  bool is_timed = false, is_traced = false;
+  bool is_timed = false, is_traced = false, is_explained = false;
   std::vector<std::string> command;
 };
 
@@ -113,6 +113,13 @@ std::string timing_of(const std::vector<fs::path>& files) {
   return text;
 }
 
+// The status of the command, and where that is 0 and a capture has failed, kDifferent.
+int explain(const Sessions& sessions, int status) {
+  print("", sessions.notes.empty() ? "graphdump: no capture has failed\n" : sessions.notes, kOk);
+  if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+  return WEXITSTATUS(status) != 0 || sessions.notes.empty() ? WEXITSTATUS(status) : static_cast<int>(kDifferent);
+}
+
 int run(const Options& options) {
   const fs::path library = find_library(kLibrary), preload = find_library(kPreloadLibrary);
   if (library.empty() || preload.empty()) {
@@ -151,6 +158,7 @@ int run(const Options& options) {
   const int status = run_command(options.command, &failure);
   if (status < 0) return fail(failure), 127;
   const Sessions sessions = take_sessions(folder, options.folder);
+  if (options.is_explained) return explain(sessions, status);
   print("", sessions.text, kOk);
   if (options.is_timed) print("", timing_of(sessions.files), kOk);
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
@@ -179,6 +187,17 @@ void add_run(CLI::App& app, Action& action) {
                                          "instantiate, as PROGRAM-PROCESS-NUMBER.cgrt.json; the command is not changed "
                                          "and its exit status is that of graphdump");
   add_options(command, std::make_shared<Options>(), action);
+}
+
+void add_explain(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("explain",
+                         "As run, and print only how each stream capture that failed was ended: by "
+                         "which call, of which thread, and what to do. Exits with the command's status, "
+                         "and with 1 when that is 0 and a capture has failed");
+  const auto options = std::make_shared<Options>();
+  options->is_explained = true;
+  add_options(command, options, action);
 }
 
 void add_time(CLI::App& app, Action& action) {

@@ -138,6 +138,11 @@ std::string to_text(const Session& session, const std::string& name) {
     absl::StrAppendFormat(&out, "  devices: %.1f ms from the first start to the last end, idle %.1f %% of them\n",
                           span / 1e6, 100 * (1 - busy / span));
   }
+  return out;
+}
+
+std::string notes_of(const SessionHeader& header) {
+  std::string out;
   const std::string notes = text_of(header.notes);
   for (std::size_t at = 0; at < notes.size();) {
     const std::size_t end = std::min(notes.find('\n', at), notes.size());
@@ -156,13 +161,18 @@ Sessions take_sessions(const fs::path& folder, const std::string& name) {
     if (entry.path().extension() == kSessionSuffix) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  std::string text, json = "{\"schema\": \"cgrt-run-1\", \"processes\": [";
+  std::string text, all_notes, json = "{\"schema\": \"cgrt-run-1\", \"processes\": [";
   const char* separator = "";
   for (const fs::path& path : paths) {
     const MappedSession session(path);
     if (session.get() == nullptr) continue;
-    text += to_text(*session.get(), name);
-    for (std::size_t i = 0; i < recorded(session.get()->header); ++i) {
+    const SessionHeader& header = session.get()->header;
+    const std::string notes = notes_of(header);
+    text += to_text(*session.get(), name) + notes;
+    if (!notes.empty()) {
+      absl::StrAppend(&all_notes, "graphdump: ", text_of(header.program), ", process ", header.process, "\n", notes);
+    }
+    for (std::size_t i = 0; i < recorded(header); ++i) {
       const ExecRecord& exec = session.get()->execs[i];
       if (exec.file[0] != '\0') files.push_back(folder / text_of(exec.file));
     }
@@ -173,7 +183,7 @@ Sessions take_sessions(const fs::path& folder, const std::string& name) {
   std::ofstream(folder / "run.json") << json << "\n]}\n";
   if (text.empty())
     text = "graphdump: no process of the command initialized CUDA, or none could write into the folder\n";
-  return {std::move(text), std::move(files)};
+  return {std::move(text), std::move(all_notes), std::move(files)};
 }
 
 }  // namespace graphdump

@@ -9,6 +9,7 @@ namespace graphdump {
 
 struct Sessions {
   std::string text;                          // for the user
+  std::string notes;                         // the part of it that tells what went wrong
   std::vector<std::filesystem::path> files;  // of graphs
 };
 

@@ -29,8 +29,9 @@
 //   1  pinned host  4096 bytes
 //
 // The critical path is the longest chain of nodes; the text leaves out the middle of a long one.
-// Where the graph has times, what timing.h says of them stands at the end. Threads are those of all nodes of a name in one launch of the graph. Nodes of child graphs count
-// as nodes; depth, width and the critical path are those of the graph itself. Sums stop at 2^64 - 1.
+// Where the graph has times, what timing.h says of them stands at the end. Threads are those of all nodes of a name in
+// one launch of the graph. Nodes of child graphs count as nodes; depth, width and the critical path are those of the
+// graph itself. Sums stop at 2^64 - 1.
 //
 // The same bytes on every run. Thread-safe: pure functions.
 #pragma once

@@ -5,9 +5,9 @@
 //   10 launches of 12.0 us (median), idle 5.0 %; 3 of 3 nodes have a time, one after the other 11.4 us
 //
 //   critical path by time: 3 nodes, 11.4 us
-//   node 0 (memset)   1.4 us
-//   node 1 "scale"    7.9 us
-//   node 2 (memcpy)   2.1 us
+//   node 0 (memset)  1.4 us
+//   node 1 "scale"   7.9 us
+//   node 2 (memcpy)  2.1 us
 //
 //     time  share   nodes  runs  what
 //   7.9 us  69.3 %  1      10    scale

@@ -34,13 +34,18 @@ thread_local constinit bool is_own_call = false;
 
 std::atomic<int> live_captures{0};  // of all threads
 
-void after_begin(CUresult result, CUstream stream, ...) {
+void after_begin(CUresult result, CUstream stream, CUstreamCaptureMode mode) {
   if (result != CUDA_SUCCESS) return;
   live_captures.fetch_add(1, std::memory_order_relaxed);
-  recorder::on_capture_begin(stream);
+  recorder::on_capture_begin(stream, mode);
+}
+void after_begin_v1(CUresult result, CUstream stream) { after_begin(result, stream, CU_STREAM_CAPTURE_MODE_GLOBAL); }
+void after_begin_into(CUresult result, CUstream stream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*,
+                      std::size_t, CUstreamCaptureMode mode) {
+  after_begin(result, stream, mode);
 }
 void after_end(CUresult result, CUstream stream, CUgraph* graph) {
-  if (recorder::on_capture_end(stream, result == CUDA_SUCCESS ? *graph : nullptr)) live_captures.fetch_sub(1);
+  if (recorder::on_capture_end(stream, *graph, result)) live_captures.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void after_add(CUresult result, CUgraphNode* node, CUgraph, ...) {

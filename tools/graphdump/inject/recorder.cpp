@@ -1,10 +1,8 @@
 #include "inject/recorder.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -13,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/capture_log.h"
 #include "cgrt/graph/snapshot.h"
-#include "cgrt/inspect/json.h"
 #include "inject/nvtx.h"
 #include "inject/session.h"
 #include "inject/timing.h"
+#include "inject/writer.h"
 
 namespace graphdump::recorder {
 namespace {
@@ -38,6 +36,8 @@ struct ScopeRun {
 struct Capture {
   std::int64_t thread = 0;
   CUstream stream = nullptr;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  driver::LoggedCapture* logged = nullptr;  // null: nested too deep
   std::vector<ScopeRun> scopes = {};
 };
 
@@ -54,7 +54,6 @@ struct State {
   absl::flat_hash_map<CUgraphConditionalHandle, std::optional<unsigned>> at_launch;
   absl::flat_hash_map<CUstream, Capture> live;
   absl::flat_hash_map<CUgraph, Capture> captured;
-  std::uint64_t written_bytes = 0;
 
   std::shared_mutex execs_mutex;
   absl::flat_hash_map<CUgraphExec, Exec> execs;
@@ -72,6 +71,36 @@ struct Clone {
 };
 thread_local std::vector<Clone> clones;  // made by this thread since it last instantiated
 
+// This thread in the driver's log of refused calls (driver/capture_log.h).
+driver::LoggedThread& logged_thread() {
+  struct Taken {
+    Taken() { driver::internal::this_logged_thread = driver::CaptureLog::take_thread(); }
+    ~Taken() {
+      std::exchange(driver::internal::this_logged_thread, nullptr)->is_taken.store(false, std::memory_order_release);
+    }
+  };
+  static thread_local const Taken taken;
+  static_cast<void>(taken);
+  return *driver::internal::this_logged_thread;
+}
+
+// What a capture was ended by that failed with `result`, and what to do about it.
+std::string story_of(const Capture& capture, CUresult result) {
+  if (capture.logged != nullptr) {
+    const std::optional<driver::RefusedCall> call = capture.logged->first_refused();
+    if (call.has_value()) return driver::tell(*call, capture.stream, capture.mode);
+  }
+  const char *name = nullptr, *text = nullptr;
+  driver::api().GetErrorName(result, &name);
+  driver::api().GetErrorString(result, &text);
+  return absl::StrCat(driver::name_capture(capture.stream, capture.mode), " failed when it was ended, with ",
+                      static_cast<int>(result), " (", name != nullptr ? name : "?", "): ", text != nullptr ? text : "?",
+                      result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+                          ? ". Record an event in each stream that joined the capture, and have the captured stream "
+                            "wait for it before the end"
+                          : ".");
+}
+
 // While it lives, this thread's calls end no capture, of whatever thread.
 class RelaxedCapture {
  public:
@@ -84,36 +113,11 @@ class RelaxedCapture {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-template <std::size_t kSize>
-void put(char (&to)[kSize], const std::string& text) {
-  const std::size_t length = std::min(text.size(), kSize - 1);
-  std::memcpy(to, text.data(), length);
-  to[length] = '\0';
-}
-
-// Why the graph was not written; empty: it was.
-std::string write_text(const std::string& path, const std::string& text) {
-  const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  if (file < 0) return std::strerror(errno);
-  const absl::Cleanup close_file = [&] { close(file); };
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = write(file, text.data() + done, text.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const int error = errno;
-      unlink(path.c_str());
-      return std::strerror(error);
-    }
-    done += static_cast<std::size_t>(written);
-  }
-  return "";
-}
-
-// Writes `graph` as `name`; fills in `record`, if there is one, and else drops what went wrong. Returns the nodes in
-// the order of their ids.
+// Has `graph` written as `name`; `record`, if there is one, gets what comes of it. Returns the nodes in the order of
+// their ids; none: it is not written.
 std::vector<CUgraphNode> write_graph(CUgraph graph, const std::string& name, ExecRecord* record) {
-  std::string why, text;
   std::vector<CUgraphNode> nodes;
+  absl::StatusOr<cgrt::ir::GraphIr> ir;
   {
     State& all = state();
     const std::lock_guard lock(all.mutex);
@@ -122,26 +126,19 @@ std::vector<CUgraphNode> write_graph(CUgraph graph, const std::string& name, Exe
       const auto found = all.notes.find(node);
       return found != all.notes.end() ? &found->second : nullptr;
     };
-    const absl::StatusOr<cgrt::ir::GraphIr> ir = cgrt::snapshot(cgrt::GraphRef(graph), note_of);
-    if (!ir.ok()) {
-      why = std::string(ir.status().message());
-    } else if (nodes.size() < limits().min_nodes) {
-      why = "fewer nodes than --min-nodes";
-    } else {
-      text = cgrt::inspect::to_json(*ir);
-      if (limits().max_bytes != 0 && all.written_bytes + text.size() > limits().max_bytes) why = "--max-mb reached";
-      if (why.empty()) all.written_bytes += text.size();
-    }
+    ir = cgrt::snapshot(cgrt::GraphRef(graph), note_of);
   }
-  if (why.empty()) why = write_text(absl::StrCat(session_folder(), "/", name), text);
-  if (record == nullptr) return nodes;
-  record->nodes = nodes.size();
-  if (why.empty()) {
-    put(record->file, name);
-  } else {
-    put(record->why_no_file, why);
+  if (record != nullptr) record->nodes = nodes.size();
+  const bool is_wanted = nodes.size() >= limits().min_nodes;
+  if (ir.ok() && is_wanted) {
+    writer::write(*std::move(ir), name, record);
+    return nodes;
   }
-  return nodes;
+  if (record != nullptr) {
+    const std::string why = is_wanted ? std::string(ir.status().message()) : "fewer nodes than --min-nodes";
+    std::strncpy(record->why_no_file, why.c_str(), sizeof(record->why_no_file) - 1);
+  }
+  return {};
 }
 
 std::vector<CUgraphNode> nodes_of(CUgraph graph) {
@@ -239,15 +236,20 @@ void on_conditional_handle(CUgraphConditionalHandle handle, unsigned at_launch, 
   all.at_launch[handle] = is_set ? std::optional(at_launch) : std::nullopt;
 }
 
-void on_capture_begin(CUstream stream) {
+void on_capture_begin(CUstream stream, CUstreamCaptureMode mode) {
+  driver::CaptureLog::listen();
+  driver::LoggedThread& thread = logged_thread();
+  const std::size_t depth = capturing.size();
+  driver::LoggedCapture* const logged = depth < thread.captures.size() ? &thread.captures[depth] : nullptr;
+  if (logged != nullptr) logged->begin(mode);
   State& all = state();
   const std::lock_guard lock(all.mutex);
   capturing.push_back(stream);
-  Capture& capture = all.live[stream] = {gettid(), stream};
+  Capture& capture = all.live[stream] = {gettid(), stream, mode, logged};
   if (has_scope()) note_scope(capture);
 }
 
-bool on_capture_end(CUstream stream, CUgraph graph) {
+bool on_capture_end(CUstream stream, CUgraph graph, CUresult result) {
   std::erase(capturing, stream);
   State& all = state();
   const std::lock_guard lock(all.mutex);
@@ -255,7 +257,9 @@ bool on_capture_end(CUstream stream, CUgraph graph) {
   if (found == all.live.end()) return false;
   Capture capture = std::move(found->second);
   all.live.erase(found);
-  if (graph == nullptr) return true;
+  if (result != CUDA_SUCCESS) note(story_of(capture, result));
+  if (capture.logged != nullptr) capture.logged->end();
+  if (result != CUDA_SUCCESS) return true;
   if (!capture.scopes.empty() || !all.notes.empty()) {
     const std::vector<CUgraphNode> nodes = nodes_of(graph);
     const std::size_t first = capture.scopes.empty() ? nodes.size() : capture.scopes.front().position;
@@ -303,13 +307,14 @@ void on_instantiate(CUgraph graph, CUgraphExec exec) {
       made.record->capture_stream = reinterpret_cast<std::uintptr_t>(captured->second.stream);
     }
   }
+  const std::string name = absl::StrCat(file_prefix(), "-", made.number, ".cgrt.json");
   std::vector<CUgraphNode> nodes;
   {
     const RelaxedCapture relaxed;
-    nodes = write_graph(graph, absl::StrCat(file_prefix(), "-", made.number, ".cgrt.json"), made.record);
+    nodes = write_graph(graph, name, made.record);
   }
   if (exec == nullptr) return;
-  if (made.record != nullptr && made.record->file[0] != '\0') {
+  if (!nodes.empty()) {
     // Those copied before the executable's own are of others, and may be gone.
     const auto first = std::find_if(copied.begin(), copied.end(), [&](const Clone& one) { return one.into == exec; });
     std::vector<timing::Clone> own;
@@ -317,7 +322,7 @@ void on_instantiate(CUgraph graph, CUgraphExec exec) {
       own.push_back(one->nodes);
       own.back().is_inside = one->into != exec;
     }
-    timing::on_instantiated(absl::StrCat(session_folder(), "/", made.record->file), nodes, own);
+    timing::on_instantiated(absl::StrCat(session_folder(), "/", name), nodes, own);
   }
   const std::unique_lock lock(all.execs_mutex);
   all.execs[exec] = made;

@@ -17,9 +17,10 @@ void on_conditional(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS& params
 void on_conditional_handle(CUgraphConditionalHandle handle, unsigned at_launch, unsigned flags);
 void on_clone(CUgraph original, CUgraph clone);
 
-void on_capture_begin(CUstream stream);
-// `graph`: null when the capture has failed. Returns whether its beginning was seen.
-bool on_capture_end(CUstream stream, CUgraph graph);
+void on_capture_begin(CUstream stream, CUstreamCaptureMode mode);
+// `graph`: of no matter where `result` is an error; how that came about is noted in the session then. Returns whether
+// the beginning of the capture was seen.
+bool on_capture_end(CUstream stream, CUgraph graph, CUresult result);
 // The NVTX ranges of this thread are others than before.
 void on_scope_change();
 

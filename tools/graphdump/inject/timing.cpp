@@ -18,6 +18,7 @@
 #include "cgrt/launch/function_name.h"
 #include "inject/environment.h"
 #include "inject/session.h"
+#include "inject/writer.h"
 
 namespace graphdump::timing {
 namespace {
@@ -280,6 +281,7 @@ void finish() {
   all.cupti->ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   const std::lock_guard lock(all.mutex);
   while (!all.launches.empty()) close_oldest(all);
+  writer::flush();
   for (Exec& exec : all.execs) write(exec);
   merge(all.intervals);
   if (Session* const to = session(); to != nullptr && !all.intervals.empty()) {

@@ -1,0 +1,34 @@
+// libFuzzer over graphdump's reader and all that looks at what it has read. Not part of the build:
+//
+//   tests/fuzz/run.sh SECONDS
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "cgrt/inspect/dot.h"
+#include "cgrt/inspect/json.h"
+#include "cgrt/inspect/stats.h"
+#include "cgrt/inspect/text.h"
+#include "cgrt/inspect/timing.h"
+#include "cgrt/ir/diff.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace cgrt;
+  const absl::StatusOr<ir::GraphIr> graph =
+      inspect::from_json(std::string_view(reinterpret_cast<const char*>(data), size));
+  if (!graph.ok()) return 0;
+  inspect::to_text(*graph);
+  inspect::to_text(*graph, {.fold = false, .short_names = false});
+  inspect::to_dot(*graph);
+  inspect::to_stats_text(*graph);
+  inspect::to_stats_json(*graph);
+  inspect::to_timing_text(*graph);
+  const std::string text = inspect::to_json(*graph);
+  const absl::StatusOr<ir::GraphIr> again = inspect::from_json(text);
+  // What was not UTF-8 is written otherwise: the second time nothing changes.
+  if (!again.ok() || inspect::to_json(*again) != text) std::abort();
+  if (!ir::differences(*again, *again).empty()) std::abort();
+  return 0;
+}

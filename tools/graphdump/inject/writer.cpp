@@ -1,0 +1,127 @@
+#include "inject/writer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/inspect/json.h"
+#include "inject/session.h"
+
+namespace graphdump::writer {
+namespace {
+
+struct Job {
+  cgrt::ir::GraphIr graph;
+  std::string name;
+  ExecRecord* record;
+};
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Job> jobs;  // the first is being written
+  bool is_running = false;
+};
+State& state() {
+  static State& value = *new State();
+  return value;
+}
+
+template <std::size_t kSize>
+void put(char (&to)[kSize], const std::string& text) {
+  const std::size_t length = std::min(text.size(), kSize - 1);
+  std::memcpy(to, text.data(), length);
+  to[length] = '\0';
+}
+
+// Why the text was not written; empty: it was.
+std::string write_text(const std::string& path, const std::string& text) {
+  const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0) return std::strerror(errno);
+  const absl::Cleanup close_file = [&] { close(file); };
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = ::write(file, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      unlink(path.c_str());
+      return std::strerror(error);
+    }
+    done += static_cast<std::size_t>(written);
+  }
+  return "";
+}
+
+void write_one(const Job& job) {
+  static std::uint64_t written_bytes = 0;  // of this thread alone
+  const std::string text = cgrt::inspect::to_json(job.graph);
+  std::string why;
+  if (limits().max_bytes != 0 && written_bytes + text.size() > limits().max_bytes) {
+    why = "--max-mb reached";
+  } else {
+    written_bytes += text.size();
+    why = write_text(absl::StrCat(session_folder(), "/", job.name), text);
+  }
+  if (job.record == nullptr) return;
+  if (why.empty()) {
+    put(job.record->file, job.name);
+  } else {
+    put(job.record->why_no_file, why);
+  }
+}
+
+void run() {
+  pthread_setname_np(pthread_self(), "graphdump");
+  State& all = state();
+  std::unique_lock lock(all.mutex);
+  for (;;) {
+    all.changed.wait(lock, [&] { return !all.jobs.empty(); });
+    const Job& job = all.jobs.front();  // stays in its place while others come
+    lock.unlock();
+    write_one(job);
+    lock.lock();
+    all.jobs.pop_front();
+    all.changed.notify_all();
+  }
+}
+
+// The process's signals are for its own threads.
+void start() {
+  sigset_t all_signals, before;
+  sigfillset(&all_signals);
+  pthread_sigmask(SIG_SETMASK, &all_signals, &before);
+  std::thread(&run).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::atexit(&flush);
+}
+
+}  // namespace
+
+void write(cgrt::ir::GraphIr graph, std::string name, ExecRecord* record) {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  all.jobs.push_back({std::move(graph), std::move(name), record});
+  if (!std::exchange(all.is_running, true)) start();
+  all.changed.notify_all();
+}
+
+void flush() {
+  State& all = state();
+  std::unique_lock lock(all.mutex);
+  all.changed.wait(lock, [&] { return all.jobs.empty(); });
+}
+
+}  // namespace graphdump::writer
