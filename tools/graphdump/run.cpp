@@ -67,6 +67,7 @@ int run_command(const std::vector<std::string>& command, std::string* error) {
   if (child == 0) {
     for (const int one : {SIGINT, SIGQUIT, SIGPIPE}) std::signal(one, SIG_DFL);
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
     arguments.push_back(nullptr);
     execvp(arguments[0], arguments.data());

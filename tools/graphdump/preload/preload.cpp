@@ -48,8 +48,8 @@ bool is_of_driver(const char* name) {
 
 }  // namespace
 
-// Where the name is not the driver's this must be a jump, not a call: dlsym(RTLD_NEXT, ...) asks who its caller is.
-extern "C" [[gnu::visibility("default"), gnu::optimize("O2")]] void* dlsym(void* handle, const char* name) noexcept {
+// Where the name is not the driver's this must be a jump, not a call (so -O2): dlsym(RTLD_NEXT, ...) asks who calls.
+extern "C" [[gnu::visibility("default")]] void* dlsym(void* handle, const char* name) noexcept {
   if (real_dlsym == nullptr) real_dlsym = find_dlsym();
   if (!is_of_driver(name)) return real_dlsym(handle, name);
   void* const function = real_dlsym(handle, name);
