@@ -102,6 +102,13 @@ CGRT_EXAMPLE(ir_diff) {
   return equal(ir::first_difference(before, before).has_value(), false);
 }
 
+CGRT_EXAMPLE(ir_verdict) {
+  const ir::GraphIr before = two_nodes(), after = three_nodes();
+#include "heads/cgrt/ir/verdict.h.1.inc"
+  CGRT_RETURN_IF_ERROR(equal<std::string>(verdicts.update_rule, "the nodes of an executable stay"));
+  return equal<std::string>(ir::to_string(verdicts.rung), "instantiate anew");
+}
+
 CGRT_EXAMPLE(ir_function_table) {
   ir::GraphIr graph;
   ir::KernelParams kernel;

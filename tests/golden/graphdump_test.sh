@@ -72,8 +72,31 @@ is_silent
 sed 's/"grid": \[4, 1, 1\]/"grid": [8, 1, 1]/' "$golden/chain.cgrt.json" >"$scratch/changed.cgrt.json"
 expect "another grid is a difference" 1 "$graphdump" diff "$golden/chain.cgrt.json" "$scratch/changed.cgrt.json"
 says 'node 1 "scale"'
-says "  grid: (4,1,1) -> (8,1,1)"
+says "  grid: (4,1,1) -> (8,1,1)  [rebind]"
+says "cuGraphExecUpdate: taken over"
+says "verdict: rebind"
 is_silent
+
+sed 's/"scale"/"shift"/' "$golden/chain.cgrt.json" >"$scratch/function.cgrt.json"
+expect "another function is set" 1 "$graphdump" diff "$golden/chain.cgrt.json" "$scratch/function.cgrt.json"
+says 'node 1 "scale"'
+says '  function: "scale" -> "shift"  [set-params: to a function'
+says "verdict: set-params"
+
+sed '/"kind": "memset"/s/"width": 1024/"width": 1024, "height": 2, "pitch": 4096/; s/"shared_bytes": 1024/"shared_bytes": 2048/' \
+  "$golden/fork_join.cgrt.json" >"$scratch/rows.cgrt.json"
+expect "each change has its verdict, and the whole" 1 \
+  "$graphdump" diff "$golden/fork_join.cgrt.json" "$scratch/rows.cgrt.json"
+cat >"$scratch/want" <<'END'
+node 1 (memset)
+  height: 1 -> 2  [instantiate anew: a memset of several rows changes its address and value only]
+  pitch: 0 -> 4096  [instantiate anew: a memset of several rows changes its address and value only]
+node 2 "scores"
+  shared bytes: 1024 -> 2048  [set-params]
+cuGraphExecUpdate: refused: a memset of several rows changes its address and value only
+verdict: instantiate anew (2 of 3 changes need it), the others: set-params
+END
+prints "$scratch/want"
 
 expect "standard input is compared with a file" 1 \
   bash -c '"$1" diff "$2" - <"$3"' - "$graphdump" "$golden/empty.cgrt.json" "$golden/chain.cgrt.json"

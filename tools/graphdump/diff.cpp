@@ -3,24 +3,38 @@
 #include "cgrt/ir/diff.h"
 
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/counted.h"
 #include "cgrt/ir/describe.h"
+#include "cgrt/ir/verdict.h"
 #include "command.h"
 
 namespace graphdump {
 namespace {
 
+using cgrt::ir::Differences;
 using cgrt::ir::GraphIr;
+using cgrt::ir::Rung;
+using cgrt::ir::Update;
+using cgrt::ir::Verdict;
+using cgrt::ir::Verdicts;
 
 struct Options {
   std::string a, b;
   std::size_t limit = 100;  // lines; 0: all
 };
+
+// " [set-params: a function ...]"
+std::string in_brackets(const Verdict& verdict) {
+  return absl::StrCat("  [", to_string(verdict.rung), verdict.rule.empty() ? "" : ": ", verdict.rule, "]");
+}
 
 void add_nodes(Lines& lines, const std::string& file, const GraphIr& graph, const std::vector<std::uint32_t>& nodes) {
   std::vector<std::vector<std::uint32_t>> waits_for(nodes.empty() ? 0 : graph.nodes.size());
@@ -33,12 +47,42 @@ void add_nodes(Lines& lines, const std::string& file, const GraphIr& graph, cons
     for (const std::uint32_t before : waits_for[node]) {
       absl::StrAppend(&line, std::exchange(separator, ", "), node_label(graph, before));
     }
-    lines.add(line);
+    lines.add(absl::StrCat(line, "  [", to_string(Rung::kInstantiate), "]"));
   }
 }
 
 void add_edges(Lines& lines, const std::string& file, const std::vector<cgrt::ir::Edge>& edges) {
-  for (const cgrt::ir::Edge& edge : edges) lines.add(absl::StrCat("only in ", file, ": edge ", describe(edge)));
+  for (const cgrt::ir::Edge& edge : edges) {
+    lines.add(absl::StrCat("only in ", file, ": edge ", describe(edge), "  [", to_string(Rung::kInstantiate), "]"));
+  }
+}
+
+std::size_t count_of(const Differences& differences) {
+  return differences.changes.size() + differences.only_in_a.size() + differences.only_in_b.size() +
+         differences.edges_only_in_a.size() + differences.edges_only_in_b.size();
+}
+
+// Two lines: what a whole-graph update makes of it, and the rung.
+std::string summary(const Differences& differences, const Verdicts& verdicts) {
+  std::map<Rung, std::size_t> counts;
+  for (const Verdict& one : verdicts.changes) ++counts[one.rung];
+  const std::size_t all = count_of(differences), topology = all - verdicts.changes.size();
+  if (topology != 0) counts[Rung::kInstantiate] += topology;
+  std::string text = absl::StrCat("cuGraphExecUpdate: ", to_string(verdicts.update));
+  if (verdicts.update != Update::kTaken) absl::StrAppend(&text, ": ", verdicts.update_rule);
+  absl::StrAppend(&text, "\nverdict: ", to_string(verdicts.rung));
+  const auto highest = counts.rbegin();
+  if (!verdicts.rule.empty()) {
+    absl::StrAppend(&text, " (", verdicts.rule, ")");
+  } else if (counts.size() > 1) {
+    absl::StrAppend(&text, " (", highest->second, " of ", all, " changes ", highest->second == 1 ? "needs" : "need",
+                    " it), the others:");
+    const char* separator = " ";
+    for (auto one = std::next(highest); one != counts.rend(); ++one) {
+      absl::StrAppend(&text, std::exchange(separator, " or "), to_string(one->first));
+    }
+  }
+  return text + "\n";
 }
 
 int diff(const Options& options) {
@@ -48,35 +92,45 @@ int diff(const Options& options) {
   const absl::StatusOr<GraphIr> b = read_graph(options.b);
   if (!b.ok()) return fail(b.status());
 
-  const cgrt::ir::Differences differences = cgrt::ir::differences(*a, *b);
+  Differences differences = cgrt::ir::differences(*a, *b);
   if (differences.empty()) {
     return print(absl::StrCat("same graph: ", cgrt::counted(a->nodes.size(), "node"), ", ",
                               cgrt::counted(a->edges.size(), "edge"), "\n"),
                  "", kOk);
   }
+  Verdicts verdicts = judge(*a, *b, differences);
+  if (verdicts.is_by_position) {  // as where another kernel stands in the place of one
+    Differences by_position = cgrt::ir::differences(*a, *b, match_by_position(*a, *b));
+    if (by_position.changes.size() <= count_of(differences)) {
+      differences = std::move(by_position);
+      verdicts = judge(*a, *b, differences);
+    }
+  }
   Lines lines(options.limit);
   const std::string* place = nullptr;
-  for (const cgrt::ir::Change& change : differences.changes) {
+  for (std::size_t i = 0; i < differences.changes.size(); ++i) {
+    const cgrt::ir::Change& change = differences.changes[i];
     if (place == nullptr || *place != change.place) lines.add(change.place);
     place = &change.place;
-    lines.add(absl::StrCat("  ", change.field, ": ", change.a, " -> ", change.b));
+    lines.add(absl::StrCat("  ", change.field, ": ", change.a, " -> ", change.b, in_brackets(verdicts.changes[i])));
   }
   const std::string name_a = cgrt::ir::printable(options.a), name_b = cgrt::ir::printable(options.b);
   add_nodes(lines, name_a, *a, differences.only_in_a);
   add_nodes(lines, name_b, *b, differences.only_in_b);
   add_edges(lines, name_a, differences.edges_only_in_a);
   add_edges(lines, name_b, differences.edges_only_in_b);
-  return print(std::move(lines).finish(), "", kDifferent);
+  return print(absl::StrCat(std::move(lines).finish(), summary(differences, verdicts)), "", kDifferent);
 }
 
 }  // namespace
 
 void add_diff(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("diff",
-                                         "Say what is different in two graphs, node by node, wherever the same "
-                                         "nodes stand: exits 0 when nothing is, 1 when "
-                                         "something is, 2 on errors");
+  CLI::App* command = app.add_subcommand(
+      "diff",
+      "Say what is different in two graphs, node by node, wherever the same "
+      "nodes stand, and what it takes to make an executable of A do what B does: exits 0 when nothing is, 1 when "
+      "something is, 2 on errors");
   command->add_option("A", options->a, "A graph")->required();
   command->add_option("B", options->b, "Another graph")->required();
   command->add_option("--limit", options->limit, "Print at most so many lines; 0: all")->capture_default_str();

@@ -1,9 +1,9 @@
 #include "cgrt/ir/diff.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -12,11 +12,63 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/function_table.h"
+#include "cgrt/ir/in_terms_of.h"
 #include "cgrt/ir/matching.h"
-#include "cgrt/ir/named.h"
 
 namespace cgrt::ir {
 namespace {
+
+// Indexed by the enumerators' values.
+constexpr std::array kParts = {"kind",
+                               "parameters",
+                               "device",
+                               "body",
+                               "function",
+                               "grid",
+                               "block",
+                               "shared bytes",
+                               "number of arguments",
+                               "argument",
+                               "argument",
+                               "bytes that belong to no argument",
+                               "cooperative",
+                               "cluster",
+                               "preferred cluster",
+                               "cluster scheduling",
+                               "priority",
+                               "remote memory synchronization domain",
+                               "shared carveout percent",
+                               "access policy window",
+                               "destination",
+                               "source",
+                               "width bytes",
+                               "height",
+                               "depth",
+                               "destination pitch",
+                               "source pitch",
+                               "value",
+                               "element bytes",
+                               "width",
+                               "pitch",
+                               "event",
+                               "conditional kind",
+                               "conditional handle",
+                               "value at launch",
+                               "number of bodies",
+                               "bytes",
+                               "address",
+                               "number of operations",
+                               "operation",
+                               "number of semaphores",
+                               "semaphore",
+                               "kind",
+                               "device",
+                               "bytes",
+                               "number of nodes",
+                               "edge",
+                               "number of allocations",
+                               "owners of bodies"};
+static_assert(kParts.size() == static_cast<std::size_t>(Part::kOwners) + 1);
 
 std::string quoted(const std::string& text) { return absl::StrCat("\"", printable(text), "\""); }
 
@@ -45,7 +97,7 @@ class Comparison {
     if (is_done() || a_.edges == b_.edges) return;
     const auto [a, b] = std::mismatch(a_.edges.begin(), a_.edges.end(), b_.edges.begin(), b_.edges.end());
     const std::string none = "no further edge";
-    report(absl::StrCat("edge ", a - a_.edges.begin()), a == a_.edges.end() ? none : describe(*a),
+    report(Part::kEdge, absl::StrCat(" ", a - a_.edges.begin()), a == a_.edges.end() ? none : describe(*a),
            b == b_.edges.end() ? none : describe(*b));
   }
 
@@ -56,16 +108,32 @@ class Comparison {
       const Allocation& b = b_.allocations[i];
       if (a == b) continue;
       place_ = absl::StrCat("allocation ", i);
-      compare("kind", a.kind, b.kind, [](MemoryKind kind) { return to_string(kind); });
-      compare("device", a.device, b.device);
-      compare("bytes", a.bytes, b.bytes);
+      id_ = static_cast<std::uint32_t>(i);
+      compare(Part::kMemoryKind, a.kind, b.kind, [](MemoryKind kind) { return to_string(kind); });
+      compare(Part::kMemoryDevice, a.device, b.device);
+      compare(Part::kMemoryBytes, a.bytes, b.bytes);
+    }
+    place_.clear();
+  }
+
+  // Of conditional nodes: a body may be empty.
+  void compare_body_counts(const GraphIr& other) {
+    std::vector<std::size_t> of_a(a_.nodes.size()), of_other(other.nodes.size());
+    for (const Body& body : a_.bodies) ++of_a[body.owner];
+    for (const Body& body : other.bodies) ++of_other[body.owner];
+    for (std::uint32_t id = 0; id < a_.nodes.size(); ++id) {
+      const std::uint32_t match = ids_ != nullptr ? (*ids_)[id] : id;
+      if (match == kNoNode || of_a[id] == of_other[match]) continue;
+      place_ = place_of(id);
+      id_ = id;
+      compare(Part::kBodyCount, of_a[id], of_other[match]);
     }
     place_.clear();
   }
 
   // Last: two graphs whose nodes and edges agree differ here only when one inside of them is empty.
   void compare_bodies() {
-    compare("owners of bodies", a_.bodies, b_.bodies, [](const std::vector<Body>& bodies) {
+    compare(Part::kOwners, a_.bodies, b_.bodies, [](const std::vector<Body>& bodies) {
       std::string text;
       for (const Body& body : bodies) absl::StrAppend(&text, text.empty() ? "" : ", ", body.owner);
       return text.empty() ? std::string("none") : text;
@@ -73,8 +141,8 @@ class Comparison {
   }
 
   template <class Number>
-  void compare(const std::string& field, const Number& a, const Number& b) {
-    compare(field, a, b, [](const Number& number) { return absl::StrCat(number); });
+  void compare(Part part, const Number& a, const Number& b) {
+    compare(part, a, b, [](const Number& number) { return absl::StrCat(number); });
   }
 
   std::vector<Change> take() && { return std::move(found_); }
@@ -83,8 +151,14 @@ class Comparison {
   bool is_done() const { return extent_ == Extent::kFirst && !found_.empty(); }
 
   template <class Value, class Text>
-  void compare(const std::string& field, const Value& a, const Value& b, Text text) {
-    if (!is_done() && a != b) report(field, text(a), text(b));
+  void compare(Part part, const Value& a, const Value& b, Text text) {
+    if (!is_done() && a != b) report(part, text(a), text(b));
+  }
+
+  std::string place_of(std::uint32_t id) const {
+    std::string place = node_label(a_, id);
+    if (ids_ != nullptr && (*ids_)[id] != id) absl::StrAppend(&place, " (node ", (*ids_)[id], " of the other)");
+    return place;
   }
 
   void compare_node(std::uint32_t id) {
@@ -93,13 +167,13 @@ class Comparison {
     if (a.kind == b.kind && a.device == b.device && a.body == b.body && are_equal(a, b)) return;  // labels cost time
 
     place_ = absl::StrCat("node ", id);
-    if (a.kind != b.kind) return report("kind", to_string(a.kind), to_string(b.kind));
+    id_ = id;
+    if (a.kind != b.kind) return report(Part::kKind, to_string(a.kind), to_string(b.kind));
     if (a.params.index() != b.params.index())
-      return report("parameters", kParams[a.params.index()], kParams[b.params.index()]);
-    place_ = node_label(a_, id);
-    if (ids_ != nullptr && (*ids_)[id] != id) absl::StrAppend(&place_, " (node ", (*ids_)[id], " of the other)");
-    compare("device", a.device, b.device);
-    compare("body", a.body, b.body);
+      return report(Part::kParameters, kParams[a.params.index()], kParams[b.params.index()]);
+    place_ = place_of(id);
+    compare(Part::kDevice, a.device, b.device);
+    compare(Part::kBody, a.body, b.body);
     std::visit([&](const auto& params) { compare_params(params, std::get<std::decay_t<decltype(params)>>(b.params)); },
                a.params);
   }
@@ -137,51 +211,54 @@ class Comparison {
 
   void compare_params(const KernelParams& a, const KernelParams& b) {
     const std::size_t before = found_.size();
-    compare("function", function_of(a_, a).name, function_of(b_, b).name, quoted);
-    compare_dim("grid", a.grid, b.grid);
-    compare_dim("block", a.block, b.block);
-    compare("shared bytes", a.shared_bytes, b.shared_bytes);
+    compare(Part::kFunction, function_of(a_, a).name, function_of(b_, b).name, quoted);
+    compare_dim(Part::kGrid, a.grid, b.grid);
+    compare_dim(Part::kBlock, a.block, b.block);
+    compare(Part::kSharedBytes, a.shared_bytes, b.shared_bytes);
     const std::vector<Argument> arguments = arguments_of(a_, a), others = arguments_of(b_, b);
-    compare("number of arguments", arguments.size(), others.size());
+    compare(Part::kArgumentCount, arguments.size(), others.size());
     if (arguments.size() == others.size()) {
       for (std::size_t i = 0; i < arguments.size(); ++i) {
-        compare_argument(absl::StrCat("argument ", i), arguments[i], others[i]);
+        compare_argument(absl::StrCat(" ", i), arguments[i], others[i]);
       }
     }
     compare_attributes(a.attributes, b.attributes);
     // Only in graphs that are not valid.
     if (found_.size() == before && (a.arguments != b.arguments || a.pointers != b.pointers)) {
-      report("bytes that belong to no argument", absl::StrCat(a.arguments.size()), absl::StrCat(b.arguments.size()));
+      report(Part::kOtherBytes, absl::StrCat(a.arguments.size()), absl::StrCat(b.arguments.size()));
     }
   }
 
   void compare_attributes(const LaunchAttributes& a, const LaunchAttributes& b) {
-    compare("cooperative", int{a.cooperative}, int{b.cooperative});
-    compare_dim("cluster", a.cluster, b.cluster);
-    compare_dim("preferred cluster", a.preferred_cluster, b.preferred_cluster);
-    compare("cluster scheduling", a.cluster_scheduling, b.cluster_scheduling,
+    compare(Part::kCooperative, int{a.cooperative}, int{b.cooperative});
+    compare_dim(Part::kCluster, a.cluster, b.cluster);
+    compare_dim(Part::kPreferredCluster, a.preferred_cluster, b.preferred_cluster);
+    compare(Part::kClusterScheduling, a.cluster_scheduling, b.cluster_scheduling,
             [](ClusterScheduling scheduling) { return to_string(scheduling); });
-    compare("priority", a.priority, b.priority);
-    compare("remote memory synchronization domain", int{a.is_remote_domain}, int{b.is_remote_domain});
-    compare("shared carveout percent", a.shared_carveout_percent, b.shared_carveout_percent);
+    compare(Part::kPriority, a.priority, b.priority);
+    compare(Part::kSyncDomain, int{a.is_remote_domain}, int{b.is_remote_domain});
+    compare(Part::kCarveout, a.shared_carveout_percent, b.shared_carveout_percent);
     if (is_done() || a.access_policy == b.access_policy) return;
-    report("access policy window", describe(a_, a.access_policy), describe(b_, b.access_policy));
+    report(Part::kAccessPolicy, describe(a_, a.access_policy), describe(b_, b.access_policy));
   }
 
-  void compare_params(const EventParams& a, const EventParams& b) { compare("event", a.event, b.event); }
+  void compare_params(const EventParams& a, const EventParams& b) { compare(Part::kEvent, a.event, b.event); }
 
   void compare_params(const ConditionalParams& a, const ConditionalParams& b) {
-    compare("conditional kind", a.kind, b.kind, [](ConditionalKind kind) { return to_string(kind); });
-    compare("conditional handle", a.handle, b.handle);
-    compare("value at launch", a.at_launch, b.at_launch, [](const std::optional<std::uint32_t>& at_launch) {
+    compare(Part::kConditionalKind, a.kind, b.kind, [](ConditionalKind kind) { return to_string(kind); });
+    compare(Part::kConditionalHandle, a.handle, b.handle);
+    compare(Part::kAtLaunch, a.at_launch, b.at_launch, [](const std::optional<std::uint32_t>& at_launch) {
       return at_launch.has_value() ? absl::StrCat(*at_launch) : std::string("as it was");
     });
   }
 
-  void compare_argument(const std::string& name, const Argument& a, const Argument& b) {
+  void compare_argument(const std::string& number, const Argument& a, const Argument& b) {
     if (a.parameter != b.parameter) {
-      compare(name + " offset", a.parameter.offset, b.parameter.offset);
-      return compare(name + " size", a.parameter.size, b.parameter.size);
+      const auto compare_place = [&](const char* what, std::uint32_t x, std::uint32_t y) {
+        if (!is_done() && x != y) report(Part::kArgumentPlace, number + what, absl::StrCat(x), absl::StrCat(y));
+      };
+      compare_place(" offset", a.parameter.offset, b.parameter.offset);
+      return compare_place(" size", a.parameter.size, b.parameter.size);
     }
     const auto [byte_a, byte_b] = std::mismatch(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end());
     const auto [pointer_a, pointer_b] =
@@ -190,12 +267,12 @@ class Comparison {
                            pointer_b == b.pointers.end();
     if (is_done() || are_equal) return;
     const bool are_long = a.bytes.size() == b.bytes.size() && a.bytes.size() > 8;
-    if (!are_long) return report(name, describe(a_, a), describe(b_, b));
+    if (!are_long) return report(Part::kArgument, number, describe(a_, a), describe(b_, b));
     // A long value is not shown whole, so the text could look the same.
     auto at = static_cast<std::size_t>(byte_a - a.bytes.begin());  // where the two first part
     if (pointer_a != a.pointers.end()) at = std::min<std::size_t>(at, pointer_a->at - a.parameter.offset);
     if (pointer_b != b.pointers.end()) at = std::min<std::size_t>(at, pointer_b->at - b.parameter.offset);
-    report(absl::StrCat(name, " byte ", at), describe_at(a_, a, at), describe_at(b_, b, at));
+    report(Part::kArgument, absl::StrCat(number, " byte ", at), describe_at(a_, a, at), describe_at(b_, b, at));
   }
 
   // The address that begins at byte `at` of a value, or the byte.
@@ -207,62 +284,73 @@ class Comparison {
   }
 
   void compare_params(const MemcpyParams& a, const MemcpyParams& b) {
-    compare_pointer("destination", a.destination, b.destination);
-    compare_pointer("source", a.source, b.source);
-    compare("width bytes", a.width_bytes, b.width_bytes);
-    compare("height", a.height, b.height);
-    compare("depth", a.depth, b.depth);
-    compare("destination pitch", a.destination_pitch, b.destination_pitch);
-    compare("source pitch", a.source_pitch, b.source_pitch);
+    compare_pointer(Part::kDestination, a.destination, b.destination);
+    compare_pointer(Part::kSource, a.source, b.source);
+    compare(Part::kWidthBytes, a.width_bytes, b.width_bytes);
+    compare(Part::kHeight, a.height, b.height);
+    compare(Part::kDepth, a.depth, b.depth);
+    compare(Part::kDestinationPitch, a.destination_pitch, b.destination_pitch);
+    compare(Part::kSourcePitch, a.source_pitch, b.source_pitch);
   }
 
   void compare_params(const MemsetParams& a, const MemsetParams& b) {
-    compare_pointer("destination", a.destination, b.destination);
-    compare("value", a.value, b.value);
-    compare("element bytes", a.element_bytes, b.element_bytes);
-    compare("width", a.width, b.width);
-    compare("height", a.height, b.height);
-    compare("pitch", a.pitch, b.pitch);
+    compare_pointer(Part::kDestination, a.destination, b.destination);
+    compare(Part::kValue, a.value, b.value);
+    compare(Part::kElementBytes, a.element_bytes, b.element_bytes);
+    compare(Part::kWidth, a.width, b.width);
+    compare(Part::kHeight, a.height, b.height);
+    compare(Part::kPitch, a.pitch, b.pitch);
   }
 
   void compare_params(const MemAllocParams& a, const MemAllocParams& b) {
-    compare("bytes", a.bytes, b.bytes);
-    compare_pointer("address", a.address, b.address);
+    compare(Part::kBytes, a.bytes, b.bytes);
+    compare_pointer(Part::kAddress, a.address, b.address);
   }
 
   void compare_params(const MemFreeParams& a, const MemFreeParams& b) {
-    compare_pointer("address", a.address, b.address);
+    compare_pointer(Part::kAddress, a.address, b.address);
   }
 
   void compare_params(const BatchMemOpParams& a, const BatchMemOpParams& b) {
-    compare("number of operations", a.operations.size(), b.operations.size());
+    compare(Part::kOperationCount, a.operations.size(), b.operations.size());
     if (a.operations.size() != b.operations.size()) return;
     for (std::size_t i = 0; i < a.operations.size(); ++i) {
       if (is_done() || a.operations[i] == b.operations[i]) continue;
-      report(absl::StrCat("operation ", i), describe(a_, a.operations[i]), describe(b_, b.operations[i]));
+      report(Part::kOperation, absl::StrCat(" ", i), describe(a_, a.operations[i]), describe(b_, b.operations[i]));
     }
   }
 
   void compare_params(const SemaphoreParams& a, const SemaphoreParams& b) {
-    compare("number of semaphores", a.semaphores.size(), b.semaphores.size());
+    compare(Part::kSemaphoreCount, a.semaphores.size(), b.semaphores.size());
     if (a.semaphores.size() != b.semaphores.size()) return;
     for (std::size_t i = 0; i < a.semaphores.size(); ++i) {
-      compare(absl::StrCat("semaphore ", i), a.semaphores[i], b.semaphores[i],
-              [](const SemaphoreValue& value) { return describe(value); });
+      if (is_done() || a.semaphores[i] == b.semaphores[i]) continue;
+      report(Part::kSemaphore, absl::StrCat(" ", i), describe(a.semaphores[i]), describe(b.semaphores[i]));
     }
   }
 
-  void compare_dim(const std::string& field, const Dim3& a, const Dim3& b) {
-    compare(field, a, b, [](const Dim3& dim) { return describe(dim); });
+  void compare_dim(Part part, const Dim3& a, const Dim3& b) {
+    compare(part, a, b, [](const Dim3& dim) { return describe(dim); });
   }
 
-  void compare_pointer(const std::string& field, const std::optional<Pointer>& a, const std::optional<Pointer>& b) {
+  void compare_pointer(Part part, const std::optional<Pointer>& a, const std::optional<Pointer>& b) {
     if (is_done() || a == b) return;
-    report(field, a ? describe(a_, *a) : "array", b ? describe(b_, *b) : "array");
+    report(part, a ? describe(a_, *a) : "array", b ? describe(b_, *b) : "array");
   }
 
-  void report(const std::string& field, std::string a, std::string b) {
-    found_.push_back({.place = place_, .field = field, .a = std::move(a), .b = std::move(b)});
+  void report(Part part, std::string a, std::string b) { report(part, "", std::move(a), std::move(b)); }
+  // `which` of several parts of the kind: " 2".
+  void report(Part part, const std::string& which, std::string a, std::string b) {
+    found_.push_back({.place = place_,
+                      .field = to_string(part) + which,
+                      .a = std::move(a),
+                      .b = std::move(b),
+                      .part = part,
+                      .id = id_,
+                      .other = ids_ != nullptr && !is_memory(part) ? (*ids_)[id_] : id_});
+  }
+  static bool is_memory(Part part) {
+    return part == Part::kMemoryKind || part == Part::kMemoryDevice || part == Part::kMemoryBytes;
   }
 
   const GraphIr& a_;
@@ -271,6 +359,7 @@ class Comparison {
   const std::vector<std::uint32_t>* ids_;
   std::vector<std::uint32_t> functions_a_, functions_b_;  // their numbers in a list of both graphs' functions
   std::string place_;
+  std::uint32_t id_ = 0;  // what `place_` is about
   std::vector<Change> found_;
 };
 
@@ -285,79 +374,15 @@ std::string list_nodes(const GraphIr& graph, std::size_t first) {
   return text;
 }
 
-using Numbers = std::map<std::pair<Named, std::uint32_t>, std::uint32_t>;
-
-// Which number of `a` is meant by one of `b`: that which stands in most of the same places. Those of `b` that stand
-// nowhere so get numbers that `a` does not have.
-Numbers match_numbers(const GraphIr& a, const GraphIr& b, const std::vector<std::uint32_t>& matches) {
-  using Place = std::pair<Named, std::uint32_t>;
-  const auto numbers_of = [](const Node& node) {
-    std::vector<Place> numbers;
-    visit_named(node, [&](Named named, std::uint32_t number) { numbers.emplace_back(named, number); });
-    return numbers;
-  };
-  std::map<std::pair<Place, Place>, std::size_t> counts;
-  std::map<Named, std::uint32_t> next = {{Named::kAllocation, static_cast<std::uint32_t>(a.allocations.size())}};
-  for (std::uint32_t n = 0; n < a.nodes.size(); ++n) {
-    const std::vector<Place> ours = numbers_of(a.nodes[n]);
-    for (const auto& [named, number] : ours) next[named] = std::max(next[named], number + 1);
-    if (matches[n] == kNoNode) continue;
-    const std::vector<Place> theirs = numbers_of(b.nodes[matches[n]]);
-    if (ours.size() != theirs.size()) continue;
-    for (std::size_t i = 0; i < ours.size(); ++i) ++counts[{ours[i], theirs[i]}];
-  }
-  std::vector<std::pair<std::size_t, std::pair<Place, Place>>> order;
-  order.reserve(counts.size());
-  for (const auto& [pair, count] : counts) order.emplace_back(count, pair);
-  std::stable_sort(order.begin(), order.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
-  Numbers numbers;
-  std::map<Place, bool> is_taken;
-  for (const auto& [count, pair] : order) {
-    const auto& [ours, theirs] = pair;
-    if (is_taken[ours] || numbers.contains(theirs)) continue;
-    numbers[theirs] = ours.second;
-    is_taken[ours] = true;
-  }
-  for (const Node& node : b.nodes) {
-    for (const Place& place : numbers_of(node)) {
-      if (numbers.try_emplace(place, next[place.first]).second) ++next[place.first];
-    }
-  }
-  return numbers;
-}
-
-// `b` with the ids and numbers of `a`. Where it has no node that matches stands that of `a`.
-GraphIr in_terms_of(const GraphIr& a, const GraphIr& b, const std::vector<std::uint32_t>& matches) {
-  const Numbers numbers = match_numbers(a, b, matches);
-  GraphIr out{.nodes = a.nodes, .edges = {}, .allocations = a.allocations, .functions = a.functions, .bodies = {}};
-  FunctionTable functions(out.functions);
-  std::vector<std::uint32_t> function_of_b;
-  for (const Function& function : b.functions) function_of_b.push_back(functions.add(function));
-  for (const auto& [place, number] : numbers) {
-    if (place.first != Named::kAllocation) continue;
-    if (out.allocations.size() <= number) out.allocations.resize(number + 1);
-    out.allocations[number] = b.allocations[place.second];
-  }
-  for (std::uint32_t n = 0; n < a.nodes.size(); ++n) {
-    if (matches[n] == kNoNode) continue;
-    Node& node = out.nodes[n];
-    node = b.nodes[matches[n]];
-    node.body = a.nodes[n].body;
-    visit_named(node, [&](Named named, std::uint32_t& number) { number = numbers.at({named, number}); });
-    if (auto* kernel = std::get_if<KernelParams>(&node.params)) kernel->function = function_of_b[kernel->function];
-  }
-  return out;
-}
-
 }  // namespace
 
 std::optional<Difference> first_difference(const GraphIr& a, const GraphIr& b) {
   Comparison comparison(a, b, Comparison::Extent::kFirst);
   comparison.compare_nodes();
-  comparison.compare("number of nodes", a.nodes.size(), b.nodes.size());
+  comparison.compare(Part::kNodeCount, a.nodes.size(), b.nodes.size());
   comparison.compare_edges();
   comparison.compare_allocations();
-  comparison.compare("number of allocations", a.allocations.size(), b.allocations.size());
+  comparison.compare(Part::kAllocationCount, a.allocations.size(), b.allocations.size());
   comparison.compare_bodies();
   const std::vector<Change> found = std::move(comparison).take();
   if (found.empty()) return std::nullopt;
@@ -370,9 +395,13 @@ std::optional<Difference> first_difference(const GraphIr& a, const GraphIr& b) {
                     .only_in_b = list_nodes(b, common)};
 }
 
+const char* to_string(Part part) { return kParts[static_cast<std::size_t>(part)]; }
+
 Differences differences(const GraphIr& a, const GraphIr& b) {
-  if (!first_difference(a, b).has_value()) return {};
-  const std::vector<std::uint32_t> matches = match_nodes(a, b);
+  return first_difference(a, b).has_value() ? differences(a, b, match_nodes(a, b)) : Differences();
+}
+
+Differences differences(const GraphIr& a, const GraphIr& b, const std::vector<std::uint32_t>& matches) {
   Differences out;
   std::vector<std::uint32_t> back(b.nodes.size(), kNoNode);
   for (std::uint32_t n = 0; n < a.nodes.size(); ++n) {
@@ -388,6 +417,7 @@ Differences differences(const GraphIr& a, const GraphIr& b) {
   const GraphIr other = in_terms_of(a, b, matches);
   Comparison comparison(a, other, Comparison::Extent::kAll, &matches);
   comparison.compare_nodes();
+  comparison.compare_body_counts(b);
   comparison.compare_allocations();
   out.changes = std::move(comparison).take();
 

@@ -29,6 +29,66 @@ struct Difference {
 // equal values but for those. Neither graph needs to be valid.
 std::optional<Difference> first_difference(const GraphIr& a, const GraphIr& b);
 
+// What differs.
+enum class Part : std::uint8_t {
+  // Of any node. kParameters: one of two nodes of a kind is not decoded.
+  kKind,
+  kParameters,
+  kDevice,
+  kBody,
+  // Of kernels. kArgumentPlace: where an argument stands in the buffer.
+  kFunction,
+  kGrid,
+  kBlock,
+  kSharedBytes,
+  kArgumentCount,
+  kArgument,
+  kArgumentPlace,
+  kOtherBytes,
+  kCooperative,
+  kCluster,
+  kPreferredCluster,
+  kClusterScheduling,
+  kPriority,
+  kSyncDomain,
+  kCarveout,
+  kAccessPolicy,
+  // Of copies and memsets.
+  kDestination,
+  kSource,
+  kWidthBytes,
+  kHeight,
+  kDepth,
+  kDestinationPitch,
+  kSourcePitch,
+  kValue,
+  kElementBytes,
+  kWidth,
+  kPitch,
+  // Of other kinds.
+  kEvent,
+  kConditionalKind,
+  kConditionalHandle,
+  kAtLaunch,
+  kBodyCount,
+  kBytes,
+  kAddress,
+  kOperationCount,
+  kOperation,
+  kSemaphoreCount,
+  kSemaphore,
+  // Of allocations.
+  kMemoryKind,
+  kMemoryDevice,
+  kMemoryBytes,
+  // Of graphs: of first_difference only.
+  kNodeCount,
+  kEdge,
+  kAllocationCount,
+  kOwners,
+};
+const char* to_string(Part part);  // "grid", "shared bytes"
+
 // All of them, between nodes that match (see matching.h) and with allocations, events and the like matched by which
 // nodes use them. None: the two graphs do the same, whatever the order in which their nodes were made. Where many nodes
 // look alike, also by what is around them, two that do the same may be told apart.
@@ -36,6 +96,8 @@ struct Change {
   std::string place;  // node 3 "scale", or where ids differ: node 3 "scale" (node 5 of the other); allocation 1
   std::string field;  // grid
   std::string a, b;   // (4,1,1) and (8,1,1)
+  Part part = Part::kKind;
+  std::uint32_t id = 0, other = 0;  // the node of a and that of b; of an allocation a's number, twice
 };
 struct Differences {
   std::vector<Change> changes;                         // of nodes that both graphs have, in the order of a's
@@ -49,5 +111,7 @@ struct Differences {
 
 // Both graphs must be valid.
 Differences differences(const GraphIr& a, const GraphIr& b);
+// The same with nodes that match as the caller says, as match_nodes does.
+Differences differences(const GraphIr& a, const GraphIr& b, const std::vector<std::uint32_t>& matches);
 
 }  // namespace cgrt::ir
