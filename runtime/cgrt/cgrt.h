@@ -32,6 +32,7 @@
 #include "cgrt/ir/graph_ir.h"
 #include "cgrt/ir/matching.h"
 #include "cgrt/ir/validate.h"
+#include "cgrt/ir/varying.h"
 #include "cgrt/ir/verdict.h"
 #include "cgrt/launch/host.h"
 #include "cgrt/launch/kernel.h"

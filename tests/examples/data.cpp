@@ -102,6 +102,14 @@ CGRT_EXAMPLE(ir_diff) {
   return equal(ir::first_difference(before, before).has_value(), false);
 }
 
+CGRT_EXAMPLE(ir_varying) {
+  const ir::GraphIr before = two_nodes();
+  ir::GraphIr after = before;
+  std::get<ir::KernelParams>(after.nodes[1].params).arguments[11] = 0x41;  // 8.0f
+#include "heads/cgrt/ir/varying.h.1.inc"
+  return equal<std::string>(ir::find_varying(captures).varying[0].values[1], "8.0f");
+}
+
 CGRT_EXAMPLE(ir_verdict) {
   const ir::GraphIr before = two_nodes(), after = three_nodes();
 #include "heads/cgrt/ir/verdict.h.1.inc"

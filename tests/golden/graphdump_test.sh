@@ -98,6 +98,33 @@ verdict: instantiate anew (2 of 3 changes need it), the others: set-params
 END
 prints "$scratch/want"
 
+for factor in 00000040 00004040; do # 2.0f, 3.0f
+  sed "s/\"00000040\"/\"$factor\"/; s/\"fill\"/\"philox_fill\"/
+    s/\"offset\": 12, \"size\": 4, \"bytes\": \"00100000\"/\"offset\": 16, \"size\": 8, \"bytes\": \"2a00000000000000\"/" \
+    "$golden/chain.cgrt.json" >"$scratch/step_$factor.cgrt.json"
+done
+expect "what varies between captures is listed, and what does not" 1 \
+  "$graphdump" diff --varying "$scratch/step_00000040.cgrt.json" "$scratch/step_00004040.cgrt.json" \
+  "$scratch/step_00000040.cgrt.json"
+cat >"$scratch/want" <<'END'
+4 kernels in all 3 graphs
+arguments that vary:
+  node 1 "scale"
+    argument 2, 4 bytes: 2.0f, 3.0f, 2.0f
+numbers that are the same in all graphs, of kernels with arguments that vary (if one should vary, it was baked in):
+  "scale", 1 node
+    argument 3, 4 bytes: 1024
+the same in all graphs, and perhaps a seed or offset of random numbers:
+  node 0 "philox_fill"
+    argument 2, 8 bytes: 42
+END
+prints "$scratch/want"
+expect "captures in which nothing varies" 0 "$graphdump" diff --varying "$golden/nested.cgrt.json" "$golden/nested.cgrt.json"
+says "no argument varies"
+expect "more than two graphs are for --varying" 2 \
+  "$graphdump" diff "$golden/chain.cgrt.json" "$golden/chain.cgrt.json" "$golden/chain.cgrt.json"
+complains "only --varying takes more than two graphs"
+
 expect "standard input is compared with a file" 1 \
   bash -c '"$1" diff "$2" - <"$3"' - "$graphdump" "$golden/empty.cgrt.json" "$golden/chain.cgrt.json"
 says 'only in -: node 0 "fill"'

@@ -1,7 +1,8 @@
-// graphdump diff: what is different in two graphs.
+// graphdump diff: what is different in two graphs, and what varies between captures of one program.
 
 #include "cgrt/ir/diff.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cgrt/base/counted.h"
 #include "cgrt/ir/describe.h"
+#include "cgrt/ir/varying.h"
 #include "cgrt/ir/verdict.h"
 #include "command.h"
 
@@ -28,6 +31,8 @@ using cgrt::ir::Verdicts;
 
 struct Options {
   std::string a, b;
+  std::vector<std::string> more;
+  bool varying = false;
   std::size_t limit = 100;  // lines; 0: all
 };
 
@@ -85,7 +90,69 @@ std::string summary(const Differences& differences, const Verdicts& verdicts) {
   return text + "\n";
 }
 
+std::string joined(const std::vector<std::string>& values) { return absl::StrJoin(values, ", "); }
+
+void add_words(Lines& lines, const GraphIr& graph, const std::vector<cgrt::ir::VaryingWord>& words, bool are_equal) {
+  const std::uint32_t* node = nullptr;
+  for (const cgrt::ir::VaryingWord& word : words) {
+    if (node == nullptr || *node != word.node) lines.add(absl::StrCat("  ", node_label(graph, word.node)));
+    node = &word.node;
+    lines.add(absl::StrCat("    ", describe(word.place), ": ", are_equal ? word.values[0] : joined(word.values)));
+  }
+}
+
+// In a line of its own where the function begins.
+void add_constants(Lines& lines, const GraphIr& graph, const std::vector<cgrt::ir::ConstantWord>& words) {
+  constexpr std::size_t kShown = 4;
+  const cgrt::ir::ConstantWord* last = nullptr;
+  for (const cgrt::ir::ConstantWord& word : words) {
+    if (last == nullptr || last->function != word.function) {
+      lines.add(absl::StrCat("  \"", cgrt::ir::printable(graph.functions[word.function].name), "\", ",
+                             cgrt::counted(word.nodes, "node")));
+    }
+    last = &word;
+    const std::size_t shown = std::min(word.values.size(), kShown);
+    std::string text = joined({word.values.begin(), word.values.begin() + static_cast<std::ptrdiff_t>(shown)});
+    if (shown != word.values.size()) absl::StrAppend(&text, " and ", word.values.size() - shown, " more");
+    lines.add(absl::StrCat("    ", describe(word.place), ": ", text));
+  }
+}
+
+int varying(const Options& options) {
+  std::vector<std::string> files = {options.a, options.b};
+  files.insert(files.end(), options.more.begin(), options.more.end());
+  if (std::count(files.begin(), files.end(), "-") > 1) return fail("only one of the graphs can be standard input.");
+  std::vector<GraphIr> graphs;
+  for (const std::string& file : files) {
+    absl::StatusOr<GraphIr> graph = read_graph(file);
+    if (!graph.ok()) return fail(graph.status());
+    graphs.push_back(*std::move(graph));
+  }
+  const cgrt::ir::Varying found = cgrt::ir::find_varying(graphs);
+  Lines lines(options.limit);
+  lines.add(absl::StrCat(cgrt::counted(found.nodes, "kernel"), " in all ", graphs.size(), " graphs"));
+  if (found.left_out != 0) {
+    lines.add(absl::StrCat(cgrt::counted(found.left_out, "kernel"),
+                           " of the first not in all of them, or with another function: not looked at"));
+  }
+  lines.add(found.varying.empty() ? "no argument varies" : "arguments that vary:");
+  add_words(lines, graphs[0], found.varying, false);
+  if (!found.constant.empty()) {
+    lines.add(
+        "numbers that are the same in all graphs, of kernels with arguments that vary (if one should vary, it was "
+        "baked in):");
+    add_constants(lines, graphs[0], found.constant);
+  }
+  if (!found.seeds.empty()) {
+    lines.add("the same in all graphs, and perhaps a seed or offset of random numbers:");
+    add_words(lines, graphs[0], found.seeds, true);
+  }
+  const bool is_empty = found.varying.empty() && found.seeds.empty();
+  return print(std::move(lines).finish(), "", is_empty ? kOk : kDifferent);
+}
+
 int diff(const Options& options) {
+  if (!options.more.empty()) return fail("only --varying takes more than two graphs.");
   if (options.a == "-" && options.b == "-") return fail("only one of the two graphs can be standard input.");
   const absl::StatusOr<GraphIr> a = read_graph(options.a);
   if (!a.ok()) return fail(a.status());
@@ -133,8 +200,13 @@ void add_diff(CLI::App& app, Action& action) {
       "something is, 2 on errors");
   command->add_option("A", options->a, "A graph")->required();
   command->add_option("B", options->b, "Another graph")->required();
+  command->add_option("MORE", options->more, "With --varying: further graphs");
+  command->add_flag("--varying", options->varying,
+                    "Of captures of one program: which words of kernels' arguments differ between them, and which do "
+                    "not but may have to: scalars that were baked in, seeds of random numbers");
   command->add_option("--limit", options->limit, "Print at most so many lines; 0: all")->capture_default_str();
-  command->callback([options, &action] { action = [options] { return diff(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return options->varying ? varying(*options) : diff(*options); }; });
 }
 
 }  // namespace graphdump
