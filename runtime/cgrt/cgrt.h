@@ -21,6 +21,7 @@
 #include "cgrt/graph/scope.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/inspect/dot.h"
+#include "cgrt/inspect/emit.h"
 #include "cgrt/inspect/json.h"
 #include "cgrt/inspect/stats.h"
 #include "cgrt/inspect/text.h"

@@ -102,6 +102,17 @@ CGRT_EXAMPLE(ir_diff) {
   return equal(ir::first_difference(before, before).has_value(), false);
 }
 
+CGRT_EXAMPLE(inspect_emit) {
+  const ir::GraphIr graph = two_nodes();
+  std::FILE* const file = std::tmpfile();
+  if (file == nullptr) return absl::InternalError("no temporary file");
+#include "heads/cgrt/inspect/emit.h.1.inc"
+  const bool has_kernel = inspect::to_program(graph).find("__global__ void stub_0(") != std::string::npos;
+  const bool is_written = std::ftell(file) > 0;
+  std::fclose(file);
+  return equal(has_kernel && is_written, true);
+}
+
 CGRT_EXAMPLE(ir_varying) {
   const ir::GraphIr before = two_nodes();
   ir::GraphIr after = before;

@@ -98,6 +98,12 @@ verdict: instantiate anew (2 of 3 changes need it), the others: set-params
 END
 prints "$scratch/want"
 
+expect "a graph is emitted as a program" 0 "$graphdump" emit "$golden/nested.cgrt.json"
+prints "$golden/nested.emit.txt"
+is_silent
+expect "a missing file is not emitted" 2 "$graphdump" emit "$scratch/missing.cgrt.json"
+complains "missing.cgrt.json: cannot be opened"
+
 for factor in 00000040 00004040; do # 2.0f, 3.0f
   sed "s/\"00000040\"/\"$factor\"/; s/\"fill\"/\"philox_fill\"/
     s/\"offset\": 12, \"size\": 4, \"bytes\": \"00100000\"/\"offset\": 16, \"size\": 8, \"bytes\": \"2a00000000000000\"/" \

@@ -26,6 +26,7 @@ int parse_and_run(int argc, char** argv) {
   graphdump::add_run(app, action);
   graphdump::add_time(app, action);
   graphdump::add_explain(app, action);
+  graphdump::add_emit(app, action);
 
   try {
     app.parse(argc, argv);

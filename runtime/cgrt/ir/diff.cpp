@@ -1,7 +1,6 @@
 #include "cgrt/ir/diff.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -17,58 +16,6 @@
 
 namespace cgrt::ir {
 namespace {
-
-// Indexed by the enumerators' values.
-constexpr std::array kParts = {"kind",
-                               "parameters",
-                               "device",
-                               "body",
-                               "function",
-                               "grid",
-                               "block",
-                               "shared bytes",
-                               "number of arguments",
-                               "argument",
-                               "argument",
-                               "bytes that belong to no argument",
-                               "cooperative",
-                               "cluster",
-                               "preferred cluster",
-                               "cluster scheduling",
-                               "priority",
-                               "remote memory synchronization domain",
-                               "shared carveout percent",
-                               "access policy window",
-                               "destination",
-                               "source",
-                               "width bytes",
-                               "height",
-                               "depth",
-                               "destination pitch",
-                               "source pitch",
-                               "value",
-                               "element bytes",
-                               "width",
-                               "pitch",
-                               "event",
-                               "conditional kind",
-                               "conditional handle",
-                               "value at launch",
-                               "number of bodies",
-                               "bytes",
-                               "address",
-                               "number of operations",
-                               "operation",
-                               "number of semaphores",
-                               "semaphore",
-                               "kind",
-                               "device",
-                               "bytes",
-                               "number of nodes",
-                               "edge",
-                               "number of allocations",
-                               "owners of bodies"};
-static_assert(kParts.size() == static_cast<std::size_t>(Part::kOwners) + 1);
 
 std::string quoted(const std::string& text) { return absl::StrCat("\"", printable(text), "\""); }
 
@@ -394,8 +341,6 @@ std::optional<Difference> first_difference(const GraphIr& a, const GraphIr& b) {
                     .only_in_a = list_nodes(a, common),
                     .only_in_b = list_nodes(b, common)};
 }
-
-const char* to_string(Part part) { return kParts[static_cast<std::size_t>(part)]; }
 
 Differences differences(const GraphIr& a, const GraphIr& b) {
   return first_difference(a, b).has_value() ? differences(a, b, match_nodes(a, b)) : Differences();
