@@ -203,6 +203,16 @@ CGRT_EXAMPLE(inspect_dot) {
   );
 }
 
+CGRT_EXAMPLE(inspect_html) {
+  const ir::GraphIr graph = two_nodes();
+#include "heads/cgrt/inspect/html.h.1.inc"
+  std::FILE* const file = std::fopen("step.html", "r");
+  CHECK(file != nullptr);
+  const absl::StatusOr<std::string> text = read_text(file, "step.html");
+  std::fclose(file);
+  return equal<std::string>(text.value_or(""), inspect::to_html(graph));
+}
+
 CGRT_EXAMPLE(base_text_file) {
   const ir::GraphIr graph = two_nodes();
 #include "heads/cgrt/base/text_file.h.1.inc"

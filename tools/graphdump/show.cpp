@@ -1,8 +1,17 @@
 // graphdump show: a graph as text, JSON or a picture.
 
-#include <memory>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cgrt/base/text_file.h"
 #include "cgrt/inspect/dot.h"
+#include "cgrt/inspect/html.h"
 #include "cgrt/inspect/json.h"
 #include "cgrt/inspect/text.h"
 #include "command.h"
@@ -16,11 +25,56 @@ struct Options {
   bool all = false, full_names = false;  // of text
 };
 
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+// The picture that Graphviz draws of a graph in DOT. Files and not pipes: dot reads all before it writes, and what it
+// writes is printed as the other formats are.
+absl::StatusOr<std::string> svg_of(const std::string& dot) {
+  const File in(std::tmpfile()), out(std::tmpfile());
+  if (in == nullptr || out == nullptr || std::fwrite(dot.data(), 1, dot.size(), in.get()) != dot.size() ||
+      std::fflush(in.get()) != 0) {
+    return cgrt::file_error(errno, "a temporary file for dot", "cannot be written");
+  }
+  std::rewind(in.get());
+
+  char program[] = "dot", format[] = "-Tsvg";
+  char* const arguments[] = {program, format, nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fileno(in.get()), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(out.get()), STDOUT_FILENO);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, program, &actions, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error == ENOENT) {
+    return absl::NotFoundError(
+        "Graphviz draws the picture, and its program dot is not on PATH: install the package graphviz");
+  }
+  if (error != 0) return cgrt::file_error(error, "dot", "cannot be run");
+
+  int status = 0;
+  while (waitpid(child, &status, 0) == -1 && errno == EINTR) continue;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return absl::InternalError(WIFEXITED(status) ? "dot failed with exit status " + std::to_string(WEXITSTATUS(status))
+                                                 : "dot ended by signal " + std::to_string(WTERMSIG(status)));
+  }
+  std::rewind(out.get());
+  return cgrt::read_text(out.get(), "the output of dot");
+}
+
 int show(const Options& options) {
   const absl::StatusOr<cgrt::ir::GraphIr> graph = read_graph(options.file);
   if (!graph.ok()) return fail(graph.status());
   if (options.format == "json") return print(cgrt::inspect::to_json(*graph), "", kOk);
   if (options.format == "dot") return print(cgrt::inspect::to_dot(*graph), "", kOk);
+  if (options.format == "svg") {
+    const absl::StatusOr<std::string> picture = svg_of(cgrt::inspect::to_dot(*graph));
+    return picture.ok() ? print(*picture, "", kOk) : fail(picture.status());
+  }
+  if (options.format == "html") return print(cgrt::inspect::to_html(*graph), "", kOk);
   return print(cgrt::inspect::to_text(*graph, {.fold = !options.all, .short_names = !options.full_names}), "", kOk);
 }
 
@@ -32,8 +86,9 @@ void add_show(CLI::App& app, Action& action) {
   command->add_option("FILE", options->file, "The graph")->required();
   command
       ->add_option("--format", options->format,
-                   "text (for people), json (the file as this version writes it) or dot (a picture, by Graphviz)")
-      ->check(CLI::IsMember({"text", "json", "dot"}))
+                   "text (for people), json (the file as this version writes it), html (a page for a browser), dot (a "
+                   "picture, as Graphviz reads it) or svg (that picture, drawn by Graphviz)")
+      ->check(CLI::IsMember({"text", "json", "html", "dot", "svg"}))
       ->capture_default_str();
   command->add_flag("--all", options->all, "Text: a line for every node, also where nodes repeat those before");
   command->add_flag("--full-names", options->full_names, "Text: kernels' names with their namespaces");

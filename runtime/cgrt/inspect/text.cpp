@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cgrt/inspect/repeats.h"
+#include "cgrt/inspect/short_name.h"
 #include "cgrt/inspect/text_table.h"
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"

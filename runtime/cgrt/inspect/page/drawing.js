@@ -1,0 +1,294 @@
+// What is seen: colours, the canvas, and the view of it.
+
+// A place of the graph is at place * scale + (x, y) of the canvas. While it is fitted it shows the whole graph.
+const view = {scale: 1, x: 0, y: 0, isFitted: false};
+const colours = {};
+function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of ["back", "panel", "line", "text", "soft", "accent", "before", "after", "hit", "group", "group-line", "edge"]) {
+    colours[name] = style.getPropertyValue("--" + name).trim();
+  }
+  colours.dark = matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+const kindHues = {
+  "kernel": 214, "memcpy": 42, "memset": 130, "host": 2, "child graph": 268, "conditional": 292, "mem alloc": 172,
+  "mem free": 188, "event wait": 330, "event record": 345, "semaphore signal": 20, "semaphore wait": 28,
+  "batch mem op": 80,
+};
+const paintOf = hue => hue === undefined
+  ? {fill: colours.dark ? "#2a303a" : "#eef0f3", line: colours.dark ? "#7d8899" : "#8c95a3"}
+  : {fill: `hsl(${hue} ${colours.dark ? "38% 21%" : "78% 93%"})`, line: `hsl(${hue} ${colours.dark ? "48% 58%" : "48% 50%"})`};
+
+// What a node or a folded box is coloured by, and the hue of each such value.
+let colourBy = "kind";
+const colourKeys = {
+  kind: node => node.kind,
+  name: node => node.function === undefined ? undefined : graph.functions[node.function].name,
+  scope: node => node.scope ? scopeOf(node) : undefined,
+};
+let paints = new Map(), noPaint = null, colourCounts = [];
+function setColours() {
+  readColours();
+  colourCounts = countsBy(colourKeys[colourBy]);
+  noPaint = paintOf(undefined);
+  paints = new Map(colourCounts.map(([key], i) =>
+    [key, paintOf(colourBy === "kind" ? kindHues[key] : Math.round(214 + i * 137.508) % 360)]));
+  for (const node of nodes) node.paint = paints.get(colourKeys[colourBy](node)) || noPaint;
+  showLegend();
+}
+
+function showLegend() {
+  const legend = document.getElementById("legend");
+  legend.replaceChildren();
+  const most = 14;
+  for (const [key, count] of colourCounts.slice(0, most)) {
+    const swatch = element("i");
+    swatch.style.background = paints.get(key).fill;
+    swatch.style.borderColor = paints.get(key).line;
+    const name = colourBy === "name" ? graph.functions.find(one => one.name === key).short : key;
+    legend.append(element("span", {title: key}, swatch, `${shorten(name, noteFont, 220)} ${grouped(count)}`));
+  }
+  if (colourCounts.length > most) legend.append(element("span", {}, `and ${grouped(colourCounts.length - most)} more`));
+  if (graph.edges.some(edge => edge[2] === 1)) legend.append(element("span", {}, dashedSample(), "programmatic"));
+}
+
+function dashedSample() {
+  const space = "http://www.w3.org/2000/svg";
+  const picture = document.createElementNS(space, "svg"), line = document.createElementNS(space, "path");
+  for (const [name, value] of [["width", 24], ["height", 8]]) picture.setAttribute(name, value);
+  for (const [name, value] of [["d", "M0 4H24"], ["stroke", "currentColor"], ["stroke-width", 1.5], ["stroke-dasharray", "5 3"]]) {
+    line.setAttribute(name, value);
+  }
+  picture.append(line);
+  return picture;
+}
+
+let isDrawAsked = false;
+function draw() {
+  if (isDrawAsked) return;
+  isDrawAsked = true;
+  requestAnimationFrame(() => {
+    isDrawAsked = false;
+    paint();
+  });
+}
+
+function paint() {
+  const ratio = devicePixelRatio || 1;
+  const {clientWidth, clientHeight} = canvas;
+  if (canvas.width !== Math.round(clientWidth * ratio) || canvas.height !== Math.round(clientHeight * ratio)) {
+    canvas.width = Math.round(clientWidth * ratio);
+    canvas.height = Math.round(clientHeight * ratio);
+  }
+  const {scale} = view;
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.setTransform(ratio * scale, 0, 0, ratio * scale, ratio * view.x, ratio * view.y);
+  const seen = {left: -view.x / scale, top: -view.y / scale};
+  seen.right = seen.left + clientWidth / scale;
+  seen.bottom = seen.top + clientHeight / scale;
+  const isSeen = (left, top, right, bottom) =>
+    right >= seen.left && left <= seen.right && bottom >= seen.top && top <= seen.bottom;
+
+  const visible = shownBoxes.filter(box => box.cell && isSeen(box.x, box.y, box.x + box.cell.w, box.y + box.cell.h));
+  for (const box of visible) if (!isLeaf(box)) drawGroup(box, seen);
+  const lit = lightOf();
+  const some = strokes.filter(one => isSeen(one.left, one.top, one.right, one.bottom));
+  drawStrokes(some.filter(one => !one.dashed), colours.edge, 1.3, false, lit.dims ? 0.4 : 1);
+  drawStrokes(some.filter(one => one.dashed), colours.edge, 1.3, true, lit.dims ? 0.4 : 1);
+  for (const [colour, parts] of [[colours.before, lit.before], [colours.after, lit.after]]) {
+    drawStrokes(parts.filter(one => !one.dashed), colour, 2.2, false, 1);
+    drawStrokes(parts.filter(one => one.dashed), colour, 2.2, true, 1);
+  }
+  for (const box of visible) if (isLeaf(box)) drawLeaf(box, lit);
+  for (const box of visible) if (!isLeaf(box) && box.kind === "node") drawOwner(box, lit);
+}
+
+// A line of `width` pixels, thinner where the graph is small.
+const lineWidth = width => Math.max(0.6, width * Math.min(1, view.scale)) / view.scale;
+
+function roundedBox(x, y, w, h, radius) {
+  context.beginPath();
+  context.roundRect(x, y, w, h, radius);
+}
+
+function drawGroup(box, seen) {
+  const {w, h} = box.cell;
+  if (box.kind === "body" && boxes[box.parent].children.length === 1) return;
+  roundedBox(box.x, box.y, w, h, 8);
+  context.fillStyle = box.depth % 2 ? colours.group : colours.back;
+  if (box.kind === "node") context.fillStyle = nodes[box.node].paint.fill;
+  context.globalAlpha = box.kind === "node" ? 0.35 : 1;
+  context.fill();
+  context.globalAlpha = 1;
+  const isSelected = selection.box === box.id;
+  context.strokeStyle = isSelected ? colours.accent : box.kind === "node" ? nodes[box.node].paint.line : colours["group-line"];
+  context.lineWidth = lineWidth(isSelected ? 2.5 : 1);
+  context.stroke();
+  const size = Math.round(Math.min(19, Math.max(12, 9.5 / view.scale)));  // of a small graph, larger letters
+  if (box.kind === "node" || size * view.scale < 4.5) return;
+  // The label of a tall box stays in sight.
+  const y = Math.min(Math.max(box.y, seen.top), box.y + h - strip);
+  if (y > box.y) {
+    context.fillStyle = box.depth % 2 ? colours.group : colours.back;
+    context.fillRect(box.x + 4, y, w - 8, strip);
+  }
+  box.labelY = y;
+  context.fillStyle = colours.soft;
+  if (isFoldable(box)) triangle(box.x + 14, y + strip / 2, true);
+  const labelFont = `600 ${size}px ${font}`;
+  context.font = labelFont;
+  context.textBaseline = "middle";
+  context.textAlign = "left";
+  const start = isFoldable(box) ? 24 : 12;
+  context.fillText(shorten(box.label || "(no name)", labelFont, w - start - 10), box.x + start, y + strip / 2 + 0.5);
+}
+
+function triangle(x, y, isOpen) {
+  context.beginPath();
+  if (isOpen) {
+    context.moveTo(x - 4.5, y - 2.5);
+    context.lineTo(x + 4.5, y - 2.5);
+    context.lineTo(x, y + 3.5);
+  } else {
+    context.moveTo(x - 2.5, y - 4.5);
+    context.lineTo(x + 3.5, y);
+    context.lineTo(x - 2.5, y + 4.5);
+  }
+  context.fill();
+}
+
+function outlines(box, lit) {
+  if (selection.box === box.id) return [colours.accent, 3.5];
+  if (lit.hits.has(box.id)) return [colours.hit, 3];
+  return lit.boxes.get(box.id) || null;
+}
+
+function drawLeaf(box, lit) {
+  const {w, h} = box.cell;
+  const colour = box.node === -1 ? noPaint : nodes[box.node].paint;
+  const outline = outlines(box, lit);
+  const isDim = lit.dims && !outline;
+  if (w * view.scale < 5) {  // too small for corners
+    context.globalAlpha = isDim ? 0.3 : 1;
+    context.fillStyle = outline ? outline[0] : colour.line;
+    const least = (outline ? 4 : 1) / view.scale;
+    context.fillRect(box.x, box.y, Math.max(w, least), Math.max(h, least));
+    context.globalAlpha = 1;
+    return;
+  }
+  roundedBox(box.x, box.y, w, h, box.node === -1 ? 8 : 5);
+  context.fillStyle = colours.back;
+  context.fill();
+  context.globalAlpha = isDim ? 0.5 : 1;
+  context.fillStyle = colour.fill;
+  context.fill();
+  context.strokeStyle = outline ? outline[0] : colour.line;
+  context.lineWidth = outline ? Math.max(outline[1] * 0.7, 2) / Math.min(1, view.scale) : lineWidth(1.1);
+  if (isFoldable(box) && !outline) {  // a second outline: there is more inside
+    context.strokeRect(box.x + 5, box.y + h, w - 10, 3.5);
+  }
+  context.stroke();
+  drawLines(box, isFoldable(box) ? 18 : 0, h);
+  context.globalAlpha = 1;
+}
+
+function drawOwner(box, lit) {
+  const outline = outlines(box, lit);
+  if (outline) {
+    roundedBox(box.x, box.y, box.cell.w, box.cell.h, 8);
+    context.strokeStyle = outline[0];
+    context.lineWidth = outline[1] / Math.min(1, view.scale);
+    context.stroke();
+  }
+  drawLines(box, 18, nodeHeight);
+}
+
+// The title and the note; of a small graph the title alone, in larger letters.
+function drawLines(box, marker, height) {
+  const hasNote = 11 * view.scale >= 7;
+  const most = hasNote ? 13 : Math.round(Math.min(22, 9.5 / view.scale));
+  if (most * view.scale < 4.5) return;
+  const [title, note] = linesOf(box);
+  const room = box.cell.w - 18 - marker;
+  const size = Math.max(13, Math.min(most, Math.floor(13 * room / widthOf(title, titleFont))));
+  if (marker) {
+    context.fillStyle = colours.soft;
+    triangle(box.x + 14, box.y + height / 2, box.open);
+  }
+  const x = box.x + 10 + marker;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  context.fillStyle = colours.text;
+  context.font = `600 ${size}px ${font}`;
+  context.fillText(shorten(title, context.font, room), x, box.y + (hasNote ? 15 : height / 2));
+  if (!hasNote) return;
+  context.fillStyle = colours.soft;
+  context.font = noteFont;
+  context.fillText(shorten(note, noteFont, room), x, box.y + 30);
+}
+
+function drawStrokes(list, colour, width, isDashed, alpha) {
+  if (!list.length) return;
+  context.strokeStyle = context.fillStyle = colour;
+  context.globalAlpha = alpha;
+  context.lineWidth = lineWidth(width);
+  context.setLineDash(isDashed ? [6, 4] : []);
+  context.lineJoin = "round";
+  const isCoarse = view.scale < 0.12;
+  const most = 400;  // a longer path is slower than its parts
+  for (let begin = 0; begin < list.length; begin += most) {
+    context.beginPath();
+    for (const stroke of list.slice(begin, begin + most)) trace(stroke, isCoarse);
+    context.stroke();
+  }
+  context.setLineDash([]);
+  if (view.scale >= 0.2) {
+    const size = width > 2 ? 8 : 6.5;
+    context.beginPath();
+    for (const {points, hasHead} of list) {
+      if (!hasHead) continue;
+      const x = points[points.length - 2], y = points[points.length - 1];
+      context.moveTo(x, y);
+      context.lineTo(x - size * 0.55, y - size);
+      context.lineTo(x + size * 0.55, y - size);
+    }
+    context.fill();
+  }
+  context.globalAlpha = 1;
+}
+
+function trace({points, isBack}, isCoarse) {
+  context.moveTo(points[0], points[1]);
+  for (let i = 2; i < points.length; i += 2) {
+    const x = points[i], y = points[i + 1], fromX = points[i - 2], fromY = points[i - 1];
+    if (isBack || isCoarse || i % 4 === 2 || x === fromX) {
+      context.lineTo(x, y);
+    } else {
+      const bend = (y - fromY) / 2;
+      context.bezierCurveTo(fromX, fromY + bend, x, y - bend, x, y);
+    }
+  }
+}
+
+function fit() {
+  const {w, h} = boxes[0];
+  const margin = 28, below = 40;  // the legend's room
+  const scale = Math.min((canvas.clientWidth - 2 * margin) / w, (canvas.clientHeight - 2 * margin - below) / h, 1.4);
+  view.scale = Math.max(scale, 1e-4);
+  view.x = (canvas.clientWidth - w * view.scale) / 2;
+  view.y = Math.max(margin, (canvas.clientHeight - below - h * view.scale) / 2);
+  view.isFitted = true;
+  draw();
+}
+
+function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
+  const scale = Math.min(4, Math.max(Math.min(fitScale(), 0.05), view.scale * factor));
+  view.x = x - (x - view.x) * scale / view.scale;
+  view.y = y - (y - view.y) * scale / view.scale;
+  view.scale = scale;
+  view.isFitted = false;
+  draw();
+}
+const fitScale = () => Math.min(canvas.clientWidth / boxes[0].w, canvas.clientHeight / boxes[0].h) * 0.8;
