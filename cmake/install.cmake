@@ -15,7 +15,7 @@ install(TARGETS ${data_libraries} EXPORT cgrt-data
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS graphdump RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY runtime/cgrt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.cuh")
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.cuh" PATTERN "inspect/page" EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cgrt)
 install(EXPORT cgrt-data NAMESPACE cgrt:: DESTINATION ${package_dir} FILE cgrt-data-targets.cmake)

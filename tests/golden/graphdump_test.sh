@@ -37,6 +37,10 @@ for graph in empty chain fork_join nested structures conditional; do
   expect "show $graph as DOT" 0 "$graphdump" show "$golden/$graph.cgrt.json" --format dot
   prints "$golden/$graph.dot"
   is_silent
+  expect "show $graph as HTML" 0 "$graphdump" show "$golden/$graph.cgrt.json" --format html
+  says "<!DOCTYPE html>"
+  says '"counts": {"nodes": '
+  is_silent
   expect "show $graph from standard input" 0 bash -c '"$1" show - <"$2"' - "$graphdump" "$golden/$graph.cgrt.json"
   prints "$golden/$graph.txt"
   expect "stats of $graph as text" 0 "$graphdump" stats "$golden/$graph.cgrt.json"
@@ -53,6 +57,30 @@ expect "names of kernels are shortened" 0 "$graphdump" show "$golden/chain.cgrt.
 says "kernel  reduce<double, 4>"
 expect "or not" 0 "$graphdump" show "$golden/chain.cgrt.json" --full-names
 says "kernel  blas::reduce<double, 4>"
+
+"$graphdump" show "$golden/structures.cgrt.json" --format html >"$scratch/page.html"
+expect "a page is the same bytes on every run" 0 "$graphdump" show "$golden/structures.cgrt.json" --format html
+prints "$scratch/page.html"
+
+mkdir "$scratch/bin" "$scratch/nothing"
+pretend_dot() { printf '#!/bin/bash\n%s\n' "$1" >"$scratch/bin/dot" && chmod +x "$scratch/bin/dot"; }
+svg() { env PATH="$1:/usr/bin:/bin" "$graphdump" show "$golden/chain.cgrt.json" --format svg; }
+pretend_dot 'echo "<svg> $*" && cat'
+expect "dot draws the picture" 0 svg "$scratch/bin"
+says "<svg> -Tsvg"
+says "digraph cgrt {"
+is_silent
+pretend_dot 'echo "half a picture" && echo "no fonts" >&2 && exit 3'
+expect "a dot that fails is an error" 2 svg "$scratch/bin"
+complains "no fonts"
+complains "graphdump: dot failed with exit status 3"
+[ ! -s "$scratch/out" ] || fail "half a picture is printed"
+pretend_dot 'kill -KILL $$'
+expect "a dot that is killed is an error" 2 svg "$scratch/bin"
+complains "graphdump: dot ended by signal 9"
+expect "without dot the package is named" 2 \
+  env PATH="$scratch/nothing" "$graphdump" show "$golden/chain.cgrt.json" --format svg
+complains "install the package graphviz"
 
 node() { echo "{\"id\": $1, \"kind\": \"empty\"}"; }
 {
@@ -216,7 +244,7 @@ awk -v children=100000 'BEGIN {
   for (i = 0; i < children; ++i) printf "{\"id\": %d, \"owner\": %d}%s\n", i + 1, i, i + 1 < children ? "," : ""
   print "]}"
 }' >"$scratch/children.cgrt.json"
-for arguments in "show" "show --format dot" "show --format json" "stats" "stats --format json"; do
+for arguments in "show" "show --format dot" "show --format json" "show --format html" "stats" "stats --format json"; do
   expect "$arguments of 100,000 child graphs is soon done" 0 timeout 60 "$graphdump" $arguments "$scratch/children.cgrt.json"
 done
 expect "diff of 100,000 child graphs is soon done" 0 \

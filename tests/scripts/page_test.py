@@ -18,6 +18,42 @@ HOSTILE = ["</script><script>window.hostile = 1</script>", '"\'><img src=x onerr
            "line\u2028separator", "<!--<script>", "\u202eturned", "{{script}}", "a\nb\t\\", "\x1b[2J", "naïve ☃ 中文 😀"]
 
 
+# What is wrong with the layout: boxes that overlap or stand out of the one around them, and edges that do not lead from
+# box to box, or lead up though nothing waits in a circle.
+FAULTS = """(() => {
+  const found = [], at = box => ({left: box.x, top: box.y, right: box.x + box.cell.w, bottom: box.y + box.cell.h});
+  for (const outer of shownBoxes) {
+    if (isLeaf(outer)) continue;
+    const inner = outer.cells.filter(cell => cell.box).map(cell => cell.box).sort((a, b) => a.y - b.y);
+    inner.forEach((box, i) => {
+      const {left, top, right, bottom} = at(box);
+      if (left < outer.x - 1 || top < outer.y - 1 || right > outer.x + outer.w + 1 || bottom > outer.y + outer.h + 1) {
+        found.push(`box ${box.id} stands out of box ${outer.id}`);
+      }
+      for (let j = i + 1; j < inner.length && inner[j].y < bottom; ++j) {
+        const other = at(inner[j]);
+        if (other.left < right && other.right > left) found.push(`boxes ${box.id} and ${inner[j].id} overlap`);
+      }
+    });
+  }
+  for (const {from, to, parts} of links) {
+    const start = parts[0].stroke.points, end = parts[parts.length - 1].stroke.points, a = at(boxes[from]), b = at(boxes[to]);
+    const isAt = (x, y, box, edge) => x >= box.left && x <= box.right && Math.abs(y - edge) < 1;
+    if (!isAt(start[0], start[1], a, a.bottom) || !isAt(end[end.length - 2], end[end.length - 1], b, b.top)) {
+      found.push(`the edge from box ${from} to box ${to} misses one`);
+    }
+    if (b.top < a.bottom && !parts.some(part => part.isBack)) found.push(`the edge from box ${from} to box ${to} leads up`);
+    parts.forEach((part, i) => {
+      if (i && Math.hypot(part.stroke.points[0] - parts[i - 1].stroke.points.slice(-2)[0],
+          part.stroke.points[1] - parts[i - 1].stroke.points.slice(-1)[0]) > 1) {
+        found.push(`the edge from box ${from} to box ${to} has a gap`);
+      }
+    });
+  }
+  return found.slice(0, 5);
+})()"""
+
+
 class Browser:
     """Chromium, spoken to in the DevTools protocol through a pair of pipes."""
 
@@ -157,6 +193,7 @@ class Checks:
         return self.browser.open(page)
 
     def done(self):
+        self.equal("faults of the layout", self.browser.value(FAULTS), [])
         self.equal("complaints", self.browser.complaints(), [])
 
     def picture(self, name):
@@ -186,7 +223,7 @@ def node(at, kind="kernel", **more):
 
 def write(file, nodes, edges, allocations=(), bodies=()):
     edges = [{"from": a, "to": b} for a, b in sorted(set(edges))]
-    file.write_text(json.dumps({"schema": "cgrt-graph", "version": 2 if bodies else 1, "nodes": nodes, "edges": edges,
+    file.write_text(json.dumps({"schema": "cgrt-graph", "version": 4, "nodes": nodes, "edges": edges,
                                 "allocations": list(allocations), "bodies": list(bodies)}))
     return file
 
@@ -254,6 +291,8 @@ def check_docs_graph(checks, root):
     browser.press("f", 70, "f")
     browser.click(*checks.place("boxes[boxOfNode[0]]"))
     checks.equal("allocations that node 0 touches", browser.value("document.querySelectorAll('#allocations tr.touched').length"), 2)
+    browser.click(*checks.place("boxes[boxOfNode[2]]"))
+    checks.picture("docs-page")
     browser.click_on("#memory-button")
     browser.press("Escape", 27)
 
@@ -319,6 +358,10 @@ def check_golden_graphs(checks, root):
             checks.holds("details", checks.text("#details"), f"node {one}, {graph['nodes'][one]['kind']}")
         checks.done()
 
+    checks.open("conditional", root / "tests" / "golden" / "conditional.cgrt.json")
+    browser.click(*checks.place("boxes.find(box => box.label === 'then')", 5, 40))
+    checks.holds("details of a body's owner", checks.text("#details"), "node 2, conditional")
+
     checks.open("nested", root / "tests" / "golden" / "nested.cgrt.json")
     browser.click(*checks.place("boxes[boxOfNode[1]]", 14, 20))
     checks.equal("nodes with the child graph folded", browser.value("shownBoxes.filter(box => box.node !== -1).length"), 6)
@@ -328,6 +371,28 @@ def check_golden_graphs(checks, root):
     checks.equal("a search unfolds it", browser.value("shownBoxes.filter(box => box.node !== -1).length"), 9)
     checks.holds("details", checks.text("#details"), "node 8, kernel")
     checks.done()
+
+
+def check_shapes(checks):
+    """Graphs whose layout is not a plain one."""
+    alternating = [node(i, scope=["attention", "mlp"][i % 2]) for i in range(8)] + [node(8)]
+    switch = {"conditional": "switch", "handle": 0}
+    cases = {
+        "scopes in a circle": (alternating, [(i, i + 1) for i in range(8)] + [(1, 4)], []),
+        "edges that skip": ([node(i) for i in range(40)], [(i, i + 1) for i in range(39)] + [(i, i + 5) for i in range(0, 35, 3)] +
+                            [(0, 39), (0, 20)], []),
+        "bodies": ([node(0, "conditional", **switch)] + [node(i + 1, body=i + 1, scope=f"s/{i}") for i in range(6)], [],
+                   [{"id": i + 1, "owner": 0} for i in range(6)]),
+        "very deep": ([node(i, "child graph", body=i) for i in range(2000)], [], [{"id": i + 1, "owner": i} for i in range(1999)]),
+        "a wide fan": ([node(i) for i in range(1000)], [(0, i) for i in range(1, 999)] + [(i, 999) for i in range(1, 999)], []),
+    }
+    for name, (nodes, edges, bodies) in cases.items():
+        checks.open(name, write(checks.folder / "shape.cgrt.json", nodes, edges, bodies=bodies))
+        checks.browser.value("setAllOpen(true)")
+        checks.picture(name)
+        checks.equal("nodes that are drawn", checks.browser.value("shownBoxes.filter(box => box.node !== -1).length"), len(nodes))
+        checks.equal("back edges", checks.browser.value("strokes.some(one => one.isBack)"), name == "scopes in a circle")
+        checks.done()
 
 
 def check_hostile_names(checks):
@@ -390,6 +455,7 @@ def main():
         try:
             check_docs_graph(checks, options.root)
             check_golden_graphs(checks, options.root)
+            check_shapes(checks)
             check_hostile_names(checks)
             check_many_nodes(checks, "scopes", model(folder / "scopes.cgrt.json", 667))
             check_many_nodes(checks, "no scopes", model(folder / "flat.cgrt.json", 667, scopes=False))

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -20,7 +20,7 @@
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/validate.h"
-// The files in page/, as strings.
+// The files in page/, as arrays of strings.
 #include "page/kCss.inc"
 #include "page/kHtml.inc"
 #include "page/kJs.inc"
@@ -361,6 +361,12 @@ std::string graph_json(const ir::GraphIr& graph) {
   return std::move(json).finish();
 }
 
+std::string joined(std::span<const std::string_view> files) {
+  std::string out;
+  for (const std::string_view text : files) out += text;
+  return out;
+}
+
 }  // namespace
 
 std::string to_html(const ir::GraphIr& graph) {
@@ -374,8 +380,8 @@ std::string to_html(const ir::GraphIr& graph) {
   }
   // The element ends at "</script", and "<!--" changes its meaning: no text of the graph has a "<".
   const std::string data = absl::StrReplaceAll(graph_json(graph), {{"<", "\\u003c"}});
-  const auto view = [](std::string_view text) { return absl::string_view(text.data(), text.size()); };
-  return absl::StrReplaceAll(view(kHtml), {{"{{style}}", view(kCss)}, {"{{graph}}", data}, {"{{script}}", view(kJs)}});
+  return absl::StrReplaceAll(joined(kHtml),
+                             {{"{{style}}", joined(kCss)}, {"{{graph}}", data}, {"{{script}}", joined(kJs)}});
 }
 
 }  // namespace cgrt::inspect

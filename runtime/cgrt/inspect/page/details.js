@@ -122,15 +122,18 @@ function fillMemory() {
   };
   add(0, Math.min(first, graph.allocations.length));
   if (graph.allocations.length > first) {
-    const cell = element("td", {colSpan: 11}, link(`and ${grouped(graph.allocations.length - first)} more`, () => {
+    const cell = element("td", {colSpan: 10}, link(`and ${grouped(graph.allocations.length - first)} more`, () => {
       rest.remove();
       add(first, graph.allocations.length);
     }));
     const rest = element("tr", {}, cell);
     body.append(rest);
   }
-  if (!graph.allocations.length) body.append(element("tr", {}, element("td", {colSpan: 11}, "No node mentions memory.")));
+  if (!graph.allocations.length) body.append(element("tr", {}, element("td", {colSpan: 10}, "No node mentions memory.")));
 }
+
+// "device 0", "pinned host"
+const placeOf = ({kind, device}) => device === undefined ? kind : `${kind} ${device}`;
 
 function allocationRow(id) {
   const allocation = graph.allocations[id];
@@ -144,8 +147,7 @@ function allocationRow(id) {
   };
   const end = node => element("td", {className: "end"}, node === undefined ? "" : nodeLink(node));
   const row = element("tr", {onclick: () => selectAllocation(id)},
-    element("td", {}, allocationLink(id, allocation.label)), element("td", {}, allocation.kind),
-    element("td", {}, allocation.device === undefined ? "" : String(allocation.device)),
+    element("td", {}, allocationLink(id, allocation.label)), element("td", {}, placeOf(allocation)),
     element("td", {className: "number"}, bytesOf(allocation)),
     element("td", {className: "number"}, grouped(ids.length)), users("read"), users("write", "allocate", "free"), users("touch"),
     end(ids[0]), end(ids[ids.length - 1]), element("td", {className: "life"}, lifeBar(id, ids)));

@@ -208,7 +208,7 @@ function drawOwner(box, lit) {
 // The title and the note; of a small graph the title alone, in larger letters.
 function drawLines(box, marker, height) {
   const hasNote = 11 * view.scale >= 7;
-  const most = hasNote ? 13 : Math.round(Math.min(22, 9.5 / view.scale));
+  const most = hasNote ? 13 : Math.round(Math.min(17, 9.5 / view.scale));
   if (most * view.scale < 4.5) return;
   const [title, note] = linesOf(box);
   const room = box.cell.w - 18 - marker;

@@ -58,8 +58,8 @@ function makeBoxes() {
   const maxNested = 32;  // what lies deeper is one scope with a long name
   const scopes = new Map();
   const bodyBoxes = [addBox("graph", -1, "", -1)];
-  const addBodies = upTo => {
-    while (bodyBoxes.length <= upTo) {
+  const addBodies = last => {
+    while (bodyBoxes.length <= last) {
       const {owner, label} = graph.bodies[bodyBoxes.length - 1];
       bodyBoxes.push(addBox("body", boxOfNode[owner], label, -1));
     }

@@ -395,9 +395,9 @@ function crossingsOf(levels) {
     for (const cell of levels[i]) {
       const ends = cell.below.map(([other]) => other.order).sort((a, b) => a - b);
       for (const end of ends) {
-        let upTo = 0;
-        for (let at = end + 1; at > 0; at -= at & -at) upTo += sums[at];
-        crossings += total - upTo;
+        let before = 0;
+        for (let at = end + 1; at > 0; at -= at & -at) before += sums[at];
+        crossings += total - before;
       }
       for (const end of ends) {
         for (let at = end + 1; at <= width; at += at & -at) ++sums[at];
@@ -419,30 +419,31 @@ function placeAcross(levels) {
     for (const cell of level) cell.x -= x / 2;
   }
   if (levels.length === 1) return;
-  for (let pass = 0; pass < 8; ++pass) {
-    if (pass % 2 === 0) {
-      for (let i = 1; i < levels.length; ++i) placeLevel(levels[i], true, pass === 6);
-    } else {
-      for (let i = levels.length - 2; i >= 0; --i) placeLevel(levels[i], pass === 7, true);
-    }
+  // Towards both sides in each pass: passes that look at one side only lead a long chain of forks and joins sideways.
+  const cells = levels.reduce((sum, level) => sum + level.length, 0);
+  for (let pass = 0; pass < (cells > 20000 ? 12 : 40); ++pass) {
+    for (let i = 0; i < levels.length; ++i) placeLevel(levels[pass % 2 ? levels.length - 1 - i : i]);
   }
 }
 
 const distance = (left, right) => (left.w + right.w) / 2 + (left.box && right.box ? 26 : 14);
 
 // Least squares under the order: neighbours that would overlap move together as a block.
-function placeLevel(level, useAbove, useBelow) {
+function placeLevel(level) {
   const blocks = [];
   const offsets = new Float64Array(level.length);
   level.forEach((cell, i) => {
     offsets[i] = i ? offsets[i - 1] + distance(level[i - 1], cell) : 0;
     let sum = 0, weights = 0;
-    const add = ([other, port, otherPort, weight]) => {
-      sum += weight * (other.x + otherPort - port);
-      weights += weight;
+    const add = (others, back) => {
+      for (const [other, port, otherPort, own] of others) {
+        const weight = others.length === 1 && other[back].length === 1 ? 30 : own;  // chains are straight, too
+        sum += weight * (other.x + otherPort - port);
+        weights += weight;
+      }
     };
-    if (useAbove) cell.above.forEach(add);
-    if (useBelow) cell.below.forEach(add);
+    add(cell.above, "below");
+    add(cell.below, "above");
     const weight = weights || 0.05;
     let block = {mean: (weights ? sum / weights : cell.x) - offsets[i], weight, end: i};
     while (blocks.length && blocks[blocks.length - 1].mean >= block.mean) {
