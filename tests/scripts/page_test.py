@@ -395,6 +395,23 @@ def check_shapes(checks):
         checks.done()
 
 
+def check_wide_fan(checks):
+    """10,000 edges from one node: far from it, each node in sight still has its edges."""
+    edges = [(0, i) for i in range(1, 9999)] + [(i, 9999) for i in range(1, 9999)]
+    checks.open("fan", write(checks.folder / "fan.cgrt.json", [node(i) for i in range(10000)], edges))
+    checks.equal("of 9,998 edges at the first node are drawn", checks.browser.value("thinned(strokes).length < 4000"), True)
+    checks.search("#900")
+    checks.browser.press("Enter", 13)
+    ends = checks.browser.value("""(() => {
+      const inSight = shownBoxes.filter(box => box.cell && isInSight(box) && isInSight({x: box.x + box.cell.w, y: box.y}));
+      const drawn = new Set(thinned(strokes));
+      return inSight.map(box => links.filter(link => link.from === box.id || link.to === box.id)
+        .filter(link => drawn.has(link.parts[0].stroke)).length); })()""")
+    checks.equal("more than one node is in sight", len(ends) > 1, True)
+    checks.equal("edges of the nodes in sight", ends, [2] * len(ends))
+    checks.done()
+
+
 def check_hostile_names(checks):
     browser = checks.browser
     nodes = [node(i, function=text, scope=text.replace("/", "|")) for i, text in enumerate(HOSTILE)]
@@ -456,6 +473,7 @@ def main():
             check_docs_graph(checks, options.root)
             check_golden_graphs(checks, options.root)
             check_shapes(checks)
+            check_wide_fan(checks)
             check_hostile_names(checks)
             check_many_nodes(checks, "scopes", model(folder / "scopes.cgrt.json", 667))
             check_many_nodes(checks, "no scopes", model(folder / "flat.cgrt.json", 667, scopes=False))

@@ -229,8 +229,37 @@ function drawLines(box, marker, height) {
   context.fillText(shorten(note, noteFont, room), x, box.y + 30);
 }
 
+// Of thousands of edges that lead far out of sight, from one place in sight or past all of it, some hundred: they lie
+// upon each other.
+function thinned(list) {
+  const longest = 3 * canvas.clientWidth / view.scale, most = 600;
+  if (list.length <= most) return list;
+  const groups = new Map();  // by the end that is in sight
+  const kept = [];
+  for (const stroke of list) {
+    const {points} = stroke;
+    if (stroke.right - stroke.left <= longest) {
+      kept.push(stroke);
+      continue;
+    }
+    const end = [0, points.length - 2].find(at => {
+      const x = points[at] * view.scale + view.x;
+      return x >= 0 && x <= canvas.clientWidth;
+    });
+    const key = end === undefined ? "" : points[end] + "," + points[end + 1];
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(stroke);
+  }
+  for (const group of groups.values()) {
+    const step = Math.ceil(group.length / most);
+    for (let i = 0; i < group.length; i += step) kept.push(group[i]);
+  }
+  return kept;
+}
+
 function drawStrokes(list, colour, width, isDashed, alpha) {
   if (!list.length) return;
+  list = thinned(list);
   context.strokeStyle = context.fillStyle = colour;
   context.globalAlpha = alpha;
   context.lineWidth = lineWidth(width);
@@ -247,9 +276,11 @@ function drawStrokes(list, colour, width, isDashed, alpha) {
   if (view.scale >= 0.2) {
     const size = width > 2 ? 8 : 6.5;
     context.beginPath();
+    const heads = new Set();  // thousands of edges may end at one place
     for (const {points, hasHead} of list) {
-      if (!hasHead) continue;
       const x = points[points.length - 2], y = points[points.length - 1];
+      if (!hasHead || heads.has(x + "," + y)) continue;
+      heads.add(x + "," + y);
       context.moveTo(x, y);
       context.lineTo(x - size * 0.55, y - size);
       context.lineTo(x + size * 0.55, y - size);
