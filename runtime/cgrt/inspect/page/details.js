@@ -15,7 +15,9 @@ const allocationLink = (id, text) => link(text, () => selectAllocation(id));
 // The first ones, and a button for the rest: a node may have thousands.
 function longList(items, make, first = 60) {
   const list = element("ul");
-  const add = (begin, end) => { for (const item of items.slice(begin, end)) list.append(element("li", {}, ...[make(item)].flat())); };
+  const add = (begin, end) => {
+    for (const item of items.slice(begin, end)) list.append(element("li", {}, ...[make(item)].flat()));
+  };
   add(0, first);
   if (items.length > first) {
     const rest = element("li", {}, link(`and ${grouped(items.length - first)} more`, () => {
@@ -42,11 +44,13 @@ function showDetails() {
   panel.replaceChildren();
   if (panel.hidden !== wasHidden) draw();
   if (panel.hidden) return;
-  panel.append(element("button", {className: "close", title: "Close (Esc)", ariaLabel: "Close", onclick: () => select(-1)}, "\u00d7"));
+  panel.append(element("button",
+    {className: "close", title: "Close (Esc)", ariaLabel: "Close", onclick: () => select(-1)}, "\u00d7"));
   if (selection.allocation !== -1) return showAllocation(panel, selection.allocation);
   const box = boxes[selection.box];
   if (box.node !== -1) return showNode(panel, box);
-  panel.append(element("h2", {}, box.label || "(no name)"), element("p", {}, `${box.kind}, ${plural(box.inside, "node")}`));
+  panel.append(element("h2", {}, box.label || "(no name)"),
+    element("p", {}, `${box.kind}, ${plural(box.inside, "node")}`));
 }
 
 function edgeNote([, , programmatic, fromPort, toPort]) {
@@ -77,19 +81,24 @@ function showNode(panel, box) {
   if (node.arguments) {
     panel.append(heading("Arguments"), tableOf(node.arguments.map(([offset, size, value, ...allocations], i) => [
       element("span", {title: `at byte ${offset} of the parameters`}, `${i}`),
-      element("span", {}, allocations.length === 1 && size === 8 ? allocationLink(allocations[0], value) : element("code", {}, value),
+      element("span", {},
+        allocations.length === 1 && size === 8 ? allocationLink(allocations[0], value) : element("code", {}, value),
         element("span", {className: "note"}, `  ${plural(size, "byte")}`))])));
   }
   if (box.children.length) {
-    panel.append(heading("Inside"), longList(box.children, child => `${boxes[child].label}: ${plural(boxes[child].inside, "node")}`));
+    panel.append(heading("Inside"),
+      longList(box.children, child => `${boxes[child].label}: ${plural(boxes[child].inside, "node")}`));
   }
   const neighbours = (edges, end) => longList(edges, i => [nodeLink(graph.edges[i][end]),
     element("span", {className: "note"}, edgeNote(graph.edges[i]))]);
-  panel.append(heading(edgesIn[id].length ? `Waits for ${edgesIn[id].length}` : "Waits for none", "before"), neighbours(edgesIn[id], 0));
-  panel.append(heading(edgesOut[id].length ? `${edgesOut[id].length} wait${edgesOut[id].length === 1 ? "s" : ""} for it` : "None waits for it", "after"), neighbours(edgesOut[id], 1));
+  const before = edgesIn[id].length, after = edgesOut[id].length;
+  panel.append(heading(before ? `Waits for ${before}` : "Waits for none", "before"), neighbours(edgesIn[id], 0),
+    heading(after ? `${after} wait${after === 1 ? "s" : ""} for it` : "None waits for it", "after"),
+    neighbours(edgesOut[id], 1));
   if (node.uses) {
     panel.append(heading("Memory"), longList(node.uses, ([allocation, access]) => [
-      allocationLink(allocation, graph.allocations[allocation].label), element("span", {className: "note"}, `  ${access}`)]));
+      allocationLink(allocation, graph.allocations[allocation].label),
+      element("span", {className: "note"}, `  ${access}`)]));
   }
 }
 
@@ -129,7 +138,9 @@ function fillMemory() {
     const rest = element("tr", {}, cell);
     body.append(rest);
   }
-  if (!graph.allocations.length) body.append(element("tr", {}, element("td", {colSpan: 10}, "No node mentions memory.")));
+  if (!graph.allocations.length) {
+    body.append(element("tr", {}, element("td", {colSpan: 10}, "No node mentions memory.")));
+  }
 }
 
 // "device 0", "pinned host"
@@ -149,7 +160,8 @@ function allocationRow(id) {
   const row = element("tr", {onclick: () => selectAllocation(id)},
     element("td", {}, allocationLink(id, allocation.label)), element("td", {}, placeOf(allocation)),
     element("td", {className: "number"}, bytesOf(allocation)),
-    element("td", {className: "number"}, grouped(ids.length)), users("read"), users("write", "allocate", "free"), users("touch"),
+    element("td", {className: "number"}, grouped(ids.length)),
+    users("read"), users("write", "allocate", "free"), users("touch"),
     end(ids[0]), end(ids[ids.length - 1]), element("td", {className: "life"}, lifeBar(id, ids)));
   return row;
 }

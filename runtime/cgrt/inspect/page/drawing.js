@@ -5,7 +5,8 @@ const view = {scale: 1, x: 0, y: 0, isFitted: false};
 const colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ["back", "panel", "line", "text", "soft", "accent", "before", "after", "hit", "group", "group-line", "edge"]) {
+  const names = ["back", "text", "soft", "accent", "before", "after", "hit", "group", "group-line", "edge"];
+  for (const name of names) {
     colours[name] = style.getPropertyValue("--" + name).trim();
   }
   colours.dark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -18,7 +19,7 @@ const kindHues = {
 };
 const paintOf = hue => hue === undefined
   ? {fill: colours.dark ? "#2a303a" : "#eef0f3", line: colours.dark ? "#7d8899" : "#8c95a3"}
-  : {fill: `hsl(${hue} ${colours.dark ? "38% 21%" : "78% 93%"})`, line: `hsl(${hue} ${colours.dark ? "48% 58%" : "48% 50%"})`};
+  : {fill: `hsl(${hue} ${colours.dark ? "38% 21%" : "78% 93%"})`, line: `hsl(${hue} 48% ${colours.dark ? 58 : 50}%)`};
 
 // What a node or a folded box is coloured by, and the hue of each such value.
 let colourBy = "kind";
@@ -57,9 +58,8 @@ function dashedSample() {
   const space = "http://www.w3.org/2000/svg";
   const picture = document.createElementNS(space, "svg"), line = document.createElementNS(space, "path");
   for (const [name, value] of [["width", 24], ["height", 8]]) picture.setAttribute(name, value);
-  for (const [name, value] of [["d", "M0 4H24"], ["stroke", "currentColor"], ["stroke-width", 1.5], ["stroke-dasharray", "5 3"]]) {
-    line.setAttribute(name, value);
-  }
+  const look = {"d": "M0 4H24", "stroke": "currentColor", "stroke-width": 1.5, "stroke-dasharray": "5 3"};
+  for (const [name, value] of Object.entries(look)) line.setAttribute(name, value);
   picture.append(line);
   return picture;
 }
@@ -123,7 +123,8 @@ function drawGroup(box, seen) {
   context.fill();
   context.globalAlpha = 1;
   const isSelected = selection.box === box.id;
-  context.strokeStyle = isSelected ? colours.accent : box.kind === "node" ? nodes[box.node].paint.line : colours["group-line"];
+  const outline = box.kind === "node" ? nodes[box.node].paint.line : colours["group-line"];
+  context.strokeStyle = isSelected ? colours.accent : outline;
   context.lineWidth = lineWidth(isSelected ? 2.5 : 1);
   context.stroke();
   const size = Math.round(Math.min(19, Math.max(12, 9.5 / view.scale)));  // of a small graph, larger letters

@@ -57,7 +57,8 @@ function listen() {
     event.preventDefault();
     const {left, top} = canvas.getBoundingClientRect();
     const lines = event.deltaMode === 1 ? 30 : 1;
-    zoom(Math.exp(-Math.max(-120, Math.min(120, event.deltaY * lines)) * 0.0022), event.clientX - left, event.clientY - top);
+    const turn = Math.max(-120, Math.min(120, event.deltaY * lines));
+    zoom(Math.exp(-turn * 0.0022), event.clientX - left, event.clientY - top);
   }, {passive: false});
 
   const on = (id, action) => document.getElementById(id).addEventListener("click", action);
@@ -106,15 +107,15 @@ function listen() {
 
 function showCounts() {
   const {counts} = graph;
-  const inside = counts.inside ? ` (${grouped(counts.inside)} of them in ${plural(graph.bodies.length, "inner graph")})` : "";
-  const parts = [[counts.nodes, counts.nodes === 1 ? "node" : "nodes" , inside], [counts.edges, counts.edges === 1 ? "edge" : "edges", ""],
-    [counts.depth, "depth", ""], [counts.width, "width", ""]].concat(kindCounts.map(([kind, count]) => [count, kind, ""]));
+  const named = (count, text) => element("span", {}, element("b", {}, grouped(count)), ` ${text}`);
   const place = document.getElementById("counts");
-  for (const [count, name, more] of parts) {
-    const isShape = name === "depth" || name === "width";
-    const number = element("b", {}, grouped(count));
-    place.append(isShape ? element("span", {}, name + " ", number) : element("span", {}, number, ` ${name}${more}`));
+  const inside = `(${grouped(counts.inside)} of them in ${plural(graph.bodies.length, "inner graph")})`;
+  place.append(named(counts.nodes, `${counts.nodes === 1 ? "node" : "nodes"}${counts.inside ? " " + inside : ""}`));
+  place.append(named(counts.edges, counts.edges === 1 ? "edge" : "edges"));
+  for (const name of ["depth", "width"]) {
+    place.append(element("span", {}, `${name} `, element("b", {}, grouped(counts[name]))));
   }
+  for (const [kind, count] of kindCounts) place.append(named(count, kind));
   document.title = `CUDA graph: ${plural(counts.nodes, "node")}, ${plural(counts.edges, "edge")}`;
   document.getElementById("memory-button").textContent = `Memory (${grouped(graph.allocations.length)})`;
 }
@@ -124,7 +125,7 @@ function start() {
   setColours();
   const hasFoldable = boxes.some(isFoldable);
   document.getElementById("fold").parentNode.hidden = !hasFoldable;
-  const most = 400;  // boxes that can be taken in at a glance; of larger graphs only the outermost boxes are open
+  const most = 400;  // nodes that can be taken in at a glance; larger graphs begin folded
   if (nodes.length > most && hasFoldable) for (const box of boxes) if (isFoldable(box)) box.open = false;
   layOut();
   fit();

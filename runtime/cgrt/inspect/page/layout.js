@@ -178,7 +178,7 @@ function measure(box) {
   if (isLeaf(box)) {
     const [title, note] = linesOf(box);
     const marker = isFoldable(box) ? 18 : 0;
-    cell.w = Math.min(260, Math.max(96, widthOf(title, titleFont) + 24 + marker, widthOf(note, noteFont) + 24 + marker));
+    cell.w = Math.min(260, Math.max(96, 24 + marker + Math.max(widthOf(title, titleFont), widthOf(note, noteFont))));
     cell.h = nodeHeight;
     return;
   }
@@ -291,7 +291,8 @@ function makeLevels(box) {
   // What waits for nothing stands just above the first that waits for it, not at the top of all.
   for (const cell of items) {
     if (cell.level === 0 && !ins.get(cell).length && outs.get(cell).length) {
-      const below = outs.get(cell).reduce((least, part) => part.isBack ? least : Math.min(least, part.to.level), Infinity);
+      let below = Infinity;
+      for (const part of outs.get(cell)) if (!part.isBack) below = Math.min(below, part.to.level);
       if (below !== Infinity) cell.level = below - 1;
     }
   }
