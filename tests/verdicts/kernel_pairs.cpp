@@ -128,8 +128,11 @@ void add_attributes(std::vector<Pair>& pairs) {
   pairs.push_back(steps("arguments of a kernel with a cluster", width({.cluster = {2}}), width({.cluster = {2}}, 1),
                         Rung::kSetParams, Update::kTaken));
   lost("a cluster less", {.cluster = {2}}, {}, {.is_shown = true});
-  lost("a cluster more", {}, {.cluster = {2}}, {.is_shown = true});
-  lost("a larger cluster", {.cluster = {2}}, {.cluster = {4}}, {.is_shown = true});
+  constexpr const char* kKeepsCluster = "keeps the cluster of an executable";
+  pairs.push_back(steps("a cluster more", width({}), width({.cluster = {2}}), Rung::kWholeUpdate, Update::kTaken,
+                        {.is_shown = true, .lenient = kKeepsCluster}));
+  pairs.push_back(steps("a larger cluster", width({.cluster = {2}}), width({.cluster = {4}}), Rung::kWholeUpdate,
+                        Update::kTaken, {.is_shown = true, .lenient = kKeepsCluster}));
   lost("another scheduling of clusters", {.cluster = {2}},
        {.cluster = {2}, .cluster_scheduling = ClusterScheduling::kLoadBalancing});
   lost("another carveout", {}, {.shared_carveout_percent = 50});
@@ -168,9 +171,10 @@ void add_edges_and_children(std::vector<Pair>& pairs) {
   add("a scalar in a child of a child", nested_child_of(scale(2)), nested_child_of(scale(3)), Rung::kRebind,
       Update::kTaken);
   add("a cluster in a child graph", child_of(width({.cluster = {2}})), child_of(width({.cluster = {4}})),
-      Rung::kSetParams, Update::kLost, {.is_shown = true});
+      Rung::kSetParams, Update::kTaken, {.is_shown = true, .lenient = "keeps the cluster of an executable"});
   add("a cluster in a child of a child", nested_child_of(width({.cluster = {2}})),
-      nested_child_of(width({.cluster = {4}})), Rung::kSetParams, Update::kLost, {.is_shown = true});
+      nested_child_of(width({.cluster = {4}})), Rung::kSetParams, Update::kTaken,
+      {.is_shown = true, .lenient = "keeps the cluster of an executable"});
   add("a kernel in a child graph that becomes cooperative", child_of(scale(2)),
       child_of(scale(2, with({.cooperative = true}))), Rung::kInstantiate, Update::kRefused);
   add("a longer child graph", child_of(scale(2)), child_of([](const World& w, LaunchTarget target) -> absl::Status {

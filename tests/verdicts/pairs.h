@@ -40,9 +40,10 @@ using Step = std::function<absl::Status(const World&, LaunchTarget)>;
 // What is known of a pair beyond the verdict.
 struct Traits {
   InstantiateFlags flags = InstantiateFlags::kNone;
-  bool is_moved = false;          // the graphs differ in what no file says: addresses of buffers, functions of the host
-  bool is_shown = false;          // what is lost shows in what the graph writes
-  bool is_unsettled = false;      // no driver has been asked: both answers pass, and are printed
+  bool is_moved = false;  // the graphs differ in what no file says: addresses of buffers, functions of the host
+  bool is_shown = false;  // what is lost shows in what the graph writes
+  const char* documented =
+      nullptr;                    // what CUDA documents as refused, or leaves open: both answers pass, and are printed
   const char* lenient = nullptr;  // what the simulator takes and a device does not
   std::optional<ir::Update> update = std::nullopt;  // where flags make it another than the verdict's
 };

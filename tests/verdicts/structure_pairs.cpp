@@ -63,15 +63,15 @@ void add_events_and_operations(const Adder& add) {
   add("another condition waited for", waits_for(0, WaitCondition::kEqual), waits_for(4, WaitCondition::kNor),
       Rung::kSetParams, Update::kTaken);
   add("a write in the place of a wait", waits_for(0, WaitCondition::kEqual), writes(5), Rung::kInstantiate,
-      Update::kRefused, {.is_unsettled = true, .lenient = kAnyOperation});
+      Update::kRefused, {.lenient = kAnyOperation});
   add("a longer word written", writes(5), does([](const World& w) {
         return std::vector{write_op(reinterpret_cast<std::uint64_t*>(w.word(0)), std::uint64_t{5})};
       }),
-      Rung::kInstantiate, Update::kRefused, {.is_unsettled = true, .lenient = kAnyOperation});
+      Rung::kInstantiate, Update::kRefused, {.lenient = kAnyOperation});
   add("one value more written", writes(5), does([](const World& w) {
         return std::vector{write_op(w.word(0), 5u), write_op(w.word(1), 6u)};
       }),
-      Rung::kInstantiate, Update::kRefused, {.is_unsettled = true});
+      Rung::kInstantiate, Update::kRefused);
 }
 
 // One conditional node whose bodies scale, each into a place of its own.
@@ -138,7 +138,7 @@ void add_memory(const Adder& add) {
   add("a scalar beside memory of the graph", allocating(1024, 2), allocating(1024, 3), Rung::kRebind, Update::kTaken,
       {.is_moved = true});
   add("more memory of the graph", allocating(1024, 2), allocating(1 << 22, 2), Rung::kInstantiate, Update::kRefused,
-      {.is_unsettled = true});
+      {.documented = "parameters of allocation nodes are not among those that an update may change"});
 }
 
 void add_topology(const Adder& add) {
@@ -202,6 +202,7 @@ void add_order(const Adder& add) {
   };
   add("a kernel and a memset that do not wait, made the other way round", kernel_and_fill(false, 2),
       kernel_and_fill(true, 2), Rung::kNone, Update::kRefused);
+  constexpr const char* kOrder = "nodes are paired by the order in which they and their edges were made";
   add("the same, and another scalar", kernel_and_fill(false, 2), kernel_and_fill(true, 3), Rung::kRebind,
       Update::kRefused);
   // A kernel, a memset, a kernel.
@@ -216,7 +217,7 @@ void add_order(const Adder& add) {
       return graph.add_edge(fill, last);
     };
   };
-  add("a chain made from its end", chain(false), chain(true), Rung::kNone, Update::kRefused, {.is_unsettled = true});
+  add("a chain made from its end", chain(false), chain(true), Rung::kNone, Update::kRefused, {.documented = kOrder});
   const auto diamond = [](bool are_made_swapped, bool are_joined_swapped) {
     return [=](const World& w, Graph& graph) -> absl::Status {
       CGRT_ASSIGN_OR_RETURN(const EmptyNode fork, graph.add_empty({}));
@@ -233,9 +234,9 @@ void add_order(const Adder& add) {
     };
   };
   add("branches made the other way round, joined in the same order", diamond(false, false), diamond(true, false),
-      Rung::kNone, Update::kRefused, {.is_unsettled = true});
+      Rung::kNone, Update::kRefused, {.documented = kOrder});
   add("branches joined in another order, which a file does not show", diamond(false, false), diamond(false, true),
-      Rung::kNone, Update::kTaken, {.is_unsettled = true});
+      Rung::kNone, Update::kTaken, {.documented = kOrder});
 }
 
 }  // namespace

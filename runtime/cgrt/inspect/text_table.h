@@ -25,9 +25,6 @@ enum class Align { kLeft, kRight };
 // Characters, not bytes: UTF-8's continuation bytes do not advance the terminal.
 std::size_t width_of(std::string_view text);
 
-// A kernel's name without what stands before a "::", in template arguments too: "norm<float>" for "ns::norm<float>".
-std::string short_name(std::string_view name);
-
 // "1 node", "2 nodes"
 std::string count_of(std::uint64_t count, const char* singular, const char* plural);
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cgrt/inspect/short_name.h"
 #include "cgrt/inspect/text_table.h"
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"

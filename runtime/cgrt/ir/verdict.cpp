@@ -42,6 +42,8 @@ constexpr Rule kAttribute = {Rung::kInstantiate, Update::kLost,
 constexpr Rule kAttributeInChild = {
     Rung::kSetParams, Update::kLost,
     "set-params of the child graph node takes over launch attributes, a whole-graph update does not"};
+constexpr Rule kCluster = {Rung::kWholeUpdate, Update::kTaken, "set-params keeps the cluster size of an executable"};
+constexpr Rule kClusterInChild = {Rung::kSetParams, Update::kTaken, ""};
 constexpr Rule kPriority = {Rung::kNone, Update::kTaken,
                             "counts only in executables that use the priorities of nodes: those are instantiated anew"};
 
@@ -49,9 +51,7 @@ constexpr Rule kPriority = {Rung::kNone, Update::kTaken,
 constexpr Rule kPlace = {Rung::kInstantiate, Update::kRefused,
                          "what a copy or memset names stays in memory of the same kind, of the same device"};
 constexpr Rule kOperand = {Rung::kSetParams, Update::kTaken, ""};
-constexpr Rule kOperandOfRows = {Rung::kWholeUpdate, Update::kTaken, "set-params takes copies of one row only"};
-constexpr Rule kRowsOfCopy = {Rung::kInstantiate, Update::kRefused,
-                              "a copy of several rows changes its addresses only"};
+constexpr Rule kRowsOfCopy = {Rung::kInstantiate, Update::kRefused, "a copy of several rows stays as it is"};
 constexpr Rule kFillSize = {Rung::kSetParams, Update::kMayBeRefused,
                             "where the driver has room for the other size: else instantiate anew"};
 constexpr Rule kRowsOfFill = {Rung::kInstantiate, Update::kRefused,
@@ -162,6 +162,11 @@ class Judge {
       case Part::kArgumentPlace: return kFunction;
       case Part::kCooperative: return kCooperative;
       case Part::kCluster:
+        // A cluster is taken over, none is not: the executable keeps the one that it has (driver 580).
+        if (std::get<KernelParams>(b.params).attributes.cluster == Dim3()) {
+          return is_in_child(a_, a) ? kAttributeInChild : kAttribute;
+        }
+        return is_in_child(a_, a) ? kClusterInChild : kCluster;
       case Part::kPreferredCluster:
       case Part::kClusterScheduling:
       case Part::kSyncDomain:
@@ -201,10 +206,10 @@ class Judge {
     switch (part) {
       case Part::kDestination:
         if (!is_same_place(a.destination, b.destination)) return kPlace;
-        return is_of_rows ? kOperandOfRows : kOperand;
+        return is_of_rows ? kRowsOfCopy : kOperand;
       case Part::kSource:
         if (!is_same_place(a.source, b.source)) return kPlace;
-        return is_of_rows ? kOperandOfRows : kOperand;
+        return is_of_rows ? kRowsOfCopy : kOperand;
       default: return is_of_rows ? kRowsOfCopy : kOperand;
     }
   }

@@ -71,7 +71,7 @@ TEST_CASE("each field of a kernel has its verdict", "[ir][verdict]") {
   check_one(
       graph, [](GraphIr& g) { g.nodes[1].device = 1; }, kAnew);
   check_one(graph, attributes([](LaunchAttributes& a) { a.cooperative = true; }), kAnew);
-  check_one(graph, attributes([](LaunchAttributes& a) { a.cluster.x = 2; }), kLost);
+  check_one(graph, attributes([](LaunchAttributes& a) { a.cluster.x = 2; }), {Rung::kWholeUpdate, Update::kTaken});
   check_one(graph, attributes([](LaunchAttributes& a) { a.preferred_cluster.x = 2; }), kLost);
   check_one(graph, attributes([](LaunchAttributes& a) { a.is_remote_domain = true; }), kLost);
   check_one(graph, attributes([](LaunchAttributes& a) { a.shared_carveout_percent = 50; }), kLost);
@@ -111,7 +111,7 @@ TEST_CASE("a child graph node takes over launch attributes, an update of the who
   testing::add_kernel(graph, "add");
   graph.nodes[1].body = 1;
 
-  check_one(graph, [](GraphIr& g) { kernel_of(g, 1).attributes.cluster.x = 2; }, {Rung::kSetParams, Update::kLost});
+  check_one(graph, [](GraphIr& g) { kernel_of(g, 1).attributes.cluster.x = 2; }, {Rung::kSetParams, Update::kTaken});
   check_one(
       graph, [](GraphIr& g) { kernel_of(g, 1).grid.x = 9; }, kRebind);
 }
@@ -135,7 +135,7 @@ TEST_CASE("copies and memsets change addresses, values and one row's size", "[ir
   GraphIr rows = graph;
   std::get<MemcpyParams>(rows.nodes[2].params).height = 4;
   std::get<MemsetParams>(rows.nodes[0].params).height = 4;
-  check_one(rows, copy([](MemcpyParams& p) { p.source->offset = 8; }), kUpdated);
+  check_one(rows, copy([](MemcpyParams& p) { p.source->offset = 8; }), kAnew);
   check_one(rows, copy([](MemcpyParams& p) { p.width_bytes = 8; }), kAnew);
   check_one(rows, fill([](MemsetParams& p) { p.value = 8; }), kSet);
   check_one(rows, fill([](MemsetParams& p) { p.width = 8; }), kAnew);
