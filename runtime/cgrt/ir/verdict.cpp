@@ -43,7 +43,6 @@ constexpr Rule kAttributeInChild = {
     Rung::kSetParams, Update::kLost,
     "set-params of the child graph node takes over launch attributes, a whole-graph update does not"};
 constexpr Rule kCluster = {Rung::kWholeUpdate, Update::kTaken, "set-params keeps the cluster size of an executable"};
-constexpr Rule kClusterInChild = {Rung::kSetParams, Update::kTaken, ""};
 constexpr Rule kPriority = {Rung::kNone, Update::kTaken,
                             "counts only in executables that use the priorities of nodes: those are instantiated anew"};
 
@@ -166,7 +165,7 @@ class Judge {
         if (std::get<KernelParams>(b.params).attributes.cluster == Dim3()) {
           return is_in_child(a_, a) ? kAttributeInChild : kAttribute;
         }
-        return is_in_child(a_, a) ? kClusterInChild : kCluster;
+        return kCluster;
       case Part::kPreferredCluster:
       case Part::kClusterScheduling:
       case Part::kSyncDomain:

@@ -111,7 +111,7 @@ TEST_CASE("a child graph node takes over launch attributes, an update of the who
   testing::add_kernel(graph, "add");
   graph.nodes[1].body = 1;
 
-  check_one(graph, [](GraphIr& g) { kernel_of(g, 1).attributes.cluster.x = 2; }, {Rung::kSetParams, Update::kTaken});
+  check_one(graph, [](GraphIr& g) { kernel_of(g, 1).attributes.cluster.x = 2; }, {Rung::kWholeUpdate, Update::kTaken});
   check_one(
       graph, [](GraphIr& g) { kernel_of(g, 1).grid.x = 9; }, kRebind);
 }
