@@ -2,6 +2,7 @@
 
 #include "inject/recorder.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -193,6 +194,26 @@ TEST_CASE("a capture that fails is told with the call that ended it") {
   const std::string notes = session()->header.notes;
   CHECK(notes.find("(global mode, begun by thread ") != std::string::npos);
   CHECK(notes.find("was ended by a call of the same thread: cuStreamSynchronize returned 900") != std::string::npos);
+}
+
+TEST_CASE("a child process neither waits for its parent's files nor writes them again") {
+  folder();
+  writer::write({}, "of_the_parent.cgrt.json", nullptr);  // its thread may be writing at the fork
+
+  const pid_t child = fork();
+  if (child == 0) {
+    writer::flush();
+    writer::write({}, "of_the_child.cgrt.json", nullptr);
+    writer::flush();
+    _exit(0);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  writer::flush();
+
+  CHECK(status == 0);
+  CHECK(fs::exists(folder() / "of_the_parent.cgrt.json"));
+  CHECK(fs::exists(folder() / "of_the_child.cgrt.json"));
 }
 
 TEST_CASE("the sessions of a folder are told, written as run.json, and removed") {

@@ -45,7 +45,8 @@ void after_begin_into(CUresult result, CUstream stream, CUgraph, const CUgraphNo
   after_begin(result, stream, mode);
 }
 void after_end(CUresult result, CUstream stream, CUgraph* graph) {
-  if (recorder::on_capture_end(stream, *graph, result)) live_captures.fetch_sub(1, std::memory_order_relaxed);
+  if (recorder::on_capture_end(stream, result == CUDA_SUCCESS ? *graph : nullptr, result))
+    live_captures.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void after_add(CUresult result, CUgraphNode* node, CUgraph, ...) {

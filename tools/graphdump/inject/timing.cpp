@@ -1,5 +1,7 @@
 #include "inject/timing.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -91,6 +93,7 @@ struct TraceEvent {
 struct State {
   std::mutex mutex;
   const Cupti* cupti = nullptr;  // null: not asked for
+  pid_t process = 0;
   std::vector<Exec> execs;
   absl::flat_hash_map<std::uint64_t, NodeOfExec> nodes;  // by CUPTI's id of the executable's node
   std::map<std::uint32_t, Launch> launches;              // by correlation id: the oldest first
@@ -275,9 +278,10 @@ void write_trace(const State& all) {
   if (std::fclose(file) != 0) note(absl::StrCat(path, " was not written in whole."));
 }
 
-// At the end of the process.
+// At the end of the process, but not of one that fork() has made of it.
 void finish() {
   State& all = state();
+  if (getpid() != all.process) return;
   all.cupti->ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   const std::lock_guard lock(all.mutex);
   while (!all.launches.empty()) close_oldest(all);
@@ -314,6 +318,7 @@ bool start(const Cupti& cupti, std::string* error) {
   }
   all.is_traced = std::getenv(kTraceVariable) != nullptr;
   all.cupti = &cupti;
+  all.process = getpid();
   std::atexit(&finish);
   return true;
 }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -98,6 +99,17 @@ void run() {
   }
 }
 
+// A child process that fork() has made has no thread that writes, and the jobs are its parent's.
+void before_fork() { state().mutex.lock(); }
+void after_fork_in_parent() { state().mutex.unlock(); }
+void after_fork_in_child() {
+  State& all = state();
+  all.jobs.clear();
+  all.is_running = false;
+  new (&all.changed) std::condition_variable();  // the old one counts a thread that is not here
+  all.mutex.unlock();
+}
+
 // The process's signals are for its own threads.
 void start() {
   sigset_t all_signals, before;
@@ -105,7 +117,11 @@ void start() {
   pthread_sigmask(SIG_SETMASK, &all_signals, &before);
   std::thread(&run).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  std::atexit(&flush);
+  static std::once_flag once;
+  std::call_once(once, [] {
+    std::atexit(&flush);
+    pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  });
 }
 
 }  // namespace
