@@ -73,6 +73,13 @@ CriticalPath critical_path_of(const ir::GraphIr& graph) {
   return path;
 }
 
+// As node_label, with a kernel's short name.
+std::string short_label(const ir::GraphIr& graph, std::uint32_t node) {
+  const auto* kernel = std::get_if<ir::KernelParams>(&graph.nodes[node].params);
+  if (kernel == nullptr) return node_label(graph, node);
+  return absl::StrCat("node ", node, " \"", ir::printable(short_name(function_of(graph, *kernel).name)), "\"");
+}
+
 void append_path(std::string& out, const ir::GraphIr& graph, const CriticalPath& path) {
   absl::StrAppend(&out, "\ncritical path by time: ", count_of(path.nodes.size(), "node", "nodes"), ", ",
                   microseconds(path.time), "\n");
@@ -81,7 +88,7 @@ void append_path(std::string& out, const ir::GraphIr& graph, const CriticalPath&
     const bool is_left_out =
         path.nodes.size() > kMaxPathLines && i >= kMaxPathLines / 2 && i < path.nodes.size() - kMaxPathLines / 2;
     if (!is_left_out) {
-      table.add({node_label(graph, path.nodes[i]), microseconds(path.own_time[path.nodes[i]])});
+      table.add({short_label(graph, path.nodes[i]), microseconds(path.own_time[path.nodes[i]])});
     } else if (i == kMaxPathLines / 2) {
       table.add_line(absl::StrCat("... ", count_of(path.nodes.size() - kMaxPathLines, "node", "nodes")));
     }
