@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/capture_log.h"
 #include "cgrt/graph/snapshot.h"
@@ -84,8 +85,8 @@ driver::LoggedThread& logged_thread() {
   return *driver::internal::this_logged_thread;
 }
 
-// What a capture was ended by that failed with `result`, and what to do about it.
-std::string story_of(const Capture& capture, CUresult result) {
+// For the thread that began the capture.
+std::string story_for_own_thread(const Capture& capture, CUresult result) {
   if (capture.logged != nullptr) {
     const std::optional<driver::RefusedCall> call = capture.logged->first_refused();
     if (call.has_value()) return driver::tell(*call, capture.stream, capture.mode);
@@ -99,6 +100,12 @@ std::string story_of(const Capture& capture, CUresult result) {
                           ? ". Record an event in each stream that joined the capture, and have the captured stream "
                             "wait for it before the end"
                           : ".");
+}
+
+// What a capture was ended by that failed with `result`, and what to do about it.
+std::string story_of(const Capture& capture, CUresult result) {
+  const auto begun_by = [](std::int64_t thread) { return absl::StrCat("begun by thread ", thread); };
+  return absl::StrReplaceAll(story_for_own_thread(capture, result), {{begun_by(gettid()), begun_by(capture.thread)}});
 }
 
 // While it lives, this thread's calls end no capture, of whatever thread.
