@@ -142,6 +142,28 @@ CGRT_EXAMPLE(ir_matching) {
   return equal(matches[2], 2u);
 }
 
+CGRT_EXAMPLE(ir_relation) {
+  const ir::GraphIr graph = three_nodes();
+#include "heads/cgrt/ir/relation.h.1.inc"
+  return equal(relation.path.size(), std::size_t{2});
+}
+
+CGRT_EXAMPLE(inspect_lint) {
+  ir::GraphIr graph = three_nodes();
+  graph.edges.clear();
+#include "heads/cgrt/inspect/lint.h.1.inc"
+  const inspect::Finding& first = inspect::lint(graph)[0];
+  return contains(first.rule->id.data() + (": " + first.text) + "\n",
+#include "heads/cgrt/inspect/lint.h.2.txt"
+  );
+}
+
+CGRT_EXAMPLE(inspect_budget) {
+  const ir::GraphIr graph = three_nodes();
+#include "heads/cgrt/inspect/budget.h.1.inc"
+  return equal(broken.empty(), true);
+}
+
 CGRT_EXAMPLE(inspect_text) {
   const ir::GraphIr graph = two_nodes();
 #include "heads/cgrt/inspect/text.h.1.inc"
