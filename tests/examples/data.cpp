@@ -152,7 +152,7 @@ CGRT_EXAMPLE(inspect_lint) {
   ir::GraphIr graph = three_nodes();
   graph.edges.clear();
 #include "heads/cgrt/inspect/lint.h.1.inc"
-  const inspect::Finding& first = inspect::lint(graph)[0];
+  const inspect::Finding first = inspect::lint(graph)[0];
   return contains(first.rule->id.data() + (": " + first.text) + "\n",
 #include "heads/cgrt/inspect/lint.h.2.txt"
   );

@@ -167,6 +167,91 @@ says 'after node 0 "fill"'
 expect "standard input twice is refused" 2 "$graphdump" diff - -
 complains "only one of the two graphs can be standard input"
 
+expect "lint of the golden graphs" 0 bash -c 'cd "$1" && shift && "$@"' - "$golden" "$graphdump" lint \
+  {empty,chain,fork_join,nested,structures,conditional}.cgrt.json
+prints "$golden/lint.txt"
+is_silent
+expect "no committed graph has an error" 0 bash -c 'find "$1" -name "*.cgrt.json" -not -path "*/build/*" -exec "$2" lint {} +' - \
+  "$2/.." "$graphdump"
+says "docs/graph.cgrt.json: 0 errors, "
+while read -r count; do
+  [ "$count" -le 5 ] || fail "a committed graph has $count warnings"
+done < <(grep -o '[0-9]* warning' "$scratch/out" | cut -d" " -f1)
+
+for pair in "0 6" "6 0" "scores gelu" "2 softmax" "5 5"; do
+  "$graphdump" why "$golden/fork_join.cgrt.json" $pair
+done >"$scratch/why.txt"
+for pair in "6 7" "failed 4" "step 1"; do
+  "$graphdump" why "$golden/conditional.cgrt.json" $pair
+done >>"$scratch/why.txt"
+"$graphdump" why "$golden/nested.cgrt.json" 2 5 >>"$scratch/why.txt"
+expect "why of the golden graphs" 0 cat "$scratch/why.txt"
+prints "$golden/why.txt"
+
+cat >"$scratch/racy.cgrt.json" <<'EOG'
+{"schema": "cgrt-graph", "version": 1, "nodes": [
+  {"id": 0, "kind": "memset", "destination": [0, 0], "value": 0, "element_bytes": 4, "width": 64},
+  {"id": 1, "kind": "memcpy", "destination": [1, 0], "source": [0, 128], "width_bytes": 512}],
+ "edges": [], "allocations": [{"id": 0, "kind": "device", "device": 0, "bytes": 4096}, {"id": 1, "kind": "pageable host"}]}
+EOG
+expect "a race is an error" 1 "$graphdump" lint "$scratch/racy.cgrt.json"
+says "racy.cgrt.json: 1 error, 1 warning, 0 notes"
+says "error race: node 0 (memset) and node 1 (memcpy) are not ordered, and both touch device#0 [128, 256); node 0 writes."
+says "warning pageable-operand: node 1 (memcpy)"
+is_silent
+expect "a rule can be left out" 0 "$graphdump" lint "$scratch/racy.cgrt.json" --ignore race
+says "0 errors, 1 warning"
+expect "warnings can be errors" 1 "$graphdump" lint "$scratch/racy.cgrt.json" --ignore race --strict
+says "error pageable-operand"
+expect "rules can be left out together" 0 \
+  "$graphdump" lint "$scratch/racy.cgrt.json" --strict --ignore race,pageable-operand
+expect "lint as JSON" 1 "$graphdump" lint "$scratch/racy.cgrt.json" "$golden/empty.cgrt.json" --format json
+says '"rule": "race", "severity": "error", "nodes": [0, 1]'
+says '"rule": "empty-graph", "severity": "note", "nodes": []'
+expect "lint reads standard input" 1 bash -c '"$1" lint - <"$2"' - "$graphdump" "$scratch/racy.cgrt.json"
+says "-: 1 error"
+expect "lines are limited" 1 "$graphdump" lint "$scratch/racy.cgrt.json" --limit 1
+says "and 1 line more: --limit 0 prints all"
+expect "limits that hold" 0 "$graphdump" lint "$golden/chain.cgrt.json" --expect 'nodes<=4, host=0, kernel>=4'
+says "chain.cgrt.json: 0 errors"
+expect "a limit that does not hold is an error" 1 "$graphdump" lint "$golden/chain.cgrt.json" --expect 'nodes<=3,host=0'
+says "error expect: nodes is 4, and is to be <= 3."
+expect "a limit of what does not exist is a failure" 2 "$graphdump" lint "$golden/chain.cgrt.json" --expect 'nods<=3'
+complains "--expect: column 1: expected one of allocated_bytes, "
+expect "a limit without a number is a failure" 2 "$graphdump" lint "$golden/chain.cgrt.json" --expect 'nodes<='
+complains "--expect: column 8: expected a number below 2^64, found the end."
+expect "an unknown rule is a failure" 2 "$graphdump" lint "$golden/chain.cgrt.json" --ignore races
+complains 'there is no rule "races"; there are not-valid, race, '
+expect "lint without a graph is an error" 2 "$graphdump" lint
+complains "FILE is required"
+expect "standard input twice is refused by lint" 2 "$graphdump" lint - -
+complains "only one of the graphs can be standard input"
+expect "a missing file is a failure of lint" 2 "$graphdump" lint "$scratch/racy.cgrt.json" "$scratch/missing.cgrt.json"
+complains "missing.cgrt.json: cannot be opened"
+expect "a file that is no graph is a failure of lint" 2 "$graphdump" lint "$0"
+complains "not JSON"
+sed 's/\[0, 128\]/[7, 128]/' "$scratch/racy.cgrt.json" >"$scratch/invalid.cgrt.json"
+expect "a graph that is not valid is a failure of lint" 2 "$graphdump" lint "$scratch/invalid.cgrt.json"
+complains "points into allocation 7"
+
+# The table of the page is what the program says.
+"$graphdump" lint --rules |
+  sed -E 's/^([^ ]+) +([^ ]+) +(.*)$/| \1 | \2 | \3 |/' >"$scratch/rules.txt"
+sed -n '/<!-- rules -->/,/<!-- end -->/p' "$2/../docs/lint.md" | sed '1,3d;$d' >"$scratch/table.txt"
+expect "docs/lint.md lists the rules" 0 cat "$scratch/table.txt"
+prints "$scratch/rules.txt"
+
+expect "a node that is not there is a failure of why" 2 "$graphdump" why "$golden/chain.cgrt.json" 0 4
+complains "there is no node 4; the graph has 4 nodes, numbered from 0."
+expect "a number that is too large is, too" 2 "$graphdump" why "$golden/chain.cgrt.json" 0 99999999999
+complains "there is no node 99999999999"
+expect "a name that several kernels have is a failure of why" 2 "$graphdump" why "$golden/chain.cgrt.json" e 0
+complains '"e" is the name of several kernels: node 1 "scale", node 2 "blas::reduce<double, 4>". Take the number of one.'
+expect "a name that no kernel has is a failure of why" 2 "$graphdump" why "$golden/chain.cgrt.json" 0 gemm
+complains 'no kernel is called "gemm"'
+expect "a missing file is a failure of why" 2 "$graphdump" why "$scratch/missing.cgrt.json" 0 1
+complains "cannot be opened"
+
 expect "a missing file is an error" 2 "$graphdump" show "$scratch/missing.cgrt.json"
 complains "graphdump: $scratch/missing.cgrt.json: cannot be opened"
 expect "a missing file is an error of diff, not a difference" 2 \
@@ -194,6 +279,8 @@ expect "--help lists the commands" 0 "$graphdump" --help
 says "show"
 says "stats"
 says "diff"
+says "lint"
+says "why"
 expect "--help of a command lists its options" 0 "$graphdump" show --help
 says "--format"
 expect "no command is an error" 2 "$graphdump"
@@ -244,7 +331,7 @@ awk -v children=100000 'BEGIN {
   for (i = 0; i < children; ++i) printf "{\"id\": %d, \"owner\": %d}%s\n", i + 1, i, i + 1 < children ? "," : ""
   print "]}"
 }' >"$scratch/children.cgrt.json"
-for arguments in "show" "show --format dot" "show --format json" "show --format html" "stats" "stats --format json"; do
+for arguments in "show" "show --format dot" "show --format json" "show --format html" "stats" "stats --format json" "lint"; do
   expect "$arguments of 100,000 child graphs is soon done" 0 timeout 60 "$graphdump" $arguments "$scratch/children.cgrt.json"
 done
 expect "diff of 100,000 child graphs is soon done" 0 \

@@ -29,6 +29,8 @@ void add_run(CLI::App& app, Action& action);
 void add_time(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_emit(CLI::App& app, Action& action);
+void add_lint(CLI::App& app, Action& action);
+void add_why(CLI::App& app, Action& action);
 
 // Of a file, or of standard input for "-".
 absl::StatusOr<cgrt::ir::GraphIr> read_graph(const std::string& file);

@@ -27,6 +27,8 @@ int parse_and_run(int argc, char** argv) {
   graphdump::add_time(app, action);
   graphdump::add_explain(app, action);
   graphdump::add_emit(app, action);
+  graphdump::add_lint(app, action);
+  graphdump::add_why(app, action);
 
   try {
     app.parse(argc, argv);
