@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # graphdump run from the outside, on commands that use no GPU: what the command prints, takes and returns is its own.
-#   run_test.sh PATH_OF_GRAPHDUMP
+#   run_test.sh PATH_OF_GRAPHDUMP [CXX]      without a compiler, no program is recorded
 set -u
-graphdump=$1
+graphdump=$1 cxx=${2:-}
+sources=$(dirname "$(readlink -f "$0")")
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 failures=0
@@ -51,6 +52,28 @@ expect "another tool that does not disturb" 0 env CUDA_INJECTION64_PATH=/opt/pro
 prints "/opt/profiler.so"
 expect "what the command sees" 0 run bash -c 'basename "$LD_PRELOAD"; [ -w "$GRAPHDUMP_FOLDER" ]'
 prints "libgraphdump_preload.so"
+
+# The driver reached in every way: the first program by a plugin (two launches), dlsym and cuGetProcAddress; the other
+# one is linked against it (two launches more).
+if [ -z "$cxx" ]; then
+  echo "not run: programs for a fake driver"
+else
+  cd "$scratch" || exit 1
+  name="programs for a fake driver"
+  { "$cxx" -shared -fPIC -Wl,-soname,libcuda.so.1 -o libcuda.so.1 "$sources/fake_driver.cpp" &&
+    "$cxx" -o user "$sources/driver_user.cpp" -ldl &&
+    "$cxx" -DLINKED -o user_linked "$sources/driver_user.cpp" ./libcuda.so.1 -ldl &&
+    "$cxx" -DLINKED -shared -fPIC -o plugin.so "$sources/driver_user.cpp" ./libcuda.so.1 -ldl; } >out 2>err ||
+    fail "they do not compile"
+  export LD_LIBRARY_PATH=$scratch
+  user=$scratch/user user_linked=$scratch/user_linked plugin=$scratch/plugin.so
+  expect "the driver found by a plugin, by dlsym and by cuGetProcAddress" 0 run "$user" "$plugin"
+  complains "outside of graphs: 4 kernels launched"
+  expect "the driver linked by the program" 0 run "$user_linked"
+  complains "outside of graphs: 2 kernels launched"
+  expect "the driver reached in all ways" 0 run "$user_linked" "$plugin"
+  complains "outside of graphs: 6 kernels launched"
+fi
 
 if [ "$failures" != 0 ]; then
   echo "$failures checks failed"

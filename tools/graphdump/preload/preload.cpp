@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "inject/environment.h"
+
 namespace {
 
 using Lookup = void* (*)(void* library, const char* name);
@@ -27,7 +29,7 @@ Lookup find_dlsym() {
 Lookup real_dlsym = nullptr;
 
 Replace load_replace() {
-  const char* const path = std::getenv("GRAPHDUMP_LIBRARY");
+  const char* const path = std::getenv(graphdump::kLibraryVariable);
   void* const library = path != nullptr ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   return library != nullptr ? reinterpret_cast<Replace>(real_dlsym(library, "graphdump_replace")) : nullptr;
 }
@@ -57,38 +59,28 @@ extern "C" [[gnu::visibility("default")]] void* dlsym(void* handle, const char* 
 }
 
 #ifdef __x86_64__
-// The exported functions jump to where their slot says: at first to what looks up the driver's.
-extern "C" {
-#define GRAPHDUMP_HOOK(name, after, ...) [[gnu::visibility("hidden")]] void* graphdump_slot_##name = nullptr;
-#define GRAPHDUMP_LAUNCH_HOOK(name, ...) [[gnu::visibility("hidden")]] void* graphdump_slot_##name = nullptr;
-#include "inject/hooked.def"
-#undef GRAPHDUMP_HOOK
-#undef GRAPHDUMP_LAUNCH_HOOK
+// Each exported function jumps to where its slot says: at first to code that looks the driver's up, on the first call,
+// since the library that calls may have been loaded with the driver long after this one. It keeps the arguments: of
+// the functions in the list all are integers and pointers.
+extern "C" [[gnu::used]] void graphdump_fill(const char* name, void** slot) {
+  if (real_dlsym == nullptr) real_dlsym = find_dlsym();
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void* const function = real_dlsym(library != nullptr ? library : RTLD_NEXT, name);
+  if (function == nullptr) std::abort();  // as the loader ends a program that calls what no library has
+  *slot = replace(name, function);
 }
-#define GRAPHDUMP_EXPORT(name)                                                                                   \
-  asm(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n  endbr64\n  jmp *graphdump_slot_" #name \
-      "(%rip)\n.size " #name ", .-" #name "\n");
+#define GRAPHDUMP_EXPORT(name)                                                                                  \
+  asm(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n  endbr64\n  jmp *slot_" #name          \
+      "(%rip)\n.size " #name ", .-" #name "\nfill_" #name                                                       \
+      ":\n  endbr64\n  push %rdi\n  push %rsi\n  push %rdx\n  push %rcx\n  push %r8\n  push %r9\n  push %rax\n" \
+      "  lea name_" #name "(%rip), %rdi\n  lea slot_" #name                                                     \
+      "(%rip), %rsi\n  call graphdump_fill\n"                                                                   \
+      "  pop %rax\n  pop %r9\n  pop %r8\n  pop %rcx\n  pop %rdx\n  pop %rsi\n  pop %rdi\n  jmp *slot_" #name    \
+      "(%rip)\n.section .rodata\nname_" #name ": .asciz \"" #name "\"\n.data\n.balign 8\nslot_" #name           \
+      ": .quad fill_" #name "\n.text\n");
 #define GRAPHDUMP_HOOK(name, after, ...) GRAPHDUMP_EXPORT(name)
 #define GRAPHDUMP_LAUNCH_HOOK(name, ...) GRAPHDUMP_EXPORT(name)
 #include "inject/hooked.def"
 #undef GRAPHDUMP_HOOK
 #undef GRAPHDUMP_LAUNCH_HOOK
-
-namespace {
-
-// Before the program starts: one that is linked against the driver has it loaded by now, behind this library.
-[[gnu::constructor]] void fill_slots() {
-  if (real_dlsym == nullptr) real_dlsym = find_dlsym();
-  const auto fill = [](const char* name, void** slot) {
-    void* const function = real_dlsym(RTLD_NEXT, name);
-    if (function != nullptr) *slot = replace(name, function);
-  };
-#define GRAPHDUMP_HOOK(name, after, ...) fill(#name, &graphdump_slot_##name);
-#define GRAPHDUMP_LAUNCH_HOOK(name, ...) fill(#name, &graphdump_slot_##name);
-#include "inject/hooked.def"
-#undef GRAPHDUMP_HOOK
-#undef GRAPHDUMP_LAUNCH_HOOK
-}
-
-}  // namespace
 #endif
