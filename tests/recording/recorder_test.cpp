@@ -2,6 +2,7 @@
 
 #include "inject/recorder.h"
 
+#include <nvtx3/nvToolsExt.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@
 #include "support/catch.h"
 #include "support/status_matchers.h"
 #include "support/test_kernels.h"
+
+extern "C" int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table);
 
 namespace graphdump {
 namespace {
@@ -87,25 +90,89 @@ TEST_CASE("a graph is written when it is instantiated, and what is done with it 
   CHECK(*written == *snapshot(graph));
 }
 
-TEST_CASE("what was noted of a node is forgotten when its handle comes back") {
+// NVTX as a process has it: the functions that the recorder puts into its table.
+using Push = int (*)(const char*);
+using Pop = int (*)();
+struct Nvtx {
+  static inline NvtxFunctionPointer functions[NVTX_CBID_CORE_SIZE] = {};
+  static inline NvtxFunctionPointer* slots[NVTX_CBID_CORE_SIZE] = {};
+  static int get_table(NvtxCallbackModule module, NvtxFunctionTable* table, unsigned* size) {
+    for (unsigned i = 0; i < NVTX_CBID_CORE_SIZE; ++i) slots[i] = &functions[i];
+    *table = slots;
+    *size = NVTX_CBID_CORE_SIZE;
+    return module == NVTX_CB_MODULE_CORE ? 1 : 0;
+  }
+  static const void* get_export_table(std::uint32_t) {
+    static const NvtxExportTableCallbacks callbacks{sizeof(callbacks), &get_table};
+    return &callbacks;
+  }
+  Nvtx() { REQUIRE(InitializeInjectionNvtx2(&get_export_table) == 1); }
+  int push(const char* name) const { return reinterpret_cast<Push>(functions[NVTX_CBID_CORE_RangePushA])(name); }
+  int pop() const { return reinterpret_cast<Pop>(functions[NVTX_CBID_CORE_RangePop])(); }
+};
+
+TEST_CASE("a node has the ranges that were open when it was made, and loses them when its handle comes back") {
   folder();
   Simulator simulator;
+  const Nvtx nvtx;
   Graph graph = *Graph::create(kDevice);
   const EmptyNode a = *graph.add_empty({});
   const EmptyNode b = *graph.add_empty({a});
-  CUgraphConditionalHandle conditional = 7;
-  CUDA_CONDITIONAL_NODE_PARAMS params{};
-  params.handle = conditional;
-  params.type = CU_GRAPH_COND_TYPE_IF;
 
-  recorder::on_conditional(b.get(), params);  // it is none: the note counts for conditional nodes only
-  recorder::on_conditional(a.get(), params);
+  CHECK(nvtx.push("layer/0") == 0);
+  recorder::on_node(b.get());
+  CHECK(nvtx.push("attention") == 1);
   recorder::on_node(a.get());
+  CHECK(nvtx.pop() == 1);
+  CHECK(nvtx.pop() == 0);
+  CHECK(nvtx.pop() < 0);
+  const absl::StatusOr<ir::GraphIr> first = read(instantiate_as(handle(0x3000), graph));
+  recorder::on_node(a.get());
+  const absl::StatusOr<ir::GraphIr> second = read(instantiate_as(handle(0x3001), graph));
 
-  const std::uint32_t number = instantiate_as(handle(0x3000), graph);
+  REQUIRE_OK(first);
+  CHECK(first->nodes[0].scope == "layer|0/attention");
+  CHECK(first->nodes[1].scope == "layer|0");
+  REQUIRE_OK(second);
+  CHECK(second->nodes[0].scope.empty());
+  CHECK(second->nodes[1].scope == "layer|0");
+}
+
+TEST_CASE("captured nodes have the ranges of their time, also in a graph that had nodes before") {
+  folder();
+  Simulator simulator;
+  const Nvtx nvtx;
+  const driver::Api& api = driver::api();
+  Stream stream = *Stream::create(kDevice);
+  DeviceBuffer buffer = *DeviceBuffer::create(kDevice, 1024);
+  const CUstream raw = stream.ref().get();
+  const auto fill = [&] { REQUIRE_OK(fill32(stream, buffer.data(), 0, 256)); };
+  REQUIRE(api.StreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == CUDA_SUCCESS);
+  recorder::on_capture_begin(raw, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+
+  fill();
+  nvtx.push("layer");
+  fill();
+  fill();
+  nvtx.pop();
+  fill();
+  CUgraph captured = nullptr;
+  REQUIRE(api.StreamEndCapture(raw, &captured) == CUDA_SUCCESS);
+  CHECK(recorder::on_capture_end(raw, captured, CUDA_SUCCESS));
+  Graph graph = *Graph::adopt(captured, kDevice);
+  const std::uint32_t number = instantiate_as(handle(0x3100), graph);
   const absl::StatusOr<ir::GraphIr> written = read(number);
+  recorder::on_graph_destroy(captured);
+  const std::uint32_t again = instantiate_as(handle(0x3200), graph);
+
   REQUIRE_OK(written);
-  CHECK(*written == *snapshot(graph));
+  REQUIRE(written->nodes.size() == 4);
+  CHECK(written->nodes[0].scope.empty());
+  CHECK(written->nodes[1].scope == "layer");
+  CHECK(written->nodes[2].scope == "layer");
+  CHECK(written->nodes[3].scope.empty());
+  CHECK(session()->execs[number].capture_thread == gettid());
+  CHECK(session()->execs[again].capture_thread == 0);  // another graph could be at this address by now
 }
 
 TEST_CASE("a conditional node is written with the bodies that were seen being made") {
@@ -228,7 +295,7 @@ TEST_CASE("the sessions of a folder are told, written as run.json, and removed")
   CHECK(text.find("graphs/" + file_prefix() + "-0.cgrt.json  2 nodes, launched 2 times, 1 node set\n") !=
         std::string::npos);
   CHECK(text.find("(not written: fewer nodes than --min-nodes)") != std::string::npos);
-  CHECK(files.size() == 4);
+  CHECK(files.size() == 7);  // of the cases above: 1, 2, 2, 1 and 1
   CHECK(fs::exists(folder() / "run.json"));
   CHECK(!fs::exists(folder() / (file_prefix() + kSessionSuffix)));
   fs::remove_all(folder());

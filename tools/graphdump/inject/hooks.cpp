@@ -77,6 +77,9 @@ void after_clone(CUresult result, CUgraph* clone, CUgraph original) {
 void after_instantiate(CUresult result, CUgraphExec* exec, CUgraph graph, ...) {
   recorder::on_instantiate(graph, result == CUDA_SUCCESS ? *exec : nullptr);
 }
+void after_destroy_graph(CUresult result, CUgraph graph) {
+  if (result == CUDA_SUCCESS) recorder::on_graph_destroy(graph);
+}
 void after_destroy(CUresult result, CUgraphExec exec) {
   if (result == CUDA_SUCCESS) recorder::on_exec_destroy(exec);
 }

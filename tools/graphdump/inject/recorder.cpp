@@ -39,6 +39,7 @@ struct Capture {
   CUstream stream = nullptr;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   driver::LoggedCapture* logged = nullptr;  // null: nested too deep
+  std::size_t first_node = 0;               // more than 0: it was begun into a graph that had nodes
   std::vector<ScopeRun> scopes = {};
 };
 
@@ -171,17 +172,18 @@ void copy_notes(State& all, CUgraph original, CUgraph copy) {
   }
 }
 
-// Notes the ranges that are open now as the scope of what the capture of `stream` gets from now on.
-void note_scope(Capture& capture) {
+// How many nodes the capture of `stream` has by now, those of the graph that it was begun into with it; 0 where it has
+// failed.
+std::size_t captured_nodes(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUgraph graph = nullptr;
   std::size_t count = 0;
   const driver::Api& api = driver::api();
-  if (api.StreamGetCaptureInfo(capture.stream, &status, nullptr, &graph, nullptr, nullptr, nullptr) != CUDA_SUCCESS ||
+  if (api.StreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr) != CUDA_SUCCESS ||
       status != CU_STREAM_CAPTURE_STATUS_ACTIVE || api.GraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) {
-    return;
+    return 0;
   }
-  capture.scopes.push_back({count, current_scope()});
+  return count;
 }
 
 ExecRecord* record_of(CUgraphExec exec) {
@@ -189,6 +191,23 @@ ExecRecord* record_of(CUgraphExec exec) {
   const std::shared_lock lock(all.execs_mutex);
   const auto found = all.execs.find(exec);
   return found != all.execs.end() ? found->second.record : nullptr;
+}
+
+// Gives the nodes of a capture, which are those of the graph from its first on, their scopes; forgets what was known of
+// earlier nodes with their handles.
+void note_scopes(State& all, const Capture& capture, const std::vector<CUgraphNode>& nodes) {
+  auto run = capture.scopes.begin();
+  const std::string none;
+  const std::string* scope = &none;
+  for (std::size_t i = capture.first_node; i < nodes.size(); ++i) {
+    for (; run != capture.scopes.end() && run->position <= i; ++run) scope = &run->scope;
+    const auto known = all.notes.find(nodes[i]);
+    if (!scope->empty()) {
+      all.notes[nodes[i]].scope = *scope;
+    } else if (known != all.notes.end()) {
+      known->second.scope.clear();  // a conditional node that was added meanwhile keeps its bodies
+    }
+  }
 }
 
 }  // namespace
@@ -252,8 +271,9 @@ void on_capture_begin(CUstream stream, CUstreamCaptureMode mode) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
   capturing.push_back(stream);
-  Capture& capture = all.live[stream] = {gettid(), stream, mode, logged};
-  if (has_scope()) note_scope(capture);
+  Capture& capture = all.live[stream] = {.thread = gettid(), .stream = stream, .mode = mode, .logged = logged};
+  capture.first_node = captured_nodes(stream);
+  if (has_scope()) capture.scopes.push_back({capture.first_node, current_scope()});
 }
 
 bool on_capture_end(CUstream stream, CUgraph graph, CUresult result) {
@@ -267,22 +287,7 @@ bool on_capture_end(CUstream stream, CUgraph graph, CUresult result) {
   if (result != CUDA_SUCCESS) note(story_of(capture, result));
   if (capture.logged != nullptr) capture.logged->end();
   if (result != CUDA_SUCCESS) return true;
-  if (!capture.scopes.empty() || !all.notes.empty()) {
-    const std::vector<CUgraphNode> nodes = nodes_of(graph);
-    const std::size_t first = capture.scopes.empty() ? nodes.size() : capture.scopes.front().position;
-    for (std::size_t i = 0; i < std::min(first, nodes.size()); ++i) {
-      const auto note = all.notes.find(nodes[i]);
-      // What stands in a graph that a capture was begun into has its notes; others come from an earlier node.
-      if (note != all.notes.end() && !note->second.conditional.has_value() && capture.scopes.empty())
-        all.notes.erase(note);
-    }
-    for (std::size_t run = 0; run < capture.scopes.size(); ++run) {
-      const std::size_t end = run + 1 < capture.scopes.size() ? capture.scopes[run + 1].position : nodes.size();
-      for (std::size_t i = capture.scopes[run].position; i < std::min(end, nodes.size()); ++i) {
-        all.notes[nodes[i]].scope = capture.scopes[run].scope;
-      }
-    }
-  }
+  if (!capture.scopes.empty() || !all.notes.empty()) note_scopes(all, capture, nodes_of(graph));
   capture.scopes.clear();
   all.captured[graph] = std::move(capture);
   return true;
@@ -294,7 +299,7 @@ void on_scope_change() {
   const std::lock_guard lock(all.mutex);
   for (const CUstream stream : capturing) {
     const auto found = all.live.find(stream);
-    if (found != all.live.end()) note_scope(found->second);
+    if (found != all.live.end()) found->second.scopes.push_back({captured_nodes(stream), current_scope()});
   }
 }
 
@@ -341,6 +346,12 @@ void on_node_clone(CUgraphNode original, CUgraphNode clone, const void* into, st
 
 void on_node_destroy(CUgraphNode node) {
   std::erase_if(clones, [&](const Clone& one) { return one.nodes.clone == node; });
+}
+
+void on_graph_destroy(CUgraph graph) {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  all.captured.erase(graph);
 }
 
 void on_exec_destroy(CUgraphExec exec) {

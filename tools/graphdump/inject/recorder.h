@@ -16,6 +16,7 @@ void on_child(CUgraphNode node, CUgraph child);
 void on_conditional(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS& params);
 void on_conditional_handle(CUgraphConditionalHandle handle, unsigned at_launch, unsigned flags);
 void on_clone(CUgraph original, CUgraph clone);
+void on_graph_destroy(CUgraph graph);
 
 void on_capture_begin(CUstream stream, CUstreamCaptureMode mode);
 // `graph`: of no matter where `result` is an error; how that came about is noted in the session then. Returns whether
