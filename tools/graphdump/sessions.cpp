@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -17,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cgrt/base/counted.h"
+#include "cgrt/base/json_writer.h"
+#include "cgrt/base/text_file.h"
 #include "cgrt/ir/describe.h"
 #include "inject/session_file.h"
 
@@ -62,44 +63,49 @@ std::string text_of(const char (&field)[kSize]) {
   return std::string(field, strnlen(field, kSize));
 }
 
-// As JSON, of whatever bytes.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : cgrt::ir::printable(text)) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
 std::size_t recorded(const SessionHeader& header) { return std::min<std::size_t>(header.execs.load(), kMaxExecs); }
 
-std::string to_json(const ExecRecord& exec) {
-  std::string out = absl::StrCat("{\"file\": ", exec.file[0] != '\0' ? quoted(text_of(exec.file)) : "null");
-  if (exec.file[0] == '\0') absl::StrAppend(&out, ", \"why_no_file\": ", quoted(text_of(exec.why_no_file)));
-  absl::StrAppend(&out, ", \"nodes\": ", exec.nodes, ", \"launches\": ", exec.launches.load(),
-                  ", \"uploads\": ", exec.uploads.load(), ", \"updates\": ", exec.updates.load(),
-                  ", \"refused_updates\": ", exec.refused_updates.load(), ", \"set_params\": ", exec.set_params.load(),
-                  ", \"thread\": ", exec.thread);
-  if (exec.capture_thread != 0) {
-    absl::StrAppend(&out, ", \"capture\": {\"thread\": ", exec.capture_thread, ", \"stream\": \"0x",
-                    absl::Hex(exec.capture_stream), "\"}");
+void write(cgrt::JsonWriter& json, const ExecRecord& exec) {
+  json.begin_object(cgrt::JsonLayout::kOneLine);
+  json.key("file");
+  if (exec.file[0] != '\0') {
+    json.value(text_of(exec.file));
+  } else {
+    json.null();
+    json.member("why_no_file", text_of(exec.why_no_file));
   }
-  return out + "}";
+  json.member("nodes", exec.nodes);
+  json.member("launches", exec.launches.load());
+  json.member("uploads", exec.uploads.load());
+  json.member("updates", exec.updates.load());
+  json.member("refused_updates", exec.refused_updates.load());
+  json.member("set_params", exec.set_params.load());
+  json.member("thread", exec.thread);
+  if (exec.capture_thread != 0) {
+    json.key("capture");
+    json.begin_object();
+    json.member("thread", exec.capture_thread);
+    json.member("stream", absl::StrCat("0x", absl::Hex(exec.capture_stream)));
+    json.end_object();
+  }
+  json.end_object();
 }
 
-std::string to_json(const Session& session) {
+void write(cgrt::JsonWriter& json, const Session& session) {
   const SessionHeader& header = session.header;
-  std::string out =
-      absl::StrCat("{\"program\": ", quoted(text_of(header.program)), ", \"process\": ", header.process,
-                   ", \"kernel_launches\": ", header.kernel_launches.load(),
-                   ", \"kernel_launch_ns\": ", header.kernel_launch_ns.load(),
-                   ", \"device_span_ns\": ", header.device_span_ns, ", \"device_busy_ns\": ", header.device_busy_ns,
-                   ",\n    \"notes\": ", quoted(text_of(header.notes)), ", \"graphs\": [");
-  for (std::size_t i = 0; i < recorded(header); ++i) {
-    absl::StrAppend(&out, i == 0 ? "" : ",", "\n      ", to_json(session.execs[i]));
-  }
-  return out + "]}";
+  json.begin_object();
+  json.member("program", text_of(header.program));
+  json.member("process", header.process);
+  json.member("kernel_launches", header.kernel_launches.load());
+  json.member("kernel_launch_ns", header.kernel_launch_ns.load());
+  json.member("device_span_ns", header.device_span_ns);
+  json.member("device_busy_ns", header.device_busy_ns);
+  json.member("notes", text_of(header.notes));
+  json.key("graphs");
+  json.begin_array();
+  for (std::size_t i = 0; i < recorded(header); ++i) write(json, session.execs[i]);
+  json.end_array();
+  json.end_object();
 }
 
 std::string to_text(const ExecRecord& exec, const std::string& name) {
@@ -161,8 +167,12 @@ Sessions take_sessions(const fs::path& folder, const std::string& name) {
     if (entry.path().extension() == kSessionSuffix) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  std::string text, all_notes, json = "{\"schema\": \"cgrt-run-1\", \"processes\": [";
-  const char* separator = "";
+  std::string text, all_notes;
+  cgrt::JsonWriter json;
+  json.begin_object();
+  json.member("schema", "cgrt-run-1");
+  json.key("processes");
+  json.begin_array();
   for (const fs::path& path : paths) {
     const MappedSession session(path);
     if (session.get() == nullptr) continue;
@@ -176,11 +186,13 @@ Sessions take_sessions(const fs::path& folder, const std::string& name) {
       const ExecRecord& exec = session.get()->execs[i];
       if (exec.file[0] != '\0') files.push_back(folder / text_of(exec.file));
     }
-    absl::StrAppend(&json, separator, "\n  ", to_json(*session.get()));
-    separator = ",";
+    write(json, *session.get());
     fs::remove(path, error);
   }
-  std::ofstream(folder / "run.json") << json << "\n]}\n";
+  json.end_array();
+  json.end_object();
+  const absl::Status written = cgrt::write_text_file(folder / "run.json", std::move(json).finish());
+  if (!written.ok()) absl::StrAppend(&text, "graphdump: ", std::string(written.message()), "\n");
   if (text.empty())
     text = "graphdump: no process of the command initialized CUDA, or none could write into the folder\n";
   return {std::move(text), std::move(all_notes), std::move(files)};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -13,8 +14,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "cgrt/base/counted.h"
+#include "cgrt/base/json_writer.h"
+#include "cgrt/base/text_file.h"
 #include "cgrt/inspect/json.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/launch/function_name.h"
@@ -237,8 +239,9 @@ void write(Exec& exec) {
   graph->timing = std::move(timing);
   std::string first;
   if (const std::size_t others = count_others(*graph, exec, &first); others != 0) {
-    note(absl::StrCat(exec.path, ": ", cgrt::counted(others, "kernel"),
-                      " ran otherwise than instantiated, so were changed since: ", first));
+    note(absl::StrCat(
+        exec.path, ": ", cgrt::counted(others, "kernel"),
+        " ran with another function, grid or block than the file has, so parameters were set since: ", first));
   }
   const std::string path = exec.path + ".new";
   const absl::Status written = cgrt::inspect::write_file(path, *graph);
@@ -251,31 +254,36 @@ void write(Exec& exec) {
 
 // As Chrome's trace event format has it, which Perfetto reads: times in microseconds.
 void write_trace(const State& all) {
-  const std::string path = absl::StrCat(session_folder(), "/", file_prefix(), ".trace.json");
-  std::FILE* const file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) return note(absl::StrCat(path, " cannot be written."));
-  std::fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [", file);
   absl::flat_hash_map<const char*, std::string> names;
-  const char* separator = "";
+  cgrt::JsonWriter json;
+  json.begin_object();
+  json.member("displayTimeUnit", "ns");
+  json.key("traceEvents");
+  json.begin_array();
   for (const TraceEvent& event : all.trace) {
     std::string& name = names[event.kernel];
-    if (name.empty()) {
-      name =
-          event.kernel != nullptr ? cgrt::ir::printable(cgrt::internal::function_name(event.kernel)) : "copy or memset";
-      for (std::size_t at = 0; (at = name.find_first_of("\"\\", at)) != std::string::npos; at += 2)
-        name.insert(at, "\\");
-    }
-    std::string line = absl::StrFormat(
-        "%s\n{\"ph\": \"X\", \"name\": \"%s\", \"pid\": 0, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f", separator, name,
-        event.stream, static_cast<double>(event.start) / 1e3, static_cast<double>(event.end - event.start) / 1e3);
+    if (name.empty()) name = event.kernel != nullptr ? cgrt::internal::function_name(event.kernel) : "copy or memset";
+    json.begin_object(cgrt::JsonLayout::kOneLine);
+    json.member("ph", "X");
+    json.member("name", name);
+    json.member("pid", 0);
+    json.member("tid", event.stream);
+    json.member("ts", static_cast<double>(event.start) / 1e3);
+    json.member("dur", static_cast<double>(event.end - event.start) / 1e3);
     if (event.node != UINT32_MAX) {
-      absl::StrAppend(&line, ", \"args\": {\"graph\": ", event.exec, ", \"node\": ", event.node, "}");
+      json.key("args");
+      json.begin_object();
+      json.member("graph", std::filesystem::path(all.execs[event.exec].path).filename().string());
+      json.member("node", event.node);
+      json.end_object();
     }
-    std::fputs((line + "}").c_str(), file);
-    separator = ",";
+    json.end_object();
   }
-  std::fputs("\n]}\n", file);
-  if (std::fclose(file) != 0) note(absl::StrCat(path, " was not written in whole."));
+  json.end_array();
+  json.end_object();
+  const std::string path = absl::StrCat(session_folder(), "/", file_prefix(), ".trace.json");
+  const absl::Status written = cgrt::write_text_file(path, std::move(json).finish());
+  if (!written.ok()) note(std::string(written.message()));
 }
 
 // At the end of the process, but not of one that fork() has made of it.
