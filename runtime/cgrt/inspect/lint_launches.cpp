@@ -84,7 +84,9 @@ void lint_launches(const ir::GraphIr& graph, Report& report) {
       if (stale.empty()) first_stale = absl::StrCat(ir::node_label(graph, n), ": ", found);
       stale.push_back(n);
     }
-    if (const std::string attributes = describe(graph, kernel->attributes); !attributes.empty()) {
+    ir::LaunchAttributes kept = kernel->attributes;
+    kept.cluster = {};  // an update takes a cluster over: ir/verdict.h
+    if (const std::string attributes = describe(graph, kept); !attributes.empty()) {
       if (with_attributes.empty()) first_attributes = absl::StrCat(ir::node_label(graph, n), ": ", attributes);
       with_attributes.push_back(n);
     }

@@ -73,7 +73,7 @@ inline constexpr std::array kRules = {
          "Make sure that its work was captured."},
     Rule{"event-external", Severity::kNote, "events that the graph only records, or only waits for",
          "Make sure that the other side is there in each launch."},
-    Rule{"update-attributes", Severity::kNote, "kernels whose launch attributes are not the default",
+    Rule{"update-attributes", Severity::kNote, "kernels whose launch attributes but the cluster are not the default",
          "A whole-graph update takes over parameters, not these: instantiate anew when they change."},
 };
 
