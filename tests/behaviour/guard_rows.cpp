@@ -17,8 +17,8 @@ constexpr LaunchConfig kConfig{.grid = 1, .block = 64};
 void note_launch(Notes& notes, const std::string& name, GraphExec& exec, const Stream& stream) {
   const absl::Status launched = exec.launch(stream);
   std::string text(launched.message());
-  if (const std::size_t from = text.find(" at 0x"); from != std::string::npos) {
-    text.erase(from, text.find(',', from) - from);
+  if (const std::size_t from = text.find("0x"); from != std::string::npos) {
+    text.replace(from, text.find(',', from) - from, "an address");
   }
   notes.status(name, launched);
   if (!text.empty()) notes.line("  " + text);

@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +17,18 @@
 #include "cgrt/graph/walk.h"
 
 namespace cgrt::internal {
+namespace {
+
+absl::StatusOr<std::uint64_t> buffer_id_of(CUdeviceptr address) {
+  std::uint64_t id = 0;
+  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID};
+  void* values[] = {&id};
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().PointerGetAttributes(1, asked, values, address), "cuPointerGetAttributes"));
+  return id;
+}
+
+}  // namespace
 
 // Finds the addresses in parameters, at one moment.
 class AddressGuard::Resolver {
@@ -42,15 +53,17 @@ class AddressGuard::Resolver {
 
   absl::Status add_word(std::uint32_t number, CUdeviceptr value, std::vector<Address>& to) {
     CGRT_ASSIGN_OR_RETURN(const std::optional<ir::Pointer> pointer, addresses_.find(value));
-    if (pointer.has_value()) add(number, *pointer, to);
-    return absl::OkStatus();
+    return pointer.has_value() ? add(number, *pointer, to) : absl::OkStatus();
   }
 
  private:
-  void add(std::uint32_t number, const ir::Pointer& pointer, std::vector<Address>& to) {
+  absl::Status add(std::uint32_t number, const ir::Pointer& pointer, std::vector<Address>& to) {
     const AllocationId& id = addresses_.ids()[pointer.allocation];
-    if (id.buffer_id == 0) return;  // the graph's own memory
-    to.push_back({number, id.start + pointer.offset, id, allocations_[pointer.allocation]});
+    if (id.buffer_id == 0) return absl::OkStatus();  // the graph's own memory
+    const CUdeviceptr address = id.start + pointer.offset;
+    CGRT_ASSIGN_OR_RETURN(const std::uint64_t buffer_id, buffer_id_of(address));  // a range may have several
+    to.push_back({number, address, buffer_id, allocations_[pointer.allocation]});
+    return absl::OkStatus();
   }
 
   absl::Status add_arguments(const CUDA_KERNEL_NODE_PARAMS_v3& params, std::vector<Address>& to) {
@@ -71,7 +84,9 @@ class AddressGuard::Resolver {
       kernel.pointers.clear();
       const void* const value = argument_of(params.kernelParams, params.extra, i, parameters[i].offset);
       CGRT_RETURN_IF_ERROR(addresses_.add_argument(value, parameters[i], kernel));
-      for (const ir::InnerPointer& inner : kernel.pointers) add(static_cast<std::uint32_t>(i), inner.pointer, to);
+      for (const ir::InnerPointer& inner : kernel.pointers) {
+        CGRT_RETURN_IF_ERROR(add(static_cast<std::uint32_t>(i), inner.pointer, to));
+      }
     }
     return absl::OkStatus();
   }
@@ -192,35 +207,30 @@ void AddressGuard::find_distinct() {
   distinct_.clear();
   for (const Node& node : nodes_) {
     if (!node.is_enabled) continue;
-    for (const Address& address : node.addresses) distinct_.push_back(address.memory);
+    for (const Address& address : node.addresses) distinct_.emplace_back(address.buffer_id, address.value);
   }
-  std::sort(distinct_.begin(), distinct_.end(), [](const AllocationId& a, const AllocationId& b) {
-    return std::tie(a.start, a.buffer_id) < std::tie(b.start, b.buffer_id);
-  });
-  distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
+  std::sort(distinct_.begin(), distinct_.end());
+  const auto is_same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  distinct_.erase(std::unique(distinct_.begin(), distinct_.end(), is_same), distinct_.end());
   is_distinct_known_ = true;
 }
 
 absl::Status AddressGuard::check() {
   if (!is_distinct_known_) find_distinct();
-  for (const AllocationId& memory : distinct_) {
-    std::uint64_t buffer_id = 0;
-    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID};
-    void* values[] = {&buffer_id};
-    CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().PointerGetAttributes(1, asked, values, memory.start),
-                                           "cuPointerGetAttributes"));
-    if (buffer_id != memory.buffer_id) return explain(memory, buffer_id);
+  for (const auto& [was, address] : distinct_) {
+    CGRT_ASSIGN_OR_RETURN(const std::uint64_t is, buffer_id_of(address));
+    if (is != was) return explain(was, is);
   }
   return absl::OkStatus();
 }
 
-absl::Status AddressGuard::explain(const AllocationId& memory, std::uint64_t buffer_id) const {
+absl::Status AddressGuard::explain(std::uint64_t was, std::uint64_t is) const {
   std::string first;
   std::size_t others = 0;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
     const auto found = std::find_if(node.addresses.begin(), node.addresses.end(),
-                                    [&](const Address& address) { return address.memory == memory; });
+                                    [&](const Address& address) { return address.buffer_id == was; });
     if (found == node.addresses.end() || !node.is_enabled) continue;
     if (!first.empty()) {
       ++others;
@@ -229,13 +239,12 @@ absl::Status AddressGuard::explain(const AllocationId& memory, std::uint64_t buf
     std::string what = found->number == 0 ? "the destination" : "the source";
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) what = absl::StrCat("argument ", found->number);
     if (node.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) what = absl::StrCat("operation ", found->number);
-    first = absl::StrCat(what, " of ", describe_node(node.handle), " (node ", i, ") has an address in ",
-                         found->described.bytes, " bytes of ", to_string(found->described.kind), " memory at 0x",
-                         absl::Hex(memory.start));
+    first = absl::StrCat(what, " of ", describe_node(node.handle), " (node ", i, ") is 0x", absl::Hex(found->value),
+                         ", in ", found->memory.bytes, " bytes of ", to_string(found->memory.kind), " memory");
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "Nothing was launched: ", first, ", which was freed after the node got it",
-      buffer_id != 0 ? ", and other memory is there now" : "", ". ",
+      "Nothing was launched: ", first, " that were freed after the node got it",
+      is != 0 ? ", and other memory is there now" : "", ". ",
       others != 0 ? absl::StrCat(counted(others, "other node"), " of this executable ", others == 1 ? "has" : "have",
                                  " addresses in it. ")
                   : "",

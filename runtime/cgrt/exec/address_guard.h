@@ -2,15 +2,17 @@
 // exec/.
 //
 // CUDA numbers allocations for as long as the process lives (CU_POINTER_ATTRIBUTE_BUFFER_ID), so that memory which was
-// freed and allocated again at the same address is another. A word that is no address that the driver knows when the
-// node gets it is a number, and not looked at again; nor is memory of the graph's own allocation nodes.
-// Not thread-safe.
+// freed and allocated again at the same address is another (driver 580: of cudaMalloc, cudaMallocAsync and
+// cudaMallocHost, registered, managed and mapped memory; of a range of virtual memory each mapping has a number). A
+// word that is no address that the driver knows when the node gets it is a number, and not looked at again; nor is
+// memory of the graph's own allocation nodes. Not thread-safe.
 #pragma once
 
 #include <cuda.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -18,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/exec/rebind_state.h"
 #include "cgrt/graph/graph_state.h"
-#include "cgrt/graph/snapshot.h"
+#include "cgrt/ir/graph_ir.h"
 
 namespace cgrt::internal {
 
@@ -44,8 +46,8 @@ class AddressGuard {
   struct Address {
     std::uint32_t number;  // of a kernel's argument, or of an operand: see visit_operands
     CUdeviceptr value;
-    AllocationId memory;
-    ir::Allocation described;
+    std::uint64_t buffer_id;
+    ir::Allocation memory;
   };
   static constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
   struct Node {
@@ -65,13 +67,13 @@ class AddressGuard {
                                            std::vector<OwnMemory> own);
   bool is_inside(std::uint32_t node, std::uint32_t owner) const;
   void find_distinct();
-  [[gnu::cold]] absl::Status explain(const AllocationId& memory, std::uint64_t buffer_id) const;
+  [[gnu::cold]] absl::Status explain(std::uint64_t was, std::uint64_t is) const;
 
   CUcontext context_ = nullptr;
   std::vector<Node> nodes_;  // all, by the ids that a snapshot gives them
   absl::flat_hash_map<CUgraphNode, std::uint32_t> ids_;
   std::vector<OwnMemory> own_memory_;
-  std::vector<AllocationId> distinct_;  // of all addresses
+  std::vector<std::pair<std::uint64_t, CUdeviceptr>> distinct_;  // the buffer ids of all addresses, and one in each
   bool is_distinct_known_ = false;
 };
 
