@@ -34,7 +34,9 @@ namespace {
 //   functions    [{name, short}]
 //   allocations  [{label, kind, device, bytes}]; `device` and `bytes` are left out when they are not known
 //   bodies       [{owner, label}]; of body 1, 2, ...
-//   nodes        [{kind, title, note, scope, function, body, rows, arguments, uses}]; what is empty or 0 is left out
+//   timing       {launches, median, busy}, in ns; left out when the graph has no times
+//   nodes        [{kind, title, note, scope, function, body, time, rows, arguments, uses}]; without what is empty or 0
+//                  time       [runs, median, min, max], in ns: numbers, since they are added and shown to 0.1 us
 //                  rows       [[name, value] or [name, value, allocation]]
 //                  arguments  [[offset, size, value, allocation...]]
 //                  uses       [[allocation, access]]: read, write, allocate, free, touch (a kernel: not known which)
@@ -78,6 +80,15 @@ void write_counts(JsonWriter& json, const ir::GraphIr& graph) {
   json.member("width", shape.width);
   json.member("roots", shape.roots);
   json.member("leaves", shape.leaves);
+  json.end_object();
+}
+
+void write_timing(JsonWriter& json, const ir::Timing& timing) {
+  json.key("timing");
+  json.begin_object(JsonLayout::kOneLine);
+  json.member("launches", absl::StrCat(timing.launches));
+  json.member("median", timing.median_ns);
+  json.member("busy", timing.busy_ns);
   json.end_object();
 }
 
@@ -126,13 +137,25 @@ void write_details(JsonWriter& json, const ir::GraphIr& graph, const NodeDetails
   }
 }
 
-void write_node(JsonWriter& json, const ir::GraphIr& graph, const ir::Node& node, Texts& scopes) {
+void write_time(JsonWriter& json, const ir::NodeTime& time) {
+  json.key("time");
+  json.begin_array();
+  json.value(absl::StrCat(time.count));
+  json.value(time.median_ns);
+  json.value(time.min_ns);
+  json.value(time.max_ns);
+  json.end_array();
+}
+
+void write_node(JsonWriter& json, const ir::GraphIr& graph, std::uint32_t id, Texts& scopes) {
+  const ir::Node& node = graph.nodes[id];
   json.begin_object(JsonLayout::kOneLine);
   json.member("kind", ir::to_string(node.kind));
   if (node.body != 0) json.member("body", node.body);
   if (const std::size_t scope = scopes.add(ir::printable(node.scope)); scope != 0) json.member("scope", scope);
   if (node.device != -1) json.member("device", node.device);
   if (const auto* kernel = std::get_if<ir::KernelParams>(&node.params)) json.member("function", kernel->function);
+  if (!graph.timing.nodes.empty() && graph.timing.nodes[id].count != 0) write_time(json, graph.timing.nodes[id]);
   write_details(json, graph, details_of(graph, node));
   json.end_object();
 }
@@ -181,6 +204,7 @@ std::string graph_json(const ir::GraphIr& graph) {
   scopes.add("");
   json.begin_object();
   write_counts(json, graph);
+  if (!graph.timing.nodes.empty()) write_timing(json, graph.timing);
   list(json, "functions", graph.functions, [&](const ir::Function& function) {
     json.begin_object(JsonLayout::kOneLine);
     json.member("name", ir::printable(function.name));
@@ -201,7 +225,10 @@ std::string graph_json(const ir::GraphIr& graph) {
     json.end_object();
   }
   json.end_array();
-  list(json, "nodes", graph.nodes, [&](const ir::Node& node) { write_node(json, graph, node, scopes); });
+  json.key("nodes");
+  json.begin_array();
+  for (std::uint32_t id = 0; id < graph.nodes.size(); ++id) write_node(json, graph, id, scopes);
+  json.end_array();
   list(json, "scopes", scopes.texts(), [&](const std::string* scope) { json.value(*scope); });
   list(json, "edges", graph.edges, [&](const ir::Edge& edge) { write_edge(json, edge); });
   json.key("order");
