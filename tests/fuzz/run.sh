@@ -6,7 +6,8 @@ seconds=${1:?usage: tests/fuzz/run.sh SECONDS}
 cd "$(dirname "$(readlink -f "$0")")/../.."
 build=build/fuzz
 mkdir -p "$build/corpus" "$build/objects"
-flags=(-std=c++20 -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -Iruntime
+cmake -DOUT="$build/page" -P cmake/embed_page.cmake
+flags=(-std=c++20 -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -Iruntime -I$build
   -DSPDLOG_FMT_EXTERNAL -DFMT_HEADER_ONLY -Wno-everything)
 sources=(runtime/cgrt/base/*.cpp runtime/cgrt/ir/*.cpp runtime/cgrt/inspect/*.cpp tests/fuzz/graph_file.cpp)
 printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I{} sh -c \

@@ -3,270 +3,27 @@
 window, and uses them as a person does: looks, searches, clicks, folds. Prints how long the page of 10,000 nodes takes to
 load. --pictures also writes pictures of the pages, as PNG files. Exit 77 (skipped) without Chromium."""
 import argparse
-import base64
-import fcntl
 import json
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
-WIDTH, HEIGHT = 1280, 800
+from page_browser import Browser
+from page_checks import Checks, model, node, timing, write
+
 HOSTILE = ["</script><script>window.hostile = 1</script>", '"\'><img src=x onerror="window.hostile = 1">', "a & b &lt;b&gt;",
-           "line\u2028separator", "<!--<script>", "\u202eturned", "{{script}}", "a\nb\t\\", "\x1b[2J", "naïve ☃ 中文 😀"]
-
-
-# What is wrong with the layout: boxes that overlap or stand out of the one around them, and edges that do not lead from
-# box to box, or lead up though nothing waits in a circle.
-FAULTS = """(() => {
-  const found = [], at = box => ({left: box.x, top: box.y, right: box.x + box.cell.w, bottom: box.y + box.cell.h});
-  for (const outer of shownBoxes) {
-    if (isLeaf(outer)) continue;
-    const inner = outer.cells.filter(cell => cell.box).map(cell => cell.box).sort((a, b) => a.y - b.y);
-    inner.forEach((box, i) => {
-      const {left, top, right, bottom} = at(box);
-      if (left < outer.x - 1 || top < outer.y - 1 || right > outer.x + outer.w + 1 || bottom > outer.y + outer.h + 1) {
-        found.push(`box ${box.id} stands out of box ${outer.id}`);
-      }
-      for (let j = i + 1; j < inner.length && inner[j].y < bottom; ++j) {
-        const other = at(inner[j]);
-        if (other.left < right && other.right > left) found.push(`boxes ${box.id} and ${inner[j].id} overlap`);
-      }
-    });
-  }
-  for (const {from, to, parts} of links) {
-    const start = parts[0].stroke.points, end = parts[parts.length - 1].stroke.points, a = at(boxes[from]), b = at(boxes[to]);
-    const isAt = (x, y, box, edge) => x >= box.left && x <= box.right && Math.abs(y - edge) < 1;
-    if (!isAt(start[0], start[1], a, a.bottom) || !isAt(end[end.length - 2], end[end.length - 1], b, b.top)) {
-      found.push(`the edge from box ${from} to box ${to} misses one`);
-    }
-    if (b.top < a.bottom && !parts.some(part => part.isBack)) found.push(`the edge from box ${from} to box ${to} leads up`);
-    parts.forEach((part, i) => {
-      if (i && Math.hypot(part.stroke.points[0] - parts[i - 1].stroke.points.slice(-2)[0],
-          part.stroke.points[1] - parts[i - 1].stroke.points.slice(-1)[0]) > 1) {
-        found.push(`the edge from box ${from} to box ${to} has a gap`);
-      }
-    });
-  }
-  return found.slice(0, 5);
-})()"""
-
-
-class Browser:
-    """Chromium, spoken to in the DevTools protocol through a pair of pipes."""
-
-    def __init__(self, program, folder):
-        to_browser, self.out = os.pipe()
-        self.into, from_browser = os.pipe()
-        # Out of the way of 3 and 4, which the shell gives to the browser.
-        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_browser, from_browser)]
-        command = [program, "--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run",
-                   "--disable-background-networking", "--force-color-profile=srgb", f"--window-size={WIDTH},{HEIGHT}",
-                   f"--user-data-dir={folder}/profile", "--disable-dev-shm-usage"]
-        command += ["--no-sandbox"] if os.getuid() == 0 else []
-        self.log = open(folder / "chromium.log", "wb")
-        self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "-", *command],
-                                        pass_fds=ends, stdout=self.log, stderr=self.log)
-        for end in [to_browser, from_browser, *ends]:
-            os.close(end)
-        self.buffer, self.last_id, self.events, self.session = b"", 0, [], None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.call(f"{domain}.enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False)
-
-    def read(self):
-        while b"\0" not in self.buffer:
-            more = os.read(self.into, 1 << 16)
-            if not more:
-                raise RuntimeError(f"Chromium left: {pathlib.Path(self.log.name).read_text(errors='replace')[-2000:]}")
-            self.buffer += more
-        message, _, self.buffer = self.buffer.partition(b"\0")
-        return json.loads(message)
-
-    def call(self, method, **parameters):
-        self.last_id += 1
-        message = {"id": self.last_id, "method": method, "params": parameters}
-        if self.session:
-            message["sessionId"] = self.session
-        os.write(self.out, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self.read()
-            if answer.get("id") == self.last_id:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']}")
-                return answer["result"]
-            self.events.append(answer)
-
-    def open(self, page):
-        """Opens a page; returns the milliseconds until it was drawn."""
-        self.events.clear()
-        self.call("Page.navigate", url=page.as_uri())
-        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
-            self.events.append(self.read())
-        return self.value("new Promise(done => requestAnimationFrame(() => setTimeout(() => done(performance.now()))))")
-
-    def value(self, expression):
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in answer:
-            raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
-        return answer["result"].get("value")
-
-    def settle(self):
-        """Waits until what was asked to be drawn is drawn."""
-        self.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
-
-    def click(self, x, y):
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-        self.settle()
-
-    def click_on(self, selector):
-        x, y = self.value(f"""(() => {{ const at = document.querySelector({json.dumps(selector)}).getBoundingClientRect();
-            return [at.left + at.width / 2, at.top + at.height / 2]; }})()""")
-        self.click(x, y)
-
-    def press(self, key, code=0, text=""):
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text if kind == "keyDown" else "")
-        self.settle()
-
-    def type(self, text):
-        self.call("Input.insertText", text=text)
-        self.settle()
-
-    def picture(self, file):
-        self.settle()
-        file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
-
-    def complaints(self):
-        """Errors and warnings of the console, and requests for anything but the page."""
-        found = []
-        for event in self.events:
-            method, params = event["method"], event.get("params", {})
-            if method == "Runtime.exceptionThrown":
-                found.append(json.dumps(params["exceptionDetails"])[:500])
-            elif method == "Runtime.consoleAPICalled":
-                found.append(f"console.{params['type']}: {params['args']}")
-            elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-                found.append(params["entry"]["text"])
-            elif method == "Network.requestWillBeSent" and params["type"] != "Document":
-                found.append(f"a request: {params['request']['url']}")
-        requests = [event for event in self.events if event["method"] == "Network.requestWillBeSent"]
-        return found + ([f"{len(requests)} requests"] if len(requests) > 1 else [])
-
-    def close(self):
-        try:
-            self.session = None
-            self.call("Browser.close")
-        except (RuntimeError, OSError):
-            pass
-        self.process.wait()
-        self.log.close()
-
-
-class Checks:
-    def __init__(self, browser, graphdump, folder, pictures):
-        self.browser, self.graphdump, self.folder, self.pictures = browser, graphdump, folder, pictures
-        self.failures, self.count, self.name = 0, 0, ""
-
-    def equal(self, what, got, wanted):
-        self.count += 1
-        if got != wanted:
-            self.failures += 1
-            print(f"FAILED: {self.name}: {what}: {got!r}, not {wanted!r}")
-
-    def holds(self, what, text, part):
-        self.count += 1
-        if part not in text:
-            self.failures += 1
-            print(f"FAILED: {self.name}: {what} lacks {part!r}: {text!r}")
-
-    def open(self, name, file):
-        self.name = name
-        page = self.folder / f"{name}.html"
-        with open(page, "wb") as out:
-            subprocess.run([self.graphdump, "show", file, "--format", "html"], check=True, stdout=out)
-        return self.browser.open(page)
-
-    def done(self):
-        self.equal("faults of the layout", self.browser.value(FAULTS), [])
-        self.equal("complaints", self.browser.complaints(), [])
-
-    def picture(self, name):
-        if self.pictures:
-            self.browser.picture(self.pictures / f"{name}.png")
-
-    def text(self, selector):
-        """What a person reads there."""
-        return self.browser.value(f"document.querySelector({json.dumps(selector)}).innerText.replace(/\\s+/g, ' ')")
-
-    def place(self, box, dx=40, dy=20):
-        """Where a box is on the screen: `box` is an expression of the page's script."""
-        return self.browser.value(f"""(() => {{ const box = {box}, at = canvas.getBoundingClientRect();
-            return [at.left + view.x + (box.x + {dx}) * view.scale, at.top + view.y + (box.y + {dy}) * view.scale]; }})()""")
-
-    def search(self, text):
-        self.browser.press("Escape", 27)
-        self.browser.press("/", 191, "/")
-        self.browser.type(text)
-
-
-def node(at, kind="kernel", **more):
-    if kind == "kernel":
-        more = {"function": "f", "grid": [1, 1, 1], "block": [32, 1, 1], "shared_bytes": 0, "arguments": []} | more
-    return {"id": at, "kind": kind} | more
-
-
-def write(file, nodes, edges, allocations=(), bodies=()):
-    edges = [{"from": a, "to": b} for a, b in sorted(set(edges))]
-    file.write_text(json.dumps({"schema": "cgrt-graph", "version": 4, "nodes": nodes, "edges": edges,
-                                "allocations": list(allocations), "bodies": list(bodies)}))
-    return file
-
-
-def model(file, layers, scopes=True):
-    """A chain of layers: each a norm, four branches of three kernels, a kernel that joins them, a copy from the start."""
-    nodes, edges, last, size = [], [], None, 15
-    names = ["rms_norm<float, 128>", "ns::gemm<ns::Tile<128, 256>, __nv_bfloat16>", "rotary", "softmax", "add_residual"]
-    for layer in range(layers):
-        first = len(nodes)
-
-        def add(name, scope, pointers, first=first, layer=layer, **more):
-            arguments = [{"offset": 8 * i, "size": 8, "pointer": [p, 0]} for i, p in enumerate(pointers)]
-            scope = {"scope": f"layer{layer}/{scope}" if scope else f"layer{layer}"} if scopes else {}
-            nodes.append(node(len(nodes), function=name, grid=[64 + len(nodes) % 7, 1, 1], block=[256, 1, 1], device=0,
-                              arguments=arguments, **scope, **more))
-            return len(nodes) - 1
-        x = 2 * layer % 16
-        norm = add(names[0], "", [x, x + 1])
-        if last is not None:
-            edges.append((last, norm))
-        ends = []
-        for branch in range(4):
-            scope, before = ["attention", "attention", "mlp", "mlp"][branch], norm
-            for step in range(3):
-                one = add(names[1 + step], scope, [x + 1, 17 + branch])
-                edges.append((before, one))
-                before = one
-            ends.append(before)
-        last = add(names[4], "", [x, x + 2])
-        edges += [(one, last) for one in ends] + [(norm, last)]
-        nodes.append(node(len(nodes), "memset", destination=[17, 0], value=0, element_bytes=4, width=1024,
-                          **({"scope": f"layer{layer}"} if scopes else {})))
-        edges.append((len(nodes) - 1, last))
-        assert len(nodes) - first == size
-    allocations = [{"id": i, "kind": "device", "device": 0, "bytes": 1 << 20 + i % 5} for i in range(21)]
-    return write(file, nodes, edges, allocations)
+           "line\u2028separator", "<!--<script>", "\u202eturned", "{{script}}", "a\nb\t\\", "\x1b[2J", "naïve ☃ 中文 😀",
+           "a\0b", "]]>", "long<" * 2000]
 
 
 def check_docs_graph(checks, root):
     browser = checks.browser
     checks.open("docs", root / "docs" / "graph.cgrt.json")
     checks.equal("counts", checks.text("#counts").replace("\n", " "), "6 nodes 6 edges depth 5 width 2 4 kernel 2 memcpy")
+    checks.equal("colours without times", browser.value("[...document.querySelectorAll('#colour option')].map(one => one.value)"),
+                 ["kind", "name", "scope"])
+    checks.equal("longest nodes without times", browser.value("document.getElementById('longest').offsetParent"), None)
     checks.picture("docs")
     browser.click(*checks.place("boxes[boxOfNode[2]]"))
     details = checks.text("#details")
@@ -336,6 +93,13 @@ def check_docs_graph(checks, root):
         browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
     browser.settle()
     checks.equal("dragging moves", browser.value("[view.x, view.y]"), [before[0] + 60, before[1] + 20])
+    browser.value("canvas.focus()")
+    browser.press("ArrowUp", 38)
+    browser.press("ArrowLeft", 37)
+    checks.equal("arrow keys move", browser.value("[view.x, view.y]"), [before[0] + 140, before[1] + 100])
+    scale = browser.value("view.scale")
+    browser.press("-", 189, "-")
+    checks.equal("the minus key zooms out", browser.value("view.scale") < scale, True)
     checks.done()
 
 
@@ -351,6 +115,7 @@ def check_golden_graphs(checks, root):
         browser.click_on("#memory-button")
         checks.equal("allocations", browser.value("allocationRows.length"), len(graph["allocations"]))
         checks.picture(name)
+        checks.equal("it is said that there are no nodes", checks.text("#picture") == "The graph has no nodes.", not graph["nodes"])
         for one in range(len(graph["nodes"])):
             browser.press("Escape", 27)
             browser.press("f", 70, "f")
@@ -373,6 +138,105 @@ def check_golden_graphs(checks, root):
     checks.done()
 
 
+def check_times(checks, root):
+    """The times of a recorded graph: a strong colour is a long time, in light and in dark."""
+    browser, file = checks.browser, root / "tests" / "recording" / "graphs" / "transformer.cgrt.json"
+    medians = {one["node"]: one["median_ns"] for one in json.loads(file.read_text())["timing"]["nodes"]}
+    checks.open("times", file)
+    checks.holds("header", checks.text("#counts"), "10 launches median 63.0 us idle 13.0 %")
+    checks.equal("begins coloured by", browser.value("document.getElementById('colour').value"), "time")
+    checks.equal("legend", checks.text("#legend"), "0 us 6.5 us 11.9 %")
+    checks.equal("notes can be read", browser.value("view.scale >= minNoteScale"), True)
+    browser.click(*checks.place("boxes[boxOfNode[3]]"))
+    checks.picture("times-page")
+    browser.press("Escape", 27)
+    browser.press("f", 70, "f")
+    for scheme in ("light", "dark"):
+        browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        seen = checks.colours()
+        shades = [seen[at]["luminance"] for at in sorted(medians, key=medians.get)]
+        checks.equal(f"{scheme}: a longer time is stronger", shades, sorted(shades, reverse=scheme == "light"))
+        ratio = (max(shades) + 0.05) / (min(shades) + 0.05)
+        checks.equal(f"{scheme}: the longest differs from the shortest", ratio > 2, True)
+        checks.equal(f"{scheme}: texts that cannot be read", [at for at, one in seen.items() if one["contrast"] < 4.5], [])
+        checks.picture(f"times-{scheme}")
+    browser.call("Emulation.setEmulatedMedia", features=[])
+
+    browser.click(*checks.place("boxes[boxOfNode[11]]"))
+    for part in ("median 6.5 us", "min 6.4 us", "max 6.6 us", "runs 10 in 10 launches", "share 11.9 % of the sum of all nodes"):
+        checks.holds("details of node 11", checks.text("#details"), part)
+    browser.click_on("#longest")
+    rows = [row.split()[0] for row in browser.value("[...document.querySelectorAll('.times tr')].map(row => row.innerText)")]
+    longest = sorted(medians, key=medians.get, reverse=True)[:10]
+    checks.equal("longest nodes", rows, [f"#{at}" for at in longest] + ["10"])
+    checks.holds("their sum", checks.text(".times tr.sum"), "10 nodes 47.1 us 85.9 %")
+    checks.picture("times-longest")
+    browser.click_on(".times tr:nth-child(2) .link")
+    checks.holds("details of the second longest", checks.text("#details"), f"node {longest[1]}, kernel")
+    checks.done()
+
+
+def check_folded_times(checks, root):
+    """A folded box has the time of all inside, and the scale is that of what is shown."""
+    browser = checks.browser
+    checks.open("folded times", root / "tests" / "recording" / "graphs" / "timed.cgrt.json")
+    checks.equal("legend", checks.text("#legend"), "0 us 170.6 us 23.6 %")
+    before = checks.colours()
+    browser.click(*checks.place("boxes[boxOfNode[3]]", 14, 20))
+    after = checks.colours()
+    checks.equal("note of the folded child graph", browser.value("linesOf(boxes[boxOfNode[3]])[1]"),
+                 "#3  301.2 us  41.6 %  2 nodes inside")
+    checks.equal("legend", checks.text("#legend"), "0 us 301.2 us 41.6 %")
+    checks.equal("the strongest colour", min(after, key=lambda at: after[at]["luminance"]), 3)
+    checks.equal("the others are lighter now", all(after[at]["luminance"] > before[at]["luminance"] for at in (0, 1, 2, 4)), True)
+    browser.click(*checks.place("boxes[boxOfNode[3]]", 60, 20))
+    for part in ("Time sum of medians inside 301.2 us share 41.6 %", "Inside child: 2 nodes 301.2 us 41.6 %"):
+        checks.holds("details of node 3", checks.text("#details"), part)
+    checks.equal("the panel at the side does not cover it",
+                 browser.value("(box => (box.x + box.cell.w) * view.scale + view.x < canvas.clientWidth)(boxes[boxOfNode[3]])"), True)
+    checks.picture("times-folded")
+    checks.done()
+
+
+def check_few_times(checks):
+    """Nodes without a time, and times that are odd: 0, all equal, more than a double counts."""
+    browser, file = checks.browser, checks.folder / "few.cgrt.json"
+    scopes = [node(0, scope="a"), node(1, scope="a"), node(2, "host"), node(3, scope="b"), node(4, "empty", scope="b")]
+    chain = [(i, i + 1) for i in range(4)]
+    checks.open("few times", write(file, scopes, chain, times=timing({0: 2000, 1: 3000, 3: 0})))
+    checks.equal("legend", checks.text("#legend"), "0 us 3.0 us 60.0 % no time 2")
+    seen = checks.colours()
+    checks.equal("nodes that are grey", [at for at, one in seen.items() if one["spread"] < 8], [2, 4])
+    checks.picture("few-times")
+    browser.click(*checks.place("boxes[boxOfNode[2]]"))
+    checks.equal("a node without a time says none", "us" in checks.text("#details"), False)
+    browser.click(*checks.place("boxes[boxOfNode[3]]"))
+    checks.holds("a time of 0", checks.text("#details"), "median 0.0 us min 0.0 us max 0.0 us")
+    browser.click_on("#longest")
+    checks.equal("longest nodes", browser.value("document.querySelectorAll('.times tr').length"), 3)
+    browser.click_on("#fold")
+    browser.click(*checks.place("boxes.find(box => box.label === 'a')"))
+    checks.holds("details of a folded scope", checks.text("#details"), "a scope, 2 nodes Time sum of medians inside 5.0 us share 100.0 %")
+    checks.equal("legend", checks.text("#legend"), "0 us 5.0 us 100.0 % no time 2")
+    checks.done()
+
+    most = 2 ** 64 - 1
+    cases = {
+        "all equal": ({at: 700 for at in range(5)}, 10, "0 us 0.7 us 20.0 %", "10 launches median 1.0 us idle 10.0 %"),
+        "all 0": ({at: 0 for at in range(5)}, 10, "0 us 0.0 us 0.0 %", "10 launches median 1.0 us idle 10.0 %"),
+        "all the largest": ({at: most for at in range(5)}, most, "0 us 18,446,744,073,709,552.0 us 20.0 %",
+                            "18,446,744,073,709,551,615 launches median 1.0 us"),
+    }
+    for name, (times, launches, legend, header) in cases.items():
+        checks.open(name, write(file, [node(at) for at in range(5)], chain, times=timing(times, launches)))
+        checks.equal("legend", checks.text("#legend"), legend)
+        checks.holds("header", checks.text("#counts"), header)
+        checks.equal("shades", len({one["luminance"] for one in checks.colours().values()}), 1)
+        browser.click(*checks.place("boxes[boxOfNode[4]]"))
+        checks.holds("details", checks.text("#details"), f"runs {launches:,} in {launches:,} launches")
+        checks.done()
+
+
 def check_shapes(checks):
     """Graphs whose layout is not a plain one."""
     alternating = [node(i, scope=["attention", "mlp"][i % 2]) for i in range(8)] + [node(8)]
@@ -384,6 +248,7 @@ def check_shapes(checks):
         "bodies": ([node(0, "conditional", **switch)] + [node(i + 1, body=i + 1, scope=f"s/{i}") for i in range(6)], [],
                    [{"id": i + 1, "owner": 0} for i in range(6)]),
         "very deep": ([node(i, "child graph", body=i) for i in range(2000)], [], [{"id": i + 1, "owner": i} for i in range(1999)]),
+        "a scope of 5,000 levels": ([node(i, scope="/".join("s" * 5000)) for i in range(2)], [(0, 1)], []),
         "a wide fan": ([node(i) for i in range(1000)], [(0, i) for i in range(1, 999)] + [(i, 999) for i in range(1, 999)], []),
     }
     for name, (nodes, edges, bodies) in cases.items():
@@ -415,17 +280,19 @@ def check_wide_fan(checks):
 def check_hostile_names(checks):
     browser = checks.browser
     nodes = [node(i, function=text, scope=text.replace("/", "|")) for i, text in enumerate(HOSTILE)]
-    file = write(checks.folder / "hostile.cgrt.json", nodes, [(i, i + 1) for i in range(len(nodes) - 1)])
+    largest = {"id": 0, "kind": "device", "device": 0, "bytes": 2 ** 64 - 1}
+    file = write(checks.folder / "hostile.cgrt.json", nodes, [(i, i + 1) for i in range(len(nodes) - 1)], [largest])
     checks.open("hostile", file)
-    shown = {3: r"line\xe2\x80\xa8separator", 5: r"\xe2\x80\xaeturned", 7: "a\\x0ab\\x09\\", 8: r"\x1b[2J"}
+    shown = {3: r"line\xe2\x80\xa8separator", 5: r"\xe2\x80\xaeturned", 7: "a\\x0ab\\x09\\", 8: r"\x1b[2J", 10: r"a\x00b"}
     for i, text in enumerate(HOSTILE):
         checks.search(f"#{i}")
         browser.press("Enter", 13)
-        checks.equal(f"name {i}", browser.value("document.querySelector('#details code').textContent"), shown.get(i, text))
+        checks.equal(f"name {i}", browser.value("(document.querySelector('#details .name') || document.querySelector('#details h2')).textContent"), shown.get(i, text))
     browser.value("(() => { colourBy = 'name'; setColours(); setMemoryOpen(true); })()")
     browser.press("Escape", 27)
     browser.press("f", 70, "f")
     checks.picture("hostile")
+    checks.holds("an allocation of 2^64 - 1 bytes", checks.text("#allocations"), "18,446,744,073,709,551,615")
     checks.equal("nothing ran", browser.value("window.hostile"), None)
     checks.equal("elements that names made", browser.value("document.querySelectorAll('img, b b, script').length"), 2)
     checks.done()
@@ -435,9 +302,10 @@ def check_many_nodes(checks, name, file):
     browser = checks.browser
     milliseconds = checks.open(name, file)
     checks.holds("counts", checks.text("#counts"), "10,005 nodes")
+    checks.equal("notes can be read", browser.value("view.scale >= minNoteScale"), True)
     checks.picture(name)
     browser.value("document.getElementById('unfold').click()")
-    browser.settle()
+    browser.press("f", 70, "f")
     drawn = browser.value("(() => { const begin = performance.now(); relayOut(); const laid = performance.now(); paint();"
                           " return [laid - begin, performance.now() - laid]; })()")
     checks.equal("nodes that are drawn", browser.value("shownBoxes.filter(box => box.node !== -1).length"), 10005)
@@ -446,6 +314,10 @@ def check_many_nodes(checks, name, file):
     browser.press("Enter", 13)
     checks.holds("details", checks.text("#details"), "node 5000, kernel")
     checks.picture(f"{name}-node")
+    outer = "shownBoxes.find(box => box.labelY > box.y && isInSight({x: box.x, y: box.labelY + 9}))"
+    if browser.value(f"{outer} !== undefined"):
+        browser.click(*checks.place(outer, 60, browser.value(f"{outer}.labelY - {outer}.y") + 13))
+        checks.holds("details of a scope whose label stayed in sight", checks.text("#details"), "scope, 15 nodes")
     near = browser.value("(() => { const begin = performance.now(); for (let i = 0; i < 10; ++i) paint(); return (performance.now() - begin) / 10; })()")
     size = (checks.folder / f"{name}.html").stat().st_size
     print(f"{name}: {size / 1e6:.1f} MB, drawn {milliseconds:.0f} ms after opening; all unfolded: layout {drawn[0]:.0f} ms, "
@@ -472,10 +344,13 @@ def main():
         try:
             check_docs_graph(checks, options.root)
             check_golden_graphs(checks, options.root)
+            check_times(checks, options.root)
+            check_folded_times(checks, options.root)
+            check_few_times(checks)
             check_shapes(checks)
             check_wide_fan(checks)
             check_hostile_names(checks)
-            check_many_nodes(checks, "scopes", model(folder / "scopes.cgrt.json", 667))
+            check_many_nodes(checks, "scopes", model(folder / "scopes.cgrt.json", 667, is_timed=True))
             check_many_nodes(checks, "no scopes", model(folder / "flat.cgrt.json", 667, scopes=False))
             if options.pictures:
                 model_page(checks)
@@ -489,6 +364,7 @@ def model_page(checks):
     """Pictures alone, of a graph of some layers, in light and in dark."""
     checks.open("layers", model(checks.folder / "layers.cgrt.json", 3))
     checks.picture("layers")
+    checks.browser.press("f", 70, "f")
     checks.browser.click(*checks.place("boxes[boxOfNode[16]]"))
     checks.picture("layers-selected")
     checks.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])

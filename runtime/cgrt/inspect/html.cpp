@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -15,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "cgrt/base/json_writer.h"
+#include "cgrt/inspect/html_details.h"
 #include "cgrt/inspect/short_name.h"
-#include "cgrt/inspect/text_table.h"
 #include "cgrt/ir/analysis.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/validate.h"
@@ -35,157 +34,14 @@ namespace {
 //   functions    [{name, short}]
 //   allocations  [{label, kind, device, bytes}]; `device` and `bytes` are left out when they are not known
 //   bodies       [{owner, label}]; of body 1, 2, ...
-//   nodes        [{kind, title, note, scope, function, body, rows, arguments, uses}]; what is empty or 0 is left out
+//   timing       {launches, median, busy}, in ns; left out when the graph has no times
+//   nodes        [{kind, title, note, scope, function, body, time, rows, arguments, uses}]; without what is empty or 0
+//                  time       [runs, median, min, max], in ns: numbers, since they are added and shown to 0.1 us
 //                  rows       [[name, value] or [name, value, allocation]]
 //                  arguments  [[offset, size, value, allocation...]]
 //                  uses       [[allocation, access]]: read, write, allocate, free, touch (a kernel: not known which)
 //   edges        [[from, to] or [from, to, is programmatic, from port, to port]]
 //   order        [id], the nodes of a body behind its owner
-
-struct Row {
-  const char* name;
-  std::string value;
-  std::optional<std::uint32_t> allocation = {};
-};
-
-enum class Access { kRead, kWrite, kAllocate, kFree, kTouch };
-
-const char* to_string(Access access) {
-  switch (access) {
-    case Access::kRead: return "read";
-    case Access::kWrite: return "write";
-    case Access::kAllocate: return "allocate";
-    case Access::kFree: return "free";
-    case Access::kTouch: break;
-  }
-  return "touch";
-}
-
-// What the page says of a node, beyond its kind and its place.
-struct Details {
-  std::string title, note;  // the two lines of its box; no title: its kind
-  std::vector<Row> rows = {};
-  std::vector<ir::Argument> arguments = {};
-  std::vector<std::pair<std::uint32_t, Access>> uses = {};
-};
-
-Row row_of(const ir::GraphIr& graph, const char* name, const ir::Pointer& pointer) {
-  return {name, describe(graph, pointer), pointer.allocation};
-}
-
-Details details_of(const ir::GraphIr&, const ir::NoParams&) { return {}; }
-
-Details details_of(const ir::GraphIr& graph, const ir::KernelParams& params) {
-  const ir::LaunchAttributes standard;
-  const ir::LaunchAttributes& attributes = params.attributes;
-  Details out;
-  out.title = ir::printable(short_name(function_of(graph, params).name));
-  out.note = absl::StrCat(describe(params.grid), " x ", describe(params.block));
-  out.rows = {{"grid", describe(params.grid)},
-              {"block", describe(params.block)},
-              {"dynamic shared memory", count_of(params.shared_bytes, "byte", "bytes")}};
-  if (attributes.cooperative) out.rows.push_back({"cooperative", "yes"});
-  if (attributes.cluster != standard.cluster) out.rows.push_back({"cluster", describe(attributes.cluster)});
-  if (attributes.preferred_cluster != standard.preferred_cluster) {
-    out.rows.push_back({"preferred cluster", describe(attributes.preferred_cluster)});
-  }
-  if (attributes.cluster_scheduling != standard.cluster_scheduling) {
-    out.rows.push_back({"cluster scheduling", to_string(attributes.cluster_scheduling)});
-  }
-  if (attributes.priority != 0) out.rows.push_back({"priority", absl::StrCat(attributes.priority)});
-  if (attributes.is_remote_domain) out.rows.push_back({"memory synchronization domain", "remote"});
-  if (attributes.shared_carveout_percent != 0) {
-    out.rows.push_back({"shared memory carveout", absl::StrCat(attributes.shared_carveout_percent, "%")});
-  }
-  if (const auto& window = attributes.access_policy; window.bytes != 0) {
-    out.rows.push_back({"access policy window", describe(graph, window), window.base.allocation});
-  }
-  out.arguments = arguments_of(graph, params);
-  for (const ir::InnerPointer& inner : params.pointers) out.uses.emplace_back(inner.pointer.allocation, Access::kTouch);
-  return out;
-}
-
-Details details_of(const ir::GraphIr& graph, const ir::MemcpyParams& params) {
-  Details out;
-  const std::string rows = params.height != 1 || params.depth != 1 ? absl::StrCat(params.height, " x ") : "";
-  const std::string slices = params.depth != 1 ? absl::StrCat(params.depth, " x ") : "";
-  out.note = absl::StrCat(slices, rows, count_of(params.width_bytes, "byte", "bytes"));
-  const auto end = [&](const char* name, const std::optional<ir::Pointer>& pointer, Access access) {
-    out.rows.push_back(pointer.has_value() ? row_of(graph, name, *pointer) : Row{name, "array"});
-    if (pointer.has_value()) out.uses.emplace_back(pointer->allocation, access);
-  };
-  end("destination", params.destination, Access::kWrite);
-  end("source", params.source, Access::kRead);
-  out.rows.push_back({"size", out.note});
-  if (params.destination_pitch != 0 || params.source_pitch != 0) {
-    out.rows.push_back({"destination pitch", absl::StrCat(params.destination_pitch)});
-    out.rows.push_back({"source pitch", absl::StrCat(params.source_pitch)});
-  }
-  return out;
-}
-
-Details details_of(const ir::GraphIr& graph, const ir::MemsetParams& params) {
-  Details out;
-  const std::string rows = params.height != 1 ? absl::StrCat(params.height, " x ") : "";
-  out.note = absl::StrCat(rows, params.width, " x ", count_of(params.element_bytes, "byte", "bytes"));
-  out.rows = {row_of(graph, "destination", params.destination),
-              {"value", absl::StrCat("0x", absl::Hex(params.value))},
-              {"size", out.note}};
-  if (params.pitch != 0) out.rows.push_back({"pitch", absl::StrCat(params.pitch)});
-  out.uses.emplace_back(params.destination.allocation, Access::kWrite);
-  return out;
-}
-
-Details details_of(const ir::GraphIr&, const ir::EventParams& params) {
-  Details out;
-  out.note = absl::StrCat("event#", params.event);
-  out.rows = {{"event", out.note}};
-  return out;
-}
-
-Details details_of(const ir::GraphIr&, const ir::ConditionalParams& params) {
-  Details out;
-  out.title = ir::to_string(params.kind);
-  out.note = absl::StrCat("handle#", params.handle);
-  out.rows = {{"conditional", out.title},
-              {"handle", out.note},
-              {"at launch", params.at_launch.has_value() ? absl::StrCat(*params.at_launch) : "as it was"}};
-  return out;
-}
-
-Details details_of(const ir::GraphIr& graph, const ir::MemAllocParams& params) {
-  Details out;
-  out.note = count_of(params.bytes, "byte", "bytes");
-  out.rows = {row_of(graph, "address", params.address), {"size", out.note}};
-  out.uses.emplace_back(params.address.allocation, Access::kAllocate);
-  return out;
-}
-
-Details details_of(const ir::GraphIr& graph, const ir::MemFreeParams& params) {
-  Details out;
-  out.note = describe(graph, params.address);
-  out.rows = {row_of(graph, "address", params.address)};
-  out.uses.emplace_back(params.address.allocation, Access::kFree);
-  return out;
-}
-
-Details details_of(const ir::GraphIr& graph, const ir::BatchMemOpParams& params) {
-  Details out;
-  out.note = count_of(params.operations.size(), "operation", "operations");
-  for (const ir::MemOp& operation : params.operations) {
-    const bool is_write = operation.kind == ir::MemOpKind::kWrite;
-    out.rows.push_back({is_write ? "write" : "wait", describe(graph, operation), operation.address.allocation});
-    out.uses.emplace_back(operation.address.allocation, is_write ? Access::kWrite : Access::kRead);
-  }
-  return out;
-}
-
-Details details_of(const ir::GraphIr&, const ir::SemaphoreParams& params) {
-  Details out;
-  out.note = count_of(params.semaphores.size(), "semaphore", "semaphores");
-  for (const ir::SemaphoreValue& value : params.semaphores) out.rows.push_back({"value", describe(value)});
-  return out;
-}
 
 // Numbers of equal texts are equal; `texts` has each once.
 class Texts {
@@ -227,6 +83,15 @@ void write_counts(JsonWriter& json, const ir::GraphIr& graph) {
   json.end_object();
 }
 
+void write_timing(JsonWriter& json, const ir::Timing& timing) {
+  json.key("timing");
+  json.begin_object(JsonLayout::kOneLine);
+  json.member("launches", absl::StrCat(timing.launches));
+  json.member("median", timing.median_ns);
+  json.member("busy", timing.busy_ns);
+  json.end_object();
+}
+
 void write_allocation(JsonWriter& json, const ir::GraphIr& graph, std::uint32_t id) {
   const ir::Allocation& allocation = graph.allocations[id];
   json.begin_object(JsonLayout::kOneLine);
@@ -246,11 +111,11 @@ void write_argument(JsonWriter& json, const ir::GraphIr& graph, const ir::Argume
   json.end_array();
 }
 
-void write_details(JsonWriter& json, const ir::GraphIr& graph, Details details) {
+void write_details(JsonWriter& json, const ir::GraphIr& graph, const NodeDetails& details) {
   if (!details.title.empty()) json.member("title", details.title);
   if (!details.note.empty()) json.member("note", details.note);
   if (!details.rows.empty()) {
-    list(json, "rows", details.rows, [&](const Row& row) {
+    list(json, "rows", details.rows, [&](const DetailRow& row) {
       json.begin_array();
       json.value(row.name);
       json.value(row.value);
@@ -262,11 +127,8 @@ void write_details(JsonWriter& json, const ir::GraphIr& graph, Details details) 
     list(json, "arguments", details.arguments,
          [&](const ir::Argument& argument) { write_argument(json, graph, argument); });
   }
-  auto& uses = details.uses;
-  std::sort(uses.begin(), uses.end());
-  uses.erase(std::unique(uses.begin(), uses.end()), uses.end());
-  if (!uses.empty()) {
-    list(json, "uses", uses, [&](const auto& use) {
+  if (!details.uses.empty()) {
+    list(json, "uses", details.uses, [&](const auto& use) {
       json.begin_array();
       json.value(use.first);
       json.value(to_string(use.second));
@@ -275,14 +137,26 @@ void write_details(JsonWriter& json, const ir::GraphIr& graph, Details details) 
   }
 }
 
-void write_node(JsonWriter& json, const ir::GraphIr& graph, const ir::Node& node, Texts& scopes) {
+void write_time(JsonWriter& json, const ir::NodeTime& time) {
+  json.key("time");
+  json.begin_array();
+  json.value(absl::StrCat(time.count));
+  json.value(time.median_ns);
+  json.value(time.min_ns);
+  json.value(time.max_ns);
+  json.end_array();
+}
+
+void write_node(JsonWriter& json, const ir::GraphIr& graph, std::uint32_t id, Texts& scopes) {
+  const ir::Node& node = graph.nodes[id];
   json.begin_object(JsonLayout::kOneLine);
   json.member("kind", ir::to_string(node.kind));
   if (node.body != 0) json.member("body", node.body);
   if (const std::size_t scope = scopes.add(ir::printable(node.scope)); scope != 0) json.member("scope", scope);
   if (node.device != -1) json.member("device", node.device);
   if (const auto* kernel = std::get_if<ir::KernelParams>(&node.params)) json.member("function", kernel->function);
-  write_details(json, graph, std::visit([&](const auto& params) { return details_of(graph, params); }, node.params));
+  if (!graph.timing.nodes.empty() && graph.timing.nodes[id].count != 0) write_time(json, graph.timing.nodes[id]);
+  write_details(json, graph, details_of(graph, node));
   json.end_object();
 }
 
@@ -330,6 +204,7 @@ std::string graph_json(const ir::GraphIr& graph) {
   scopes.add("");
   json.begin_object();
   write_counts(json, graph);
+  if (!graph.timing.nodes.empty()) write_timing(json, graph.timing);
   list(json, "functions", graph.functions, [&](const ir::Function& function) {
     json.begin_object(JsonLayout::kOneLine);
     json.member("name", ir::printable(function.name));
@@ -350,7 +225,10 @@ std::string graph_json(const ir::GraphIr& graph) {
     json.end_object();
   }
   json.end_array();
-  list(json, "nodes", graph.nodes, [&](const ir::Node& node) { write_node(json, graph, node, scopes); });
+  json.key("nodes");
+  json.begin_array();
+  for (std::uint32_t id = 0; id < graph.nodes.size(); ++id) write_node(json, graph, id, scopes);
+  json.end_array();
   list(json, "scopes", scopes.texts(), [&](const std::string* scope) { json.value(*scope); });
   list(json, "edges", graph.edges, [&](const ir::Edge& edge) { write_edge(json, edge); });
   json.key("order");

@@ -3,8 +3,9 @@
 //   CGRT_RETURN_IF_ERROR(write_text_file("step.html", inspect::to_html(graph)));
 //
 // The page needs nothing but a browser: no network, no other file. It draws the graph in levels, with child graphs,
-// bodies of conditional nodes and scopes as boxes that can be folded; it searches, and it lists each node's parameters
-// and which nodes touch each allocation. Its parts are in page/.
+// bodies of conditional nodes and scopes as boxes that can be folded, coloured by kind, kernel, scope or the graph's
+// times; it searches, and it lists each node's parameters and times and which nodes touch each allocation. Its parts
+// are in page/.
 //
 // Names are shown as ir::printable writes them, whatever they hold. Scalar arguments are guesses (see ir/describe.h).
 // The same bytes on every run. Of a graph that is not valid the page says why instead.

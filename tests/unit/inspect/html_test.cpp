@@ -130,6 +130,22 @@ TEST_CASE("sizes keep all of their 64 bits, and unknown ones are left out", "[in
   CHECK(contains(data, R"({"label": "host#1", "kind": "pageable host"})"));
 }
 
+TEST_CASE("times are those of the nodes that ran, and a count keeps all of its bits", "[inspect][html]") {
+  ir::GraphIr graph = empty_nodes(3);
+  graph.timing = {.launches = 9007199254740993, .median_ns = 63040, .busy_ns = 54848, .nodes = {{}, {}, {}}};
+  graph.timing.nodes[0] = {.count = 9007199254740993, .median_ns = 2592, .min_ns = 2463, .max_ns = 2912};
+  graph.timing.nodes[2] = {.count = 1};
+
+  const std::string data = data_of(graph);
+
+  CHECK(contains(data, R"("timing": {"launches": "9007199254740993", "median": 63040, "busy": 54848},)"));
+  CHECK(contains(data,
+                 "    {\"kind\": \"empty\", \"time\": [\"9007199254740993\", 2592, 2463, 2912]},\n"
+                 "    {\"kind\": \"empty\"},\n"
+                 "    {\"kind\": \"empty\", \"time\": [\"1\", 0, 0, 0]}\n"));
+  CHECK_FALSE(contains(data_of(small_graph()), "\"tim"));
+}
+
 TEST_CASE("edges say their type and ports where these are not the usual ones", "[inspect][html]") {
   ir::GraphIr graph = empty_nodes(3, {edge(0, 2), edge(1, 2)});
   graph.edges[1].type = ir::EdgeType::kProgrammatic;

@@ -9,7 +9,12 @@ function element(name, properties = {}, ...content) {
 function link(text, action) {
   return element("button", {className: "link", onclick: event => { event.stopPropagation(); action(); }}, text);
 }
-const nodeLink = id => link(`#${id} ${titleOf(nodes[id])}`, () => selectNode(id));
+function nodeLink(id, room = 300) {
+  const text = `#${id} ${titleOf(nodes[id])}`;
+  const made = link(shorten(text, linkFont, room), () => selectNode(id));
+  made.title = text;
+  return made;
+}
 const allocationLink = (id, text) => link(text, () => selectAllocation(id));
 
 // The first ones, and a button for the rest: a node may have thousands.
@@ -40,17 +45,50 @@ const heading = (text, className = "") => element("h3", {className}, text);
 function showDetails() {
   const panel = document.getElementById("details");
   const wasHidden = panel.hidden;
-  panel.hidden = selection.box === -1 && selection.allocation === -1;
+  panel.hidden = selection.box === -1 && selection.allocation === -1 && !selection.isLongest;
   panel.replaceChildren();
-  if (panel.hidden !== wasHidden) draw();
+  document.getElementById("longest").setAttribute("aria-expanded", String(selection.isLongest));
+  if (panel.hidden !== wasHidden) {
+    draw();
+    if (selection.box !== -1 && !view.isFitted) uncover(boxes[shownAs[selection.box]]);
+  }
   if (panel.hidden) return;
   panel.append(element("button",
     {className: "close", title: "Close (Esc)", ariaLabel: "Close", onclick: () => select(-1)}, "\u00d7"));
+  if (selection.isLongest) return showLongest(panel);
   if (selection.allocation !== -1) return showAllocation(panel, selection.allocation);
   const box = boxes[selection.box];
   if (box.node !== -1) return showNode(panel, box);
   panel.append(element("h2", {}, box.label || "(no name)"),
     element("p", {}, `${box.kind}, ${plural(box.inside, "node")}`));
+  showTime(panel, box);
+}
+
+// A node's own time; of a box, and of a node that has only others inside, their sum.
+function showTime(panel, box) {
+  if (box.time === undefined) return;
+  const [runs, ...times] = (box.node !== -1 && nodes[box.node].time) || [];
+  const rows = runs === undefined
+    ? [["sum of medians inside", timeText(box.time)]]
+    : [...["median", "min", "max"].map((name, i) => [name, timeText(times[i])]),
+      ["runs", `${grouped(runs)} in ${grouped(graph.timing.launches)} launches`]];
+  rows.push(["share", `${share(runs === undefined ? box.time : times[0], wholeTime)} of the sum of all nodes`]);
+  panel.append(heading("Time"), tableOf(rows));
+}
+
+function showLongest(panel) {
+  const ids = longestNodes();
+  panel.append(element("h2", {}, "Longest nodes"), element("p", {}, "median, and share of the sum of all nodes"));
+  const table = element("table", {className: "times"});
+  for (const id of ids) {
+    const time = nodes[id].time[1];
+    table.append(element("tr", {}, element("td", {}, nodeLink(id, 180)), element("td", {}, timeText(time)),
+      element("td", {}, share(time, wholeTime))));
+  }
+  const sum = ids.reduce((all, id) => all + nodes[id].time[1], 0);
+  table.append(element("tr", {className: "sum"}, element("td", {}, plural(ids.length, "node")),
+    element("td", {}, timeText(sum)), element("td", {}, share(sum, wholeTime))));
+  panel.append(table);
 }
 
 function edgeNote([, , programmatic, fromPort, toPort]) {
@@ -65,8 +103,10 @@ function edgeNote([, , programmatic, fromPort, toPort]) {
 function showNode(panel, box) {
   const id = box.node, node = nodes[id];
   panel.append(element("h2", {}, titleOf(node)), element("p", {}, `node ${id}, ${node.kind}`));
+  const name = node.function === undefined ? titleOf(node) : graph.functions[node.function].name;
+  if (name !== titleOf(node)) panel.append(element("code", {className: "name"}, name));
+  showTime(panel, box);
   const rows = [];
-  if (node.function !== undefined) rows.push(["kernel", element("code", {}, graph.functions[node.function].name)]);
   if (node.scope) rows.push(["scope", scopeOf(node)]);
   if (node.device !== undefined) rows.push(["device", String(node.device)]);
   if (node.body) {
@@ -76,8 +116,7 @@ function showNode(panel, box) {
   for (const [name, value, allocation] of node.rows || []) {
     rows.push([name, allocation === undefined ? value : allocationLink(allocation, value)]);
   }
-  panel.append(tableOf(rows));
-
+  if (rows.length) panel.append(heading("Parameters"), tableOf(rows));
   if (node.arguments) {
     panel.append(heading("Arguments"), tableOf(node.arguments.map(([offset, size, value, ...allocations], i) => [
       element("span", {title: `at byte ${offset} of the parameters`}, `${i}`),
@@ -86,8 +125,10 @@ function showNode(panel, box) {
         element("span", {className: "note"}, `  ${plural(size, "byte")}`))])));
   }
   if (box.children.length) {
-    panel.append(heading("Inside"),
-      longList(box.children, child => `${boxes[child].label}: ${plural(boxes[child].inside, "node")}`));
+    panel.append(heading("Inside"), longList(box.children, child => {
+      const {label, inside, time} = boxes[child];
+      return `${label}: ${plural(inside, "node")}${time === undefined ? "" : "  " + timeAndShare(time)}`;
+    }));
   }
   const neighbours = (edges, end) => longList(edges, i => [nodeLink(graph.edges[i][end]),
     element("span", {className: "note"}, edgeNote(graph.edges[i]))]);

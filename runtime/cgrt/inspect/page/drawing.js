@@ -1,68 +1,7 @@
-// What is seen: colours, the canvas, and the view of it.
+// What is seen: the canvas, and the view of it.
 
 // A place of the graph is at place * scale + (x, y) of the canvas. While it is fitted it shows the whole graph.
 const view = {scale: 1, x: 0, y: 0, isFitted: false};
-const colours = {};
-function readColours() {
-  const style = getComputedStyle(document.documentElement);
-  const names = ["back", "text", "soft", "accent", "before", "after", "hit", "group", "group-line", "edge"];
-  for (const name of names) {
-    colours[name] = style.getPropertyValue("--" + name).trim();
-  }
-  colours.dark = matchMedia("(prefers-color-scheme: dark)").matches;
-}
-
-const kindHues = {
-  "kernel": 214, "memcpy": 42, "memset": 130, "host": 2, "child graph": 268, "conditional": 292, "mem alloc": 172,
-  "mem free": 188, "event wait": 330, "event record": 345, "semaphore signal": 20, "semaphore wait": 28,
-  "batch mem op": 80,
-};
-const paintOf = hue => hue === undefined
-  ? {fill: colours.dark ? "#2a303a" : "#eef0f3", line: colours.dark ? "#7d8899" : "#8c95a3"}
-  : {fill: `hsl(${hue} ${colours.dark ? "38% 21%" : "78% 93%"})`, line: `hsl(${hue} 48% ${colours.dark ? 58 : 50}%)`};
-
-// What a node or a folded box is coloured by, and the hue of each such value.
-let colourBy = "kind";
-const colourKeys = {
-  kind: node => node.kind,
-  name: node => node.function === undefined ? undefined : graph.functions[node.function].name,
-  scope: node => node.scope ? scopeOf(node) : undefined,
-};
-let paints = new Map(), noPaint = null, colourCounts = [];
-function setColours() {
-  readColours();
-  colourCounts = countsBy(colourKeys[colourBy]);
-  noPaint = paintOf(undefined);
-  paints = new Map(colourCounts.map(([key], i) =>
-    [key, paintOf(colourBy === "kind" ? kindHues[key] : Math.round(214 + i * 137.508) % 360)]));
-  for (const node of nodes) node.paint = paints.get(colourKeys[colourBy](node)) || noPaint;
-  showLegend();
-}
-
-function showLegend() {
-  const legend = document.getElementById("legend");
-  legend.replaceChildren();
-  const most = 14;
-  for (const [key, count] of colourCounts.slice(0, most)) {
-    const swatch = element("i");
-    swatch.style.background = paints.get(key).fill;
-    swatch.style.borderColor = paints.get(key).line;
-    const name = colourBy === "name" ? graph.functions.find(one => one.name === key).short : key;
-    legend.append(element("span", {title: key}, swatch, `${shorten(name, noteFont, 220)} ${grouped(count)}`));
-  }
-  if (colourCounts.length > most) legend.append(element("span", {}, `and ${grouped(colourCounts.length - most)} more`));
-  if (graph.edges.some(edge => edge[2] === 1)) legend.append(element("span", {}, dashedSample(), "programmatic"));
-}
-
-function dashedSample() {
-  const space = "http://www.w3.org/2000/svg";
-  const picture = document.createElementNS(space, "svg"), line = document.createElementNS(space, "path");
-  for (const [name, value] of [["width", 24], ["height", 8]]) picture.setAttribute(name, value);
-  const look = {"d": "M0 4H24", "stroke": "currentColor", "stroke-width": 1.5, "stroke-dasharray": "5 3"};
-  for (const [name, value] of Object.entries(look)) line.setAttribute(name, value);
-  picture.append(line);
-  return picture;
-}
 
 let isDrawAsked = false;
 function draw() {
@@ -92,7 +31,8 @@ function paint() {
     right >= seen.left && left <= seen.right && bottom >= seen.top && top <= seen.bottom;
 
   const visible = shownBoxes.filter(box => box.cell && isSeen(box.x, box.y, box.x + box.cell.w, box.y + box.cell.h));
-  for (const box of visible) if (!isLeaf(box)) drawGroup(box, seen);
+  const open = visible.filter(box => !isLeaf(box));
+  for (const box of open) drawGroup(box);
   const lit = lightOf();
   const some = strokes.filter(one => isSeen(one.left, one.top, one.right, one.bottom));
   drawStrokes(some.filter(one => !one.dashed), colours.edge, 1.3, false, lit.dims ? 0.4 : 1);
@@ -102,7 +42,8 @@ function paint() {
     drawStrokes(parts.filter(one => one.dashed), colour, 2.2, true, 1);
   }
   for (const box of visible) if (isLeaf(box)) drawLeaf(box, lit);
-  for (const box of visible) if (!isLeaf(box) && box.kind === "node") drawOwner(box, lit);
+  for (const box of open) if (box.kind === "node") drawOwner(box, lit);
+  drawLabels(open.filter(box => box.kind !== "node" && !isPlain(box)), seen);
 }
 
 // A line of `width` pixels, thinner where the graph is small.
@@ -113,37 +54,49 @@ function roundedBox(x, y, w, h, radius) {
   context.roundRect(x, y, w, h, radius);
 }
 
-function drawGroup(box, seen) {
+function drawGroup(box) {
   const {w, h} = box.cell;
-  if (box.kind === "body" && boxes[box.parent].children.length === 1) return;
+  if (isPlain(box)) return;
   roundedBox(box.x, box.y, w, h, 8);
   context.fillStyle = box.depth % 2 ? colours.group : colours.back;
-  if (box.kind === "node") context.fillStyle = nodes[box.node].paint.fill;
+  if (box.kind === "node") context.fillStyle = paintOfBox(box).fill;
   context.globalAlpha = box.kind === "node" ? 0.35 : 1;
   context.fill();
   context.globalAlpha = 1;
   const isSelected = selection.box === box.id;
-  const outline = box.kind === "node" ? nodes[box.node].paint.line : colours["group-line"];
+  const outline = box.kind === "node" ? paintOfBox(box).line : colours["group-line"];
   context.strokeStyle = isSelected ? colours.accent : outline;
   context.lineWidth = lineWidth(isSelected ? 2.5 : 1);
   context.stroke();
+}
+
+// The labels of open boxes. That of a tall box stays in sight while the box is, below those of the boxes around it.
+function drawLabels(open, seen) {
   const size = Math.round(Math.min(19, Math.max(12, 9.5 / view.scale)));  // of a small graph, larger letters
-  if (box.kind === "node" || size * view.scale < 4.5) return;
-  // The label of a tall box stays in sight.
-  const y = Math.min(Math.max(box.y, seen.top), box.y + h - strip);
-  if (y > box.y) {
-    context.fillStyle = box.depth % 2 ? colours.group : colours.back;
-    context.fillRect(box.x + 4, y, w - 8, strip);
+  const isRead = size * view.scale >= 4.5;
+  const ends = new Map();  // where the label of a box ends
+  for (const box of open) {
+    let around = box.parent;
+    while (around !== 0 && !ends.has(around)) around = boxes[around].parent;
+    const top = Math.max(box.y, ends.get(around) ?? seen.top);
+    box.labelY = isRead ? Math.min(top, box.y + box.cell.h - strip) : box.y;
+    ends.set(box.id, box.labelY + strip);
   }
-  box.labelY = y;
+  if (isRead) for (const box of open.reverse()) drawLabel(box, `600 ${size}px ${font}`);  // outer ones upon inner ones
+}
+
+function drawLabel(box, labelFont) {
+  const start = isFoldable(box) ? 24 : 12, middle = box.labelY + strip / 2;
+  const label = shorten(box.label || "(no name)", labelFont, box.cell.w - start - 10);
+  context.fillStyle = box.depth % 2 ? colours.group : colours.back;  // edges and nodes are not seen through it
+  if (box.labelY > box.y) context.fillRect(box.x + 4, box.labelY, box.cell.w - 8, strip);
+  else context.fillRect(box.x + 4, box.y + 3, start + widthOf(label, labelFont), strip - 6);
   context.fillStyle = colours.soft;
-  if (isFoldable(box)) triangle(box.x + 14, y + strip / 2, true);
-  const labelFont = `600 ${size}px ${font}`;
+  if (isFoldable(box)) triangle(box.x + 14, middle, true);
   context.font = labelFont;
   context.textBaseline = "middle";
   context.textAlign = "left";
-  const start = isFoldable(box) ? 24 : 12;
-  context.fillText(shorten(box.label || "(no name)", labelFont, w - start - 10), box.x + start, y + strip / 2 + 0.5);
+  context.fillText(label, box.x + start, middle + 0.5);
 }
 
 function triangle(x, y, isOpen) {
@@ -168,7 +121,7 @@ function outlines(box, lit) {
 
 function drawLeaf(box, lit) {
   const {w, h} = box.cell;
-  const colour = box.node === -1 ? noPaint : nodes[box.node].paint;
+  const colour = paintOfBox(box);
   const outline = outlines(box, lit);
   const isDim = lit.dims && !outline;
   if (w * view.scale < 5) {  // too small for corners
@@ -206,9 +159,11 @@ function drawOwner(box, lit) {
   drawLines(box, 18, nodeHeight);
 }
 
+const minNoteScale = 7 / 11;  // a note is 7 pixels high
+
 // The title and the note; of a small graph the title alone, in larger letters.
 function drawLines(box, marker, height) {
-  const hasNote = 11 * view.scale >= 7;
+  const hasNote = view.scale >= minNoteScale;
   const most = hasNote ? 13 : Math.round(Math.min(17, 9.5 / view.scale));
   if (most * view.scale < 4.5) return;
   const [title, note] = linesOf(box);
@@ -225,7 +180,7 @@ function drawLines(box, marker, height) {
   context.font = `600 ${size}px ${font}`;
   context.fillText(shorten(title, context.font, room), x, box.y + (hasNote ? 15 : height / 2));
   if (!hasNote) return;
-  context.fillStyle = colours.soft;
+  context.fillStyle = colourBy === "time" ? colours.text : colours.soft;  // soft is not seen on the strong colours
   context.font = noteFont;
   context.fillText(shorten(note, noteFont, room), x, box.y + 30);
 }
@@ -304,14 +259,42 @@ function trace({points, isBack}, isCoarse) {
   }
 }
 
+const margin = 28;
+
 function fit() {
   const {w, h} = boxes[0];
-  const margin = 28, below = 40;  // the legend's room
-  const scale = Math.min((canvas.clientWidth - 2 * margin) / w, (canvas.clientHeight - 2 * margin - below) / h, 1.4);
+  const scale = Math.min((canvas.clientWidth - 2 * margin) / w, (canvas.clientHeight - 2 * margin) / h, 1.4);
   view.scale = Math.max(scale, 1e-4);
   view.x = (canvas.clientWidth - w * view.scale) / 2;
-  view.y = Math.max(margin, (canvas.clientHeight - below - h * view.scale) / 2);
+  view.y = (canvas.clientHeight - h * view.scale) / 2;
   view.isFitted = true;
+  draw();
+}
+
+// The whole graph, or where its notes could not be read then, the top of it: as wide as it is, or where it begins.
+function showBegin() {
+  fit();
+  if (!nodes.length || view.scale >= minNoteScale) return;
+  const across = (canvas.clientWidth - 2 * margin) / boxes[0].w;
+  const isWide = across < minNoteScale;
+  const first = boxes[shownAs[boxOfNode[graph.order[0]]]];
+  view.scale = isWide ? 0.8 : Math.min(across, 1);
+  const {x, y, w} = isWide ? {x: first.x, y: first.y, w: first.cell.w} : boxes[0];
+  view.x = Math.max(margin - x * view.scale, canvas.clientWidth / 2 - (x + w / 2) * view.scale);
+  view.y = margin - y * view.scale;
+  view.isFitted = false;
+}
+
+// A node that was clicked stays in sight when the panel at the side opens.
+function uncover(box) {
+  const covered = (box.x + box.cell.w) * view.scale + view.x - canvas.clientWidth + margin / 2;
+  if (covered > 0 && box.cell.w * view.scale < canvas.clientWidth - margin) moveBy(-covered, 0);
+}
+
+function moveBy(x, y) {
+  view.x += x;
+  view.y += y;
+  view.isFitted = false;
   draw();
 }
 

@@ -1,8 +1,8 @@
 "use strict";
 // The graph that html.cpp put into the element "graph", and its boxes: what is drawn, and what can be folded.
 //
-// graph.js, layout.js, drawing.js, selection.js, details.js and input.js are one script, in this order. Names come from
-// files of unknown origin: they reach the page as text nodes and as text on the canvas only.
+// The files of this folder are one script, in the order that cmake/embed_page.cmake says. Names come from files of
+// unknown origin: they reach the page as text nodes and as text on the canvas only.
 
 const graph = JSON.parse(document.getElementById("graph").textContent);
 const nodes = graph.nodes;
@@ -26,7 +26,7 @@ for (const id of graph.order) {
 
 const scopeOf = node => graph.scopes[node.scope || 0];
 const titleOf = node => node.title || node.kind;
-const grouped = number => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+const grouped = number => String(number).replace(/\B(?=(\d{3})+(\.|$))/g, ",");  // 1,234,567.8
 const plural = (count, word) => `${grouped(count)} ${word}${count === 1 ? "" : "s"}`;
 
 function countsBy(key) {
@@ -92,4 +92,6 @@ function makeBoxes() {
 }
 makeBoxes();
 const isFoldable = box => box.parent !== -1 && box.kind !== "body" && box.children.length > 0;
+// Drawn as its children alone: the graph, and the only body of a node.
+const isPlain = box => box.kind === "graph" || (box.kind === "body" && boxes[box.parent].children.length === 1);
 const isLeaf = box => !box.open || box.children.length === 0;  // as it is drawn

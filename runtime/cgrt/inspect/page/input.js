@@ -4,17 +4,19 @@
 function boxAt(clientX, clientY) {
   const {left, top} = canvas.getBoundingClientRect();
   const x = (clientX - left - view.x) / view.scale, y = (clientY - top - view.y) / view.scale;
-  for (let i = shownBoxes.length - 1; i > 0; --i) {
-    const box = shownBoxes[i];
-    const {w, h} = box.cell;
-    if (x < box.x || y < box.y || x > box.x + w || y > box.y + h) continue;
-    if (box.kind === "body" && !isLeaf(box)) continue;
-    const labelY = isLeaf(box) || box.kind === "node" ? box.y : box.labelY ?? box.y;
-    const height = isLeaf(box) || box.kind === "node" ? nodeHeight : strip;
-    const onTriangle = isFoldable(box) && x < box.x + 26 && y >= labelY && y < labelY + height;
-    return {box, onTriangle};
+  const isAcross = box => x >= box.x && x <= box.x + box.cell.w;
+  const hasLabel = box => !isLeaf(box) && box.kind === "scope" && box.labelY !== undefined;
+  // A label that was moved lies upon what is inside, the outermost one upon all.
+  let box = shownBoxes.slice(1).find(box =>
+    hasLabel(box) && box.labelY > box.y && isAcross(box) && y >= box.labelY && y <= box.labelY + strip);
+  for (let i = shownBoxes.length - 1; !box && i > 0; --i) {
+    const one = shownBoxes[i];
+    const isBody = one.kind === "body" && !isLeaf(one);
+    if (!isBody && isAcross(one) && y >= one.y && y <= one.y + one.cell.h) box = one;
   }
-  return null;
+  if (!box) return null;
+  const begin = hasLabel(box) ? box.labelY : box.y, end = begin + (hasLabel(box) ? strip : nodeHeight);
+  return {box, onTriangle: isFoldable(box) && x < box.x + 26 && y >= begin && y < end};
 }
 
 function listen() {
@@ -33,10 +35,7 @@ function listen() {
     if (!drag.moved && Math.hypot(x, y) < 4) return;
     drag = {x: event.clientX, y: event.clientY, moved: true};
     canvas.classList.add("dragging");
-    view.x += x;
-    view.y += y;
-    view.isFitted = false;
-    draw();
+    moveBy(x, y);
   });
   const endDrag = event => {
     const wasClick = drag && !drag.moved && event.type === "pointerup" && event.button === 0;
@@ -61,6 +60,14 @@ function listen() {
     zoom(Math.exp(-turn * 0.0022), event.clientX - left, event.clientY - top);
   }, {passive: false});
 
+  const steps = {ArrowLeft: [80, 0], ArrowRight: [-80, 0], ArrowUp: [0, 80], ArrowDown: [0, -80]};
+  canvas.addEventListener("keydown", event => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key in steps) moveBy(...steps[event.key]);
+    else if (event.key === "+" || event.key === "=") zoom(1.3);
+    else if (event.key === "-") zoom(1 / 1.3);
+  });
+
   const on = (id, action) => document.getElementById(id).addEventListener("click", action);
   on("in", () => zoom(1.3));
   on("out", () => zoom(1 / 1.3));
@@ -69,6 +76,7 @@ function listen() {
   on("unfold", () => setAllOpen(true));
   on("next", () => jump(1));
   on("previous", () => jump(-1));
+  on("longest", () => select(-1, -1, !selection.isLongest));
   on("memory-button", () => setMemoryOpen(memory.hidden));
   document.getElementById("colour").addEventListener("change", event => {
     colourBy = event.target.value;
@@ -116,26 +124,30 @@ function showCounts() {
     place.append(element("span", {}, `${name} `, element("b", {}, grouped(counts[name]))));
   }
   for (const [kind, count] of kindCounts) place.append(named(count, kind));
+  if (graph.timing) {
+    const {launches, median, busy} = graph.timing;
+    place.append(named(launches, launches === "1" ? "launch" : "launches"));
+    for (const [name, value] of [["median", timeText(median)], ["idle", share(median - busy, median)]]) {
+      place.append(element("span", {}, `${name} `, element("b", {}, value)));
+    }
+  }
   document.title = `CUDA graph: ${plural(counts.nodes, "node")}, ${plural(counts.edges, "edge")}`;
   document.getElementById("memory-button").textContent = `Memory (${grouped(graph.allocations.length)})`;
 }
 
 function start() {
   showCounts();
-  setColours();
+  if (wholeTime === undefined) document.querySelector("#colour [value=time]").remove();
+  document.getElementById("colour").value = colourBy;
+  document.getElementById("longest").hidden = wholeTime === undefined;
+  document.getElementById("nothing").hidden = nodes.length !== 0;
   const hasFoldable = boxes.some(isFoldable);
   document.getElementById("fold").parentNode.hidden = !hasFoldable;
   const most = 400;  // nodes that can be taken in at a glance; larger graphs begin folded
   if (nodes.length > most && hasFoldable) for (const box of boxes) if (isFoldable(box)) box.open = false;
   layOut();
-  fit();
-  if (view.scale < 0.3) {  // nothing could be read: begin at the top
-    view.scale = 0.8;
-    const first = boxes[shownAs[boxOfNode[graph.order[0]]]];
-    view.x = canvas.clientWidth / 2 - (first.x + first.cell.w / 2) * view.scale;
-    view.y = 28 - first.y * view.scale;
-    view.isFitted = false;
-  }
+  setColours();
+  showBegin();
   listen();
 }
 start();

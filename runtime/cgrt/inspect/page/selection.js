@@ -1,6 +1,6 @@
 // What is selected, folded and searched for.
 
-const selection = {box: -1, allocation: -1};
+const selection = {box: -1, allocation: -1, isLongest: false};  // one of them
 
 // What is highlighted: boxes, and the parts of edges before and after the selected one.
 let light = null;
@@ -33,9 +33,8 @@ function lightOf() {
   return light;
 }
 
-function select(box, allocation = -1) {
-  selection.box = box;
-  selection.allocation = allocation;
+function select(box, allocation = -1, isLongest = false) {
+  Object.assign(selection, {box, allocation, isLongest});
   light = null;
   showDetails();
   markAllocations();
@@ -65,6 +64,7 @@ function selectNode(id) {
 
 function relayOut() {
   layOut();
+  setColours();
   light = null;
   draw();
 }
@@ -82,7 +82,7 @@ function toggle(box) {
 function setAllOpen(isOpen) {
   for (const box of boxes) if (isFoldable(box)) box.open = isOpen;
   relayOut();
-  fit();
+  showBegin();
 }
 
 // ---- Search ----
