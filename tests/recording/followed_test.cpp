@@ -302,7 +302,7 @@ TEST_CASE("a child graph that is set as a whole is not followed") {
   exec.set(node_inside(node, 0), kernel_params(wanted.first));
   exec.launch();
 
-  CHECK(exec.record().not_followed == NotFollowed::kRefused);
+  CHECK(exec.record().not_followed == NotFollowed::kChildGraph);
   CHECK(exec.record().set_params == 2);
   CHECK_FALSE(fs::exists(exec.file(1)));
   CHECK(world.simulator.live_handles() == before);
@@ -407,6 +407,22 @@ TEST_CASE("where the graph cannot be cloned, nodes that are set are counted only
 
   CHECK(exec.record().not_followed == NotFollowed::kNoClone);
   CHECK(exec.record().set_params == 2);
+  CHECK_FALSE(fs::exists(exec.file(1)));
+}
+
+TEST_CASE("where the clone's node cannot be set, nodes that are set are counted only") {
+  World world;
+  Pair graph(world.memory, 2.0f), wanted(world.memory, 3.0f);
+  const std::size_t before = world.simulator.live_handles();
+  const Exec exec(graph.graph);
+  driver::Instrument instrument;
+  instrument.fail_entry("cuGraphNodeSetParams", CUDA_ERROR_INVALID_VALUE);
+
+  exec.set(graph.first, kernel_params(wanted.first));
+  exec.launch();
+
+  CHECK(exec.record().not_followed == NotFollowed::kRefused);
+  CHECK(world.simulator.live_handles() == before);
   CHECK_FALSE(fs::exists(exec.file(1)));
 }
 

@@ -71,8 +71,9 @@ const char* to_string(NotFollowed reason) {
     case NotFollowed::kNoFile: return "the graph itself was not written";
     case NotFollowed::kGraphDestroyed: return "the graph that it was made of had been destroyed";
     case NotFollowed::kGraphChanged: return "the graph that it was made of had been changed since";
+    case NotFollowed::kChildGraph: return "a child graph was set as a whole";
     case NotFollowed::kNoClone: return "cuGraphClone refused the graph, as it does with conditional and memory nodes";
-    case NotFollowed::kRefused: return "cuGraphNodeSetParams refused the parameters, as it does for child graph nodes";
+    case NotFollowed::kRefused: return "cuGraphNodeSetParams refused the parameters for the clone";
     case NotFollowed::kUpdated: return "a whole-graph update came before";
     case NotFollowed::kNotRead: return "the driver refused to tell the parameters";
   }

@@ -53,6 +53,8 @@ void Followed::set(CUgraphNode node, CUgraphNodeParams params,
                    absl::FunctionRef<const cgrt::NodeNote*(CUgraphNode)> note_of) {
   if (is_over()) return;
   if (is_updated_) return give_up(NotFollowed::kUpdated);
+  // The handles of the nodes inside may be others then.
+  if (params.type == CU_GRAPH_NODE_TYPE_GRAPH) return give_up(NotFollowed::kChildGraph);
   if (clone_ == nullptr) {
     if (const NotFollowed reason = clone(note_of); reason != NotFollowed::kNone) return give_up(reason);
   }

@@ -4,23 +4,31 @@
 
 #include <cuda.h>
 
-#include <cstddef>
-#include <cstring>
-
 namespace graphdump {
 
-inline CUgraphNodeParams to_node_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel) {
+// The versions differ in what comes last. One by one: the driver wants what lies between to be zero.
+template <class Kernel>
+CUgraphNodeParams to_kernel_params(const Kernel& kernel) {
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_KERNEL;
-  static_assert(sizeof(params.kernel) == sizeof(kernel));  // version 3 differs in what it promises only
-  std::memcpy(&params.kernel, &kernel, sizeof(kernel));
+  params.kernel.func = kernel.func;
+  params.kernel.gridDimX = kernel.gridDimX;
+  params.kernel.gridDimY = kernel.gridDimY;
+  params.kernel.gridDimZ = kernel.gridDimZ;
+  params.kernel.blockDimX = kernel.blockDimX;
+  params.kernel.blockDimY = kernel.blockDimY;
+  params.kernel.blockDimZ = kernel.blockDimZ;
+  params.kernel.sharedMemBytes = kernel.sharedMemBytes;
+  params.kernel.kernelParams = kernel.kernelParams;
+  params.kernel.extra = kernel.extra;
   return params;
 }
-inline CUgraphNodeParams to_node_params(const CUDA_KERNEL_NODE_PARAMS_v1& kernel) {
-  CUDA_KERNEL_NODE_PARAMS_v2 with_context{};
-  static_assert(sizeof(kernel) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kern));
-  std::memcpy(&with_context, &kernel, sizeof(kernel));
-  return to_node_params(with_context);
+inline CUgraphNodeParams to_node_params(const CUDA_KERNEL_NODE_PARAMS_v1& kernel) { return to_kernel_params(kernel); }
+inline CUgraphNodeParams to_node_params(const CUDA_KERNEL_NODE_PARAMS_v2& kernel) {
+  CUgraphNodeParams params = to_kernel_params(kernel);
+  params.kernel.kern = kernel.kern;
+  params.kernel.ctx = kernel.ctx;
+  return params;
 }
 
 inline CUgraphNodeParams to_node_params(const CUDA_MEMCPY3D& copy, CUcontext context) {

@@ -387,7 +387,9 @@ void on_set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& 
   }
   const RelaxedCapture relaxed;
   const std::lock_guard lock(all.mutex);
+  std::vector<Clone> of_process = std::exchange(clones, {});  // CUPTI tells of our clone's nodes, too
   followed->set(node, params, [&](CUgraphNode one) { return all.note_of(one); });
+  clones = std::move(of_process);
 }
 
 void on_update(CUgraphExec exec, CUgraph graph, bool is_refused) {

@@ -21,6 +21,7 @@ enum class NotFollowed : std::uint32_t {
   kNoFile,
   kGraphDestroyed,
   kGraphChanged,
+  kChildGraph,
   kNoClone,
   kRefused,
   kUpdated,
