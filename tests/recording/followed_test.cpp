@@ -508,9 +508,11 @@ TEST_CASE("threads follow executables of one graph at once") {
   Pair graph(world.memory, 2.0f), wanted(world.memory, 3.0f);
   const CUgraphNodeParams params = kernel_params(wanted.first);
   std::vector<std::unique_ptr<Exec>> execs;
+  execs.reserve(4);
   for (int i = 0; i < 4; ++i) execs.push_back(std::make_unique<Exec>(graph.graph));
 
   std::vector<std::thread> threads;
+  threads.reserve(execs.size());
   for (const auto& exec : execs) {
     threads.emplace_back([&graph, &params, one = exec.get()] {
       for (int i = 0; i < 5; ++i) {

@@ -14,11 +14,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/capture_log.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/stream/capture_mode.h"
+#include "inject/failed_capture.h"
 #include "inject/followed.h"
 #include "inject/graph_nodes.h"
 #include "inject/nvtx.h"
@@ -96,29 +96,6 @@ driver::LoggedThread& logged_thread() {
   static thread_local const Taken taken;
   static_cast<void>(taken);
   return *driver::internal::this_logged_thread;
-}
-
-// For the thread that began the capture.
-std::string story_for_own_thread(const Capture& capture, CUresult result) {
-  if (capture.logged != nullptr) {
-    const std::optional<driver::RefusedCall> call = capture.logged->first_refused();
-    if (call.has_value()) return driver::tell(*call, capture.stream, capture.mode);
-  }
-  const char *name = nullptr, *text = nullptr;
-  driver::api().GetErrorName(result, &name);
-  driver::api().GetErrorString(result, &text);
-  return absl::StrCat(driver::name_capture(capture.stream, capture.mode), " failed when it was ended, with ",
-                      static_cast<int>(result), " (", name != nullptr ? name : "?", "): ", text != nullptr ? text : "?",
-                      result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED
-                          ? ". Record an event in each stream that joined the capture, and have the captured stream "
-                            "wait for it before the end"
-                          : ".");
-}
-
-// What a capture was ended by that failed with `result`, and what to do about it.
-std::string story_of(const Capture& capture, CUresult result) {
-  const auto begun_by = [](std::int64_t thread) { return absl::StrCat("begun by thread ", thread); };
-  return absl::StrReplaceAll(story_for_own_thread(capture, result), {{begun_by(gettid()), begun_by(capture.thread)}});
 }
 
 // Has `graph` written as `name`; `record`, if there is one, gets what comes of it. Returns the nodes in the order of
@@ -268,7 +245,9 @@ bool on_capture_end(CUstream stream, CUgraph graph, CUresult result) {
   if (found == all.live.end()) return false;
   Capture capture = std::move(found->second);
   all.live.erase(found);
-  if (result != CUDA_SUCCESS) note(story_of(capture, result));
+  if (result != CUDA_SUCCESS) {
+    note(tell_failed_capture(capture.logged, capture.stream, capture.mode, capture.thread, result));
+  }
   if (capture.logged != nullptr) capture.logged->end();
   if (result != CUDA_SUCCESS) return true;
   if (!capture.scopes.empty() || !all.notes.empty()) note_scopes(all, capture, nodes_of(graph));
