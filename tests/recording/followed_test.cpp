@@ -371,6 +371,21 @@ TEST_CASE("a node that is set to other memory, whose own is freed then, is follo
   CHECK(exec.read(1) == *snapshot(wanted.graph));
 }
 
+TEST_CASE("a graph whose memory is other than it was is not taken for another graph") {
+  World world;
+  std::optional<DeviceBuffer> filled = *DeviceBuffer::create(kDevice, 512);
+  Pair graph(world.memory, 2.0f), wanted(world.memory, 3.0f);
+  for (Graph* one : {&graph.graph, &wanted.graph}) REQUIRE_OK(one->add_fill({}, {filled->data(), 0, 4, 8}));
+  const Exec exec(graph.graph);
+
+  filled.reset();
+  exec.set(graph.first, kernel_params(wanted.first));
+  exec.launch();
+
+  CHECK(exec.record().not_followed == NotFollowed::kNone);
+  CHECK(exec.read(1) == *snapshot(wanted.graph));
+}
+
 TEST_CASE("a node that is set to memory of its own is followed where others share the memory that it had") {
   World world;
   Pair graph(world.memory, 2.0f), wanted(world.other, 2.0f, world.memory);

@@ -24,9 +24,10 @@ void put(ExecRecord& record, NotFollowed reason) {
   record.not_followed.compare_exchange_strong(none, reason);  // the first one counts
 }
 
-// `graph` without what the nodes `ids` are.
+// `graph` without what the nodes `ids` are, and without what its memory is: that may have been freed or have grown.
 ir::GraphIr without(ir::GraphIr graph, const std::vector<std::uint32_t>& ids) {
   for (const std::uint32_t id : ids) graph.nodes[id] = {.body = graph.nodes[id].body};
+  for (ir::Allocation& allocation : graph.allocations) allocation = {};
   return graph;
 }
 
