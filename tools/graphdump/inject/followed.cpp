@@ -31,9 +31,8 @@ ir::GraphIr without(ir::GraphIr graph, const std::vector<std::uint32_t>& ids) {
   return graph;
 }
 
-// Whether the graph that was cloned was the one that was instantiated: the process may have changed it in between.
-// Compared are all nodes but `set`, and the edges; memory by which nodes use it, as the nodes that were set may use
-// other.
+// Whether the graphs are the same but for the parameters of the nodes `set`. Memory and events are matched by which
+// other nodes use them: their numbers change with what is set.
 bool is_same_but(const ir::GraphIr& instantiated, const ir::GraphIr& changed, const std::vector<std::uint32_t>& set) {
   if (instantiated.nodes.size() != changed.nodes.size()) return false;
   const auto is_same_kind = [&](std::uint32_t id) { return instantiated.nodes[id].kind == changed.nodes[id].kind; };

@@ -30,7 +30,8 @@ class Followed {
  public:
   static constexpr std::uint32_t kMaxWritten = 3;  // some programs set parameters before each launch
 
-  // `lifetime` ends with `graph`, which `record` is the first executable of; `name`: that of its file, without suffix.
+  // `record`: of the executable, which was made of `graph`. `lifetime`: ends with the graph. `name`: of the
+  // executable's file, without suffix.
   Followed(std::string name, CUgraph graph, std::weak_ptr<const void> lifetime, ExecRecord* record);
   ~Followed();
   Followed(const Followed&) = delete;
@@ -38,11 +39,13 @@ class Followed {
 
   // The process has set `node`, of the graph or of a child graph inside of it. `note_of`: see cgrt::snapshot().
   void set(CUgraphNode node, CUgraphNodeParams params, absl::FunctionRef<const cgrt::NodeNote*(CUgraphNode)> note_of);
-  // A whole-graph update was taken over: what is set from now on is set in another graph.
+  // A whole-graph update was taken over: what the clone has the executable has not.
   void on_update();
 
   // Whether a node was set since the last file.
   bool is_changed() const { return is_changed_.load(std::memory_order_relaxed); }
+  // Returns when the clone is read. The thread of the writer looks then whether it is what was instantiated but for the
+  // nodes that were set: the process may have changed the graph before it was cloned.
   void write();
 
   // Nothing will be written any more.
@@ -61,8 +64,8 @@ class Followed {
 
   CUgraph clone_ = nullptr;
   absl::flat_hash_map<CUgraphNode, CUgraphNode> in_clone_;  // by the graph's
-  absl::flat_hash_map<CUgraphNode, cgrt::NodeNote> notes_;  // of the clone's
-  absl::flat_hash_set<CUgraphNode> set_;                    // the same
+  absl::flat_hash_map<CUgraphNode, cgrt::NodeNote> notes_;  // of the clone
+  absl::flat_hash_set<CUgraphNode> set_;                    // of the clone
   std::uint32_t written_ = 0;
   bool is_updated_ = false;
   std::atomic<bool> is_changed_{false}, is_over_{false};
