@@ -72,10 +72,10 @@ TEST_CASE("a graph is written when it is instantiated, and what is done with it 
   REQUIRE_OK(graph.add_kernel({first}, kConfig, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 3.0f, 256));
 
   const std::uint32_t number = instantiate_as(handle(0x1000), graph);
-  recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kLaunch);
-  recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kLaunch);
+  recorder::on_launch(handle(0x1000));
+  recorder::on_launch(handle(0x1000));
   recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kSetEnabled);
-  recorder::on_exec_call(handle(0x2000), recorder::ExecCall::kLaunch);  // not seen
+  recorder::on_launch(handle(0x2000));  // not seen
 
   const ExecRecord& record = session()->execs[number];
   CHECK(record.nodes == 2);

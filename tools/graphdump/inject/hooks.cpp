@@ -85,7 +85,7 @@ void after_destroy(CUresult result, CUgraphExec exec) {
   if (result == CUDA_SUCCESS) recorder::on_exec_destroy(exec);
 }
 void after_launch_graph(CUresult result, CUgraphExec exec, CUstream) {
-  if (result == CUDA_SUCCESS) recorder::on_exec_call(exec, recorder::ExecCall::kLaunch);
+  if (result == CUDA_SUCCESS) recorder::on_launch(exec);
 }
 void after_upload(CUresult result, CUgraphExec exec, CUstream) {
   if (result == CUDA_SUCCESS) recorder::on_exec_call(exec, recorder::ExecCall::kUpload);

@@ -154,6 +154,13 @@ std::size_t captured_nodes(CUstream stream) {
   return count;
 }
 
+ExecRecord* record_of(CUgraphExec exec) {
+  State& all = state();
+  const std::shared_lock lock(all.execs_mutex);
+  const auto found = all.execs.find(exec);
+  return found != all.execs.end() ? found->second.record : nullptr;
+}
+
 // Gives the nodes of a capture, which are those of the graph from its first on, their scopes; forgets what was known of
 // earlier nodes with their handles.
 void note_scopes(State& all, const Capture& capture, const std::vector<CUgraphNode>& nodes) {
@@ -332,25 +339,29 @@ void on_exec_destroy(CUgraphExec exec) {
   all.execs.erase(found);
 }
 
-void on_exec_call(CUgraphExec exec, ExecCall call) {
+void on_launch(CUgraphExec exec) {
   State& all = state();
   std::shared_ptr<Followed> changed;
   {
     const std::shared_lock lock(all.execs_mutex);
     const auto found = all.execs.find(exec);
     if (found == all.execs.end() || found->second.record == nullptr) return;
-    ExecRecord& record = *found->second.record;
-    switch (call) {
-      case ExecCall::kLaunch: record.launches.fetch_add(1, std::memory_order_relaxed); break;
-      case ExecCall::kUpload: record.uploads.fetch_add(1, std::memory_order_relaxed); break;
-      case ExecCall::kSetEnabled: record.set_enabled.fetch_add(1, std::memory_order_relaxed); break;
-    }
-    if (call == ExecCall::kLaunch && found->second.followed->is_changed()) changed = found->second.followed;
+    found->second.record->launches.fetch_add(1, std::memory_order_relaxed);
+    if (found->second.followed->is_changed()) changed = found->second.followed;
   }
   if (changed == nullptr) return;
   const RelaxedCapture relaxed;
   const std::lock_guard lock(all.mutex);
   changed->write();
+}
+
+void on_exec_call(CUgraphExec exec, ExecCall call) {
+  ExecRecord* const record = record_of(exec);
+  if (record == nullptr) return;
+  switch (call) {
+    case ExecCall::kUpload: record->uploads.fetch_add(1, std::memory_order_relaxed); break;
+    case ExecCall::kSetEnabled: record->set_enabled.fetch_add(1, std::memory_order_relaxed); break;
+  }
 }
 
 void on_set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& params) {
