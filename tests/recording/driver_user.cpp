@@ -1,10 +1,13 @@
 // Launches a kernel of the fake driver. As a program: by the four ways in which programs reach a driver, one of them
 // through this file as a plugin that is linked against it and loaded late. Fails when a launch does.
 //   driver_user [PLUGIN]
+//   driver_user --graph      sets parameters of an executable in place of that
 
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 
 using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                        void**);
@@ -21,7 +24,32 @@ extern "C" int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, uns
 extern "C" int launch_linked() { return call(&cuLaunchKernel) + call(&cuLaunchKernel); }
 #endif
 
+template <class... Args>
+static int call_driver(const char* name, Args... args) {
+  const auto function = reinterpret_cast<int (*)(Args...)>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), name));
+  const int result = function != nullptr ? function(args...) : -1;
+  if (result != 0) std::printf("%s failed\n", name);
+  return result;
+}
+
+// Parameters are as long as the driver's. One call is refused: that is not counted.
+static int use_graph() {
+  std::uint64_t kernel[9] = {33}, any[32] = {34}, wrong[32] = {35};
+  std::uintptr_t exec = 0;
+  const std::uintptr_t node = 32;
+  void* const none = nullptr;
+  int failed = call_driver("cuGraphInstantiateWithFlags", &exec, none, 0ull);
+  failed += call_driver("cuGraphExecKernelNodeSetParams_v2", exec, node, static_cast<const std::uint64_t*>(kernel));
+  failed += call_driver("cuGraphExecNodeSetParams", exec, node, static_cast<std::uint64_t*>(any));
+  failed += call_driver("cuGraphExecNodeSetParams", exec, node, static_cast<std::uint64_t*>(wrong)) == 1 ? 0 : 1;
+  failed += call_driver("cuGraphNodeSetEnabled", exec, node, 1u);
+  failed += call_driver("cuGraphLaunch", exec, none);
+  failed += call_driver("cuGraphExecDestroy", exec);
+  return failed;
+}
+
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--graph") == 0) return use_graph();
   int failed = 0;
   const auto check = [&](const char* way, bool is_ok) {
     if (!is_ok) std::printf("%s failed\n", way), ++failed;

@@ -2,7 +2,6 @@
 
 #include "inject/recorder.h"
 
-#include <nvtx3/nvToolsExt.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,12 +18,11 @@
 #include "inject/environment.h"
 #include "inject/session.h"
 #include "inject/writer.h"
+#include "recording/nvtx.h"
 #include "sessions.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
 #include "support/test_kernels.h"
-
-extern "C" int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table);
 
 namespace graphdump {
 namespace {
@@ -74,42 +72,21 @@ TEST_CASE("a graph is written when it is instantiated, and what is done with it 
   REQUIRE_OK(graph.add_kernel({first}, kConfig, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 3.0f, 256));
 
   const std::uint32_t number = instantiate_as(handle(0x1000), graph);
-  recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kLaunch);
-  recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kLaunch);
-  recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kSetParams);
-  recorder::on_exec_call(handle(0x2000), recorder::ExecCall::kLaunch);  // not seen
+  recorder::on_launch(handle(0x1000));
+  recorder::on_launch(handle(0x1000));
+  recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kSetEnabled);
+  recorder::on_launch(handle(0x2000));  // not seen
 
   const ExecRecord& record = session()->execs[number];
   CHECK(record.nodes == 2);
   CHECK(record.launches == 2);
-  CHECK(record.set_params == 1);
+  CHECK(record.set_enabled == 1);
   CHECK(record.thread == gettid());
   CHECK(record.capture_thread == 0);
   const absl::StatusOr<ir::GraphIr> written = read(number);
   REQUIRE_OK(written);
   CHECK(*written == *snapshot(graph));
 }
-
-// NVTX as a process has it: the functions that the recorder puts into its table.
-using Push = int (*)(const char*);
-using Pop = int (*)();
-struct Nvtx {
-  static inline NvtxFunctionPointer functions[NVTX_CBID_CORE_SIZE] = {};
-  static inline NvtxFunctionPointer* slots[NVTX_CBID_CORE_SIZE] = {};
-  static int get_table(NvtxCallbackModule module, NvtxFunctionTable* table, unsigned* size) {
-    for (unsigned i = 0; i < NVTX_CBID_CORE_SIZE; ++i) slots[i] = &functions[i];
-    *table = slots;
-    *size = NVTX_CBID_CORE_SIZE;
-    return module == NVTX_CB_MODULE_CORE ? 1 : 0;
-  }
-  static const void* get_export_table(std::uint32_t) {
-    static const NvtxExportTableCallbacks callbacks{sizeof(callbacks), &get_table};
-    return &callbacks;
-  }
-  Nvtx() { REQUIRE(InitializeInjectionNvtx2(&get_export_table) == 1); }
-  int push(const char* name) const { return reinterpret_cast<Push>(functions[NVTX_CBID_CORE_RangePushA])(name); }
-  int pop() const { return reinterpret_cast<Pop>(functions[NVTX_CBID_CORE_RangePop])(); }
-};
 
 TEST_CASE("a node has the ranges that were open when it was made, and loses them when its handle comes back") {
   folder();
@@ -292,8 +269,8 @@ TEST_CASE("the sessions of a folder are told, written as run.json, and removed")
 
   CHECK(notes.find("  A sentence.\n") != std::string::npos);
   CHECK(text.find("A sentence.\n") != std::string::npos);
-  CHECK(text.find("graphs/" + file_prefix() + "-0.cgrt.json  2 nodes, launched 2 times, 1 node set\n") !=
-        std::string::npos);
+  CHECK(text.find("graphs/" + file_prefix() +
+                  "-0.cgrt.json  2 nodes, launched 2 times, 1 node enabled or disabled\n") != std::string::npos);
   CHECK(text.find("(not written: fewer nodes than --min-nodes)") != std::string::npos);
   CHECK(files.size() == 7);  // of the cases above: 1, 2, 2, 1 and 1
   CHECK(fs::exists(folder() / "run.json"));

@@ -73,6 +73,9 @@ else
   complains "outside of graphs: 2 kernels launched"
   expect "the driver reached in all ways" 0 run "$user_linked" "$plugin"
   complains "outside of graphs: 6 kernels launched"
+  expect "parameters set node by node" 0 run "$user" --graph
+  complains "launched 1 time, 2 nodes set (not followed: cuGraphClone refused the graph"
+  complains "), 1 node enabled or disabled"
 fi
 
 if [ "$failures" != 0 ]; then

@@ -65,6 +65,21 @@ std::string text_of(const char (&field)[kSize]) {
 
 std::size_t recorded(const SessionHeader& header) { return std::min<std::size_t>(header.execs.load(), kMaxExecs); }
 
+const char* to_string(NotFollowed reason) {
+  switch (reason) {
+    case NotFollowed::kNone: return "followed";
+    case NotFollowed::kNoFile: return "the graph itself was not written";
+    case NotFollowed::kGraphDestroyed: return "the graph that it was made of had been destroyed";
+    case NotFollowed::kGraphChanged: return "the graph that it was made of had been changed since";
+    case NotFollowed::kChildGraph: return "a child graph was set as a whole";
+    case NotFollowed::kNoClone: return "cuGraphClone refused the graph, as it does with conditional and memory nodes";
+    case NotFollowed::kRefused: return "cuGraphNodeSetParams refused the parameters for the clone";
+    case NotFollowed::kUpdated: return "a whole-graph update came before";
+    case NotFollowed::kNotRead: return "the driver refused to tell the parameters";
+  }
+  return "?";
+}
+
 void write(cgrt::JsonWriter& json, const ExecRecord& exec) {
   json.begin_object(cgrt::JsonLayout::kOneLine);
   json.key("file");
@@ -80,6 +95,10 @@ void write(cgrt::JsonWriter& json, const ExecRecord& exec) {
   json.member("updates", exec.updates.load());
   json.member("refused_updates", exec.refused_updates.load());
   json.member("set_params", exec.set_params.load());
+  json.member("set_enabled", exec.set_enabled.load());
+  if (const NotFollowed reason = exec.not_followed.load(); reason != NotFollowed::kNone) {
+    json.member("why_not_followed", to_string(reason));
+  }
   json.member("thread", exec.thread);
   if (exec.capture_thread != 0) {
     json.key("capture");
@@ -116,6 +135,12 @@ std::string to_text(const ExecRecord& exec, const std::string& name) {
   if (exec.refused_updates != 0)
     absl::StrAppend(&out, ", ", counted(exec.refused_updates.load(), "update"), " refused");
   if (exec.set_params != 0) absl::StrAppend(&out, ", ", counted(exec.set_params.load(), "node"), " set");
+  if (const NotFollowed reason = exec.not_followed.load(); reason != NotFollowed::kNone) {
+    absl::StrAppend(&out, " (not followed: ", to_string(reason), ")");
+  }
+  if (exec.set_enabled != 0) {
+    absl::StrAppend(&out, ", ", counted(exec.set_enabled.load(), "node"), " enabled or disabled");
+  }
   return out + "\n";
 }
 

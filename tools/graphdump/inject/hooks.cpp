@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "inject/node_params.h"
 #include "inject/recorder.h"
 #include "inject/session.h"
 
@@ -84,7 +85,7 @@ void after_destroy(CUresult result, CUgraphExec exec) {
   if (result == CUDA_SUCCESS) recorder::on_exec_destroy(exec);
 }
 void after_launch_graph(CUresult result, CUgraphExec exec, CUstream) {
-  if (result == CUDA_SUCCESS) recorder::on_exec_call(exec, recorder::ExecCall::kLaunch);
+  if (result == CUDA_SUCCESS) recorder::on_launch(exec);
 }
 void after_upload(CUresult result, CUgraphExec exec, CUstream) {
   if (result == CUDA_SUCCESS) recorder::on_exec_call(exec, recorder::ExecCall::kUpload);
@@ -92,8 +93,51 @@ void after_upload(CUresult result, CUgraphExec exec, CUstream) {
 void after_update(CUresult result, CUgraphExec exec, CUgraph graph, ...) {
   recorder::on_update(exec, graph, result != CUDA_SUCCESS);
 }
-void after_set_params(CUresult result, CUgraphExec exec, CUgraphNode, ...) {
-  if (result == CUDA_SUCCESS) recorder::on_exec_call(exec, recorder::ExecCall::kSetParams);
+
+void after_set_node(CUresult result, CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams* params) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, *params);
+}
+void after_set_kernel_v1(CUresult result, CUgraphExec exec, CUgraphNode node,
+                         const CUDA_KERNEL_NODE_PARAMS_v1* kernel) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_node_params(*kernel));
+}
+void after_set_kernel(CUresult result, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* kernel) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_node_params(*kernel));
+}
+void after_set_memcpy(CUresult result, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* copy,
+                      CUcontext context) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_node_params(*copy, context));
+}
+void after_set_memset(CUresult result, CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS_v1* fill,
+                      CUcontext context) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_node_params(*fill, context));
+}
+void after_set_host(CUresult result, CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS_v1* host) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_node_params(*host));
+}
+void after_set_child(CUresult result, CUgraphExec exec, CUgraphNode node, CUgraph child) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_child_params(child));
+}
+void after_set_record(CUresult result, CUgraphExec exec, CUgraphNode node, CUevent event) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_record_params(event));
+}
+void after_set_wait(CUresult result, CUgraphExec exec, CUgraphNode node, CUevent event) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_wait_params(event));
+}
+void after_set_memory_ops(CUresult result, CUgraphExec exec, CUgraphNode node,
+                          const CUDA_BATCH_MEM_OP_NODE_PARAMS_v1* ops) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_node_params(*ops));
+}
+void after_set_signal(CUresult result, CUgraphExec exec, CUgraphNode node,
+                      const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1* signals) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_node_params(*signals));
+}
+void after_set_semaphore_wait(CUresult result, CUgraphExec exec, CUgraphNode node,
+                              const CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1* waits) {
+  if (result == CUDA_SUCCESS) recorder::on_set_params(exec, node, to_node_params(*waits));
+}
+void after_set_enabled(CUresult result, CUgraphExec exec, CUgraphNode, unsigned) {
+  if (result == CUDA_SUCCESS) recorder::on_exec_call(exec, recorder::ExecCall::kSetEnabled);
 }
 
 // Each hook is a type of its own, which knows the driver's function.

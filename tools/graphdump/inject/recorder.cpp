@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -13,10 +14,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/capture_log.h"
 #include "cgrt/graph/snapshot.h"
+#include "cgrt/stream/capture_mode.h"
+#include "inject/failed_capture.h"
+#include "inject/followed.h"
+#include "inject/graph_nodes.h"
 #include "inject/nvtx.h"
 #include "inject/session.h"
 #include "inject/timing.h"
@@ -27,6 +31,7 @@ namespace {
 
 namespace driver = cgrt::driver;
 using cgrt::NodeNote;
+using RelaxedCapture = cgrt::RelaxedCaptureMode;  // this thread's calls end no capture, of whatever thread
 
 // From the node at `position` on, the nodes of a capture are in `scope`.
 struct ScopeRun {
@@ -47,6 +52,7 @@ struct Exec {
   ExecRecord* record = nullptr;  // null: there were too many
   std::uint32_t number = 0;
   std::uint32_t written_updates = 0;
+  std::shared_ptr<Followed> followed = {};  // under State::mutex; null as `record` is
 };
 constexpr std::uint32_t kMaxWrittenUpdates = 3;  // of an executable: some programs update before each launch
 
@@ -56,9 +62,15 @@ struct State {
   absl::flat_hash_map<CUgraphConditionalHandle, std::optional<unsigned>> at_launch;
   absl::flat_hash_map<CUstream, Capture> live;
   absl::flat_hash_map<CUgraph, Capture> captured;
+  absl::flat_hash_map<CUgraph, std::shared_ptr<const void>> instantiated;  // a lifetime each: handles come back
 
   std::shared_mutex execs_mutex;
   absl::flat_hash_map<CUgraphExec, Exec> execs;
+
+  const NodeNote* note_of(CUgraphNode node) const {
+    const auto found = notes.find(node);
+    return found != notes.end() ? &found->second : nullptr;
+  }
 };
 // Never destroyed: the process may use CUDA after main has returned.
 State& state() {
@@ -86,41 +98,6 @@ driver::LoggedThread& logged_thread() {
   return *driver::internal::this_logged_thread;
 }
 
-// For the thread that began the capture.
-std::string story_for_own_thread(const Capture& capture, CUresult result) {
-  if (capture.logged != nullptr) {
-    const std::optional<driver::RefusedCall> call = capture.logged->first_refused();
-    if (call.has_value()) return driver::tell(*call, capture.stream, capture.mode);
-  }
-  const char *name = nullptr, *text = nullptr;
-  driver::api().GetErrorName(result, &name);
-  driver::api().GetErrorString(result, &text);
-  return absl::StrCat(driver::name_capture(capture.stream, capture.mode), " failed when it was ended, with ",
-                      static_cast<int>(result), " (", name != nullptr ? name : "?", "): ", text != nullptr ? text : "?",
-                      result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED
-                          ? ". Record an event in each stream that joined the capture, and have the captured stream "
-                            "wait for it before the end"
-                          : ".");
-}
-
-// What a capture was ended by that failed with `result`, and what to do about it.
-std::string story_of(const Capture& capture, CUresult result) {
-  const auto begun_by = [](std::int64_t thread) { return absl::StrCat("begun by thread ", thread); };
-  return absl::StrReplaceAll(story_for_own_thread(capture, result), {{begun_by(gettid()), begun_by(capture.thread)}});
-}
-
-// While it lives, this thread's calls end no capture, of whatever thread.
-class RelaxedCapture {
- public:
-  RelaxedCapture() { driver::api().ThreadExchangeStreamCaptureMode(&mode_); }
-  ~RelaxedCapture() { driver::api().ThreadExchangeStreamCaptureMode(&mode_); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
 // Has `graph` written as `name`; `record`, if there is one, gets what comes of it. Returns the nodes in the order of
 // their ids; none: it is not written.
 std::vector<CUgraphNode> write_graph(CUgraph graph, const std::string& name, ExecRecord* record) {
@@ -129,10 +106,9 @@ std::vector<CUgraphNode> write_graph(CUgraph graph, const std::string& name, Exe
   {
     State& all = state();
     const std::lock_guard lock(all.mutex);
-    const auto note_of = [&](CUgraphNode node) -> const NodeNote* {
+    const auto note_of = [&](CUgraphNode node) {
       nodes.push_back(node);
-      const auto found = all.notes.find(node);
-      return found != all.notes.end() ? &found->second : nullptr;
+      return all.note_of(node);
     };
     ir = cgrt::snapshot(cgrt::GraphRef(graph), note_of);
   }
@@ -147,14 +123,6 @@ std::vector<CUgraphNode> write_graph(CUgraph graph, const std::string& name, Exe
     std::strncpy(record->why_no_file, why.c_str(), sizeof(record->why_no_file) - 1);
   }
   return {};
-}
-
-std::vector<CUgraphNode> nodes_of(CUgraph graph) {
-  std::size_t count = 0;
-  if (driver::api().GraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return {};
-  std::vector<CUgraphNode> nodes(count);
-  if (driver::api().GraphGetNodes(graph, nodes.data(), &count) != CUDA_SUCCESS) return {};
-  return nodes;
 }
 
 // What is known of the nodes of `original` is known of those of its copy: their order is the same.
@@ -284,7 +252,9 @@ bool on_capture_end(CUstream stream, CUgraph graph, CUresult result) {
   if (found == all.live.end()) return false;
   Capture capture = std::move(found->second);
   all.live.erase(found);
-  if (result != CUDA_SUCCESS) note(story_of(capture, result));
+  if (result != CUDA_SUCCESS) {
+    note(tell_failed_capture(capture.logged, capture.stream, capture.mode, capture.thread, result));
+  }
   if (capture.logged != nullptr) capture.logged->end();
   if (result != CUDA_SUCCESS) return true;
   if (!capture.scopes.empty() || !all.notes.empty()) note_scopes(all, capture, nodes_of(graph));
@@ -308,6 +278,7 @@ void on_instantiate(CUgraph graph, CUgraphExec exec) {
   std::vector<Clone> copied = std::exchange(clones, {});
   if (to == nullptr) return;
   Exec made{.number = to->header.execs.fetch_add(1)};
+  const std::string stem = absl::StrCat(file_prefix(), "-", made.number), name = stem + ".cgrt.json";
   State& all = state();
   if (made.number < kMaxExecs) {
     made.record = &to->execs[made.number];
@@ -318,8 +289,10 @@ void on_instantiate(CUgraph graph, CUgraphExec exec) {
       made.record->capture_thread = captured->second.thread;
       made.record->capture_stream = reinterpret_cast<std::uintptr_t>(captured->second.stream);
     }
+    std::shared_ptr<const void>& lifetime = all.instantiated[graph];
+    if (lifetime == nullptr) lifetime = std::make_shared<char>();
+    made.followed = std::make_shared<Followed>(stem, graph, lifetime, made.record);
   }
-  const std::string name = absl::StrCat(file_prefix(), "-", made.number, ".cgrt.json");
   std::vector<CUgraphNode> nodes;
   {
     const RelaxedCapture relaxed;
@@ -352,38 +325,85 @@ void on_graph_destroy(CUgraph graph) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
   all.captured.erase(graph);
+  all.instantiated.erase(graph);
 }
 
 void on_exec_destroy(CUgraphExec exec) {
+  const RelaxedCapture relaxed;
   State& all = state();
+  Exec gone;  // ends without the lock
   const std::unique_lock lock(all.execs_mutex);
-  all.execs.erase(exec);
+  const auto found = all.execs.find(exec);
+  if (found == all.execs.end()) return;
+  gone = std::move(found->second);
+  all.execs.erase(found);
+}
+
+void on_launch(CUgraphExec exec) {
+  State& all = state();
+  std::shared_ptr<Followed> changed;
+  {
+    const std::shared_lock lock(all.execs_mutex);
+    const auto found = all.execs.find(exec);
+    if (found == all.execs.end() || found->second.record == nullptr) return;
+    found->second.record->launches.fetch_add(1, std::memory_order_relaxed);
+    if (found->second.followed->is_changed()) changed = found->second.followed;
+  }
+  if (changed == nullptr) return;
+  const RelaxedCapture relaxed;
+  const std::lock_guard lock(all.mutex);
+  changed->write();
 }
 
 void on_exec_call(CUgraphExec exec, ExecCall call) {
   ExecRecord* const record = record_of(exec);
   if (record == nullptr) return;
   switch (call) {
-    case ExecCall::kLaunch: record->launches.fetch_add(1, std::memory_order_relaxed); break;
     case ExecCall::kUpload: record->uploads.fetch_add(1, std::memory_order_relaxed); break;
-    case ExecCall::kSetParams: record->set_params.fetch_add(1, std::memory_order_relaxed); break;
+    case ExecCall::kSetEnabled: record->set_enabled.fetch_add(1, std::memory_order_relaxed); break;
   }
 }
 
+void on_set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& params) {
+  State& all = state();
+  std::shared_ptr<Followed> followed;
+  {
+    const std::shared_lock lock(all.execs_mutex);
+    const auto found = all.execs.find(exec);
+    if (found == all.execs.end() || found->second.record == nullptr) return;
+    found->second.record->set_params.fetch_add(1, std::memory_order_relaxed);
+    if (found->second.followed->is_over()) return;
+    followed = found->second.followed;
+  }
+  const RelaxedCapture relaxed;
+  const std::lock_guard lock(all.mutex);
+  std::vector<Clone> of_process = std::exchange(clones, {});  // CUPTI tells of our clone's nodes, too
+  followed->set(node, params, [&](CUgraphNode one) { return all.note_of(one); });
+  clones = std::move(of_process);
+}
+
 void on_update(CUgraphExec exec, CUgraph graph, bool is_refused) {
+  State& all = state();
+  std::shared_ptr<Followed> followed;
   std::string name;
   {
-    State& all = state();
     const std::unique_lock lock(all.execs_mutex);
     const auto found = all.execs.find(exec);
     if (found == all.execs.end() || found->second.record == nullptr) return;
     (is_refused ? found->second.record->refused_updates : found->second.record->updates).fetch_add(1);
-    if (is_refused || found->second.written_updates == kMaxWrittenUpdates) return;
-    name = absl::StrCat(file_prefix(), "-", found->second.number, "-update", ++found->second.written_updates,
-                        ".cgrt.json");
+    if (is_refused) return;
+    followed = found->second.followed;
+    if (found->second.written_updates < kMaxWrittenUpdates) {
+      name = absl::StrCat(file_prefix(), "-", found->second.number, "-update", ++found->second.written_updates,
+                          ".cgrt.json");
+    }
   }
   const RelaxedCapture relaxed;
-  write_graph(graph, name, nullptr);
+  {
+    const std::lock_guard lock(all.mutex);
+    followed->on_update();
+  }
+  if (!name.empty()) write_graph(graph, name, nullptr);
 }
 
 void on_kernel_launch(std::int64_t nanoseconds) {

@@ -33,8 +33,12 @@ void on_node_clone(CUgraphNode original, CUgraphNode clone, const void* into, st
 void on_node_destroy(CUgraphNode node);
 void on_exec_destroy(CUgraphExec exec);
 
-enum class ExecCall { kLaunch, kUpload, kSetParams };
+// The graph with the parameters that were set since the last launch is written, the first times.
+void on_launch(CUgraphExec exec);
+enum class ExecCall { kUpload, kSetEnabled };
 void on_exec_call(CUgraphExec exec, ExecCall call);
+// `node`, of the graph that `exec` was made of, got these parameters in `exec`.
+void on_set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& params);
 // `graph`: what a whole-graph update was given. The first ones that succeed are written, too.
 void on_update(CUgraphExec exec, CUgraph graph, bool is_refused);
 

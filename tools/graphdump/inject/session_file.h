@@ -15,9 +15,24 @@ inline constexpr char kSessionSuffix[] = ".session";
 inline constexpr std::uint64_t kSessionMagic = 0x31736e7364706467;  // "gdpdsns1"
 inline constexpr std::uint32_t kMaxExecs = 1 << 16;                 // the file is sparse: it takes what is used
 
+// Why nodes of an executable that were set one by one are not followed (followed.h): the first reason.
+enum class NotFollowed : std::uint32_t {
+  kNone,
+  kNoFile,
+  kGraphDestroyed,
+  kGraphChanged,
+  kChildGraph,
+  kNoClone,
+  kRefused,
+  kUpdated,
+  kNotRead,
+};
+
 // An executable graph, in order of instantiation.
 struct ExecRecord {
   std::atomic<std::uint64_t> launches, uploads, updates, refused_updates, set_params;
+  std::atomic<std::uint64_t> set_enabled;  // calls that enabled or disabled a node
+  std::atomic<NotFollowed> not_followed;
   std::uint64_t nodes;
   std::int64_t thread;           // that instantiated it, by the kernel's number
   std::int64_t capture_thread;   // that began the capture; 0: it was not captured, or cloned since

@@ -28,6 +28,7 @@ struct Job {
   cgrt::ir::GraphIr graph;
   std::string name;
   ExecRecord* record;
+  std::function<bool(const cgrt::ir::GraphIr&)> is_wanted;
 };
 
 struct State {
@@ -68,6 +69,7 @@ std::string write_text(const std::string& path, const std::string& text) {
 
 void write_one(const Job& job) {
   static std::uint64_t written_bytes = 0;  // of this thread alone
+  if (job.is_wanted != nullptr && !job.is_wanted(job.graph)) return;
   const std::string text = cgrt::inspect::to_json(job.graph);
   std::string why;
   if (limits().max_bytes != 0 && written_bytes + text.size() > limits().max_bytes) {
@@ -126,10 +128,11 @@ void start() {
 
 }  // namespace
 
-void write(cgrt::ir::GraphIr graph, std::string name, ExecRecord* record) {
+void write(cgrt::ir::GraphIr graph, std::string name, ExecRecord* record,
+           std::function<bool(const cgrt::ir::GraphIr&)> is_wanted) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  all.jobs.push_back({std::move(graph), std::move(name), record});
+  all.jobs.push_back({std::move(graph), std::move(name), record, std::move(is_wanted)});
   if (!std::exchange(all.is_running, true)) start();
   all.changed.notify_all();
 }

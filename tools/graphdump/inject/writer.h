@@ -3,6 +3,7 @@
 // Thread-safe.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cgrt/ir/graph_ir.h"
@@ -11,7 +12,9 @@
 namespace graphdump::writer {
 
 // As `name`, into the session's folder. `record`: what is to hold the name, or why there is no file; may be null.
-void write(cgrt::ir::GraphIr graph, std::string name, ExecRecord* record);
+// `is_wanted`: asked by the thread that writes, after the graphs before are written; null: it is.
+void write(cgrt::ir::GraphIr graph, std::string name, ExecRecord* record,
+           std::function<bool(const cgrt::ir::GraphIr&)> is_wanted = nullptr);
 
 // Returns when all is written.
 void flush();
