@@ -419,6 +419,10 @@ OPERATION("capture", {
 });
 OPERATION("snapshot", {
   CGRT_RETURN_IF_ERROR(snapshot(w.graph.ref()).status());
+  std::vector<AllocationId> ids;
+  CGRT_RETURN_IF_ERROR(snapshot(
+                           w.graph.ref(), [](CUgraphNode) -> const NodeNote* { return nullptr; }, ids)
+                           .status());
   return snapshot(w.graph).status();
 });
 
@@ -486,6 +490,24 @@ OPERATION("GraphExec::find_blockers", {
   CGRT_RETURN_IF_ERROR(launch(place, config, scale_kernel(), w.x, w.x, 1.0f, 32));
   CGRT_RETURN_IF_ERROR(copy(place, w.x, w.pinned.data(), 32));
   return exec.find_blockers(other).status();
+});
+OPERATION("GraphExec::guard_addresses", {
+  CGRT_ASSIGN_OR_RETURN(Graph inner, Graph::create(w.device));
+  CGRT_RETURN_IF_ERROR(w.step(inner.cursor()));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(w.device));
+  Cursor cursor = graph.cursor();
+  CGRT_RETURN_IF_ERROR(w.step(cursor));
+  CGRT_RETURN_IF_ERROR(fill32(cursor, w.x, 0, 8));
+  CGRT_ASSIGN_OR_RETURN(const ChildGraphNode child, graph.add_child({}, inner));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+  CGRT_RETURN_IF_ERROR(exec.guard_addresses());
+  CGRT_RETURN_IF_ERROR(exec.set_params(child, inner));
+  CGRT_RETURN_IF_ERROR(exec.update(graph));
+  CGRT_RETURN_IF_ERROR(exec.launch(w.stream.ref()));
+  CGRT_ASSIGN_OR_RETURN(GraphExec rebound, instantiate_rebindable(inner));
+  CGRT_RETURN_IF_ERROR(rebound.guard_addresses());
+  CGRT_RETURN_IF_ERROR(rebound.rebind([&](LaunchTarget target) { return w.step(target); }));
+  return rebound.launch(w.stream.ref());
 });
 OPERATION("advise", { return advise(w.graph, {.arguments = 1}).status(); });
 OPERATION("instantiate_rebindable", {

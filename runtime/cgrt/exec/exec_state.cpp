@@ -106,7 +106,12 @@ absl::Status GraphExec::State::set_rebindable(CUgraphNode node, const KernelLaun
   internal::RebindState::Change change;
   CGRT_RETURN_IF_ERROR(rebind->change_kernel(**kernel, launch, change));
   ++counts.set;
-  return rebind->take(std::move(change), handle.get());
+  return take(std::move(change));
+}
+
+absl::Status GraphExec::State::take(internal::RebindState::Change&& change) {
+  CGRT_RETURN_IF_ERROR(rebind->take(std::move(change), handle.get()));
+  return ABSL_PREDICT_TRUE(guard == nullptr) ? absl::OkStatus() : guard->follow(*rebind);
 }
 
 absl::Status GraphExec::State::set(CUgraphNode node, CUgraphNodeParams& params) {
@@ -114,13 +119,13 @@ absl::Status GraphExec::State::set(CUgraphNode node, CUgraphNodeParams& params) 
   if (known != nullptr && known->type == params.type) {
     internal::RebindState::Change change;
     rebind->change_params(*known, params, change);
-    CGRT_RETURN_IF_ERROR(rebind->take(std::move(change), handle.get()));
+    CGRT_RETURN_IF_ERROR(take(std::move(change)));
   } else {
     CGRT_RETURN_IF_ERROR(
         driver::to_status(driver::api().GraphExecNodeSetParams(current(), node, &params), "cuGraphExecNodeSetParams"));
   }
   ++counts.set;
-  return absl::OkStatus();
+  return ABSL_PREDICT_TRUE(guard == nullptr) || known != nullptr ? absl::OkStatus() : guard->set(node, params);
 }
 
 void GraphExec::State::set_child_attributes(CUgraphNode node, std::vector<internal::NodeAttributes> inside) {
@@ -151,9 +156,16 @@ absl::Status GraphExec::State::update(const Graph& other, std::optional<UpdateRe
       return absl::OkStatus();
     }
   }
+  std::optional<internal::AddressGuard> addresses;
+  if (ABSL_PREDICT_FALSE(guard != nullptr)) {
+    CGRT_ASSIGN_OR_RETURN(addresses, internal::AddressGuard::create(*other.state()));
+  }
   CUgraphExecUpdateResultInfo info{};
   const CUresult result = driver::api().GraphExecUpdate(handle.get(), other.ref().get(), &info);
-  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) return absl::OkStatus();
+  if (ABSL_PREDICT_TRUE(result == CUDA_SUCCESS)) {
+    if (ABSL_PREDICT_FALSE(addresses.has_value())) guard->take(*std::move(addresses));
+    return absl::OkStatus();
+  }
   if (result != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) return driver::to_status(result, "cuGraphExecUpdate");
   refusal = internal::refused_by_driver(info, node_count, other.ref().get());
   return absl::OkStatus();
@@ -180,6 +192,7 @@ void GraphExec::State::swap(State& other) {
   std::swap(table, other.table);
   std::swap(rebind, other.rebind);
   std::swap(libraries, other.libraries);
+  std::swap(guard, other.guard);
 }
 
 }  // namespace cgrt

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cgrt/base/unique_handle.h"
+#include "cgrt/exec/address_guard.h"
 #include "cgrt/exec/graph_exec.h"
 #include "cgrt/exec/launch_resources.h"
 #include "cgrt/exec/rebind_state.h"
@@ -67,6 +68,9 @@ struct GraphExec::State {
 
   absl::Status set(CUgraphNode node, CUgraphNodeParams& params);
 
+  // For a rebindable one.
+  absl::Status take(internal::RebindState::Change&& change);
+
   // For a kernel of a rebindable executable.
   absl::Status set_rebindable(CUgraphNode node, const KernelLaunch& launch);
   // kInvalidArgument when it is none of this executable's; kFailedPrecondition when that is not rebindable.
@@ -89,6 +93,7 @@ struct GraphExec::State {
   internal::NodeTable table;
   UpdateCounts counts;
   std::unique_ptr<internal::RebindState> rebind;  // null: not rebindable
+  std::unique_ptr<internal::AddressGuard> guard;  // null: addresses are not guarded
   std::mutex mutex;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/base/optimization.h"
@@ -22,6 +23,11 @@ namespace cgrt {
 namespace {
 
 std::atomic<InstantiateObserver> observer{nullptr};
+
+bool guards_all() {
+  static const bool is_set = std::getenv("CGRT_GUARD_ADDRESSES") != nullptr;
+  return is_set;
+}
 
 // Of the graph as it is: not where nodes were added since.
 absl::StatusOr<bool> has_valid_variants(const internal::GraphState& graph) {
@@ -66,6 +72,7 @@ absl::Status GraphExec::launch(StreamRef stream) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   if (ABSL_PREDICT_FALSE(stream.get() == nullptr)) return driver::empty_object("Stream");
   const std::lock_guard lock(state_->mutex);
+  if (ABSL_PREDICT_FALSE(state_->guard != nullptr)) CGRT_RETURN_IF_ERROR(state_->guard->check());
   internal::RebindState* const rebind = state_->rebind.get();
   CUgraphExec exec = state_->handle.get();
   if (ABSL_PREDICT_FALSE(rebind != nullptr)) {
@@ -109,7 +116,8 @@ absl::Status GraphExec::set_params(KernelNode node, const KernelLaunch& launch) 
   }
   if (ABSL_PREDICT_FALSE(library != nullptr)) state_->libraries->set(node.get(), library);
   ++state_->counts.set;
-  return absl::OkStatus();
+  if (ABSL_PREDICT_TRUE(state_->guard == nullptr)) return absl::OkStatus();
+  return state_->guard->set(node.get(), internal::to_params(params.driver));
 }
 
 absl::Status GraphExec::set_params(MemcpyNode node, const CopyParams& copy) {
@@ -200,12 +208,14 @@ absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_GRAPH;
   params.graph.graph = child.ref().get();
-  const absl::Status status = state_->set(node.get(), params);
+  const absl::Status status = driver::to_status(
+      driver::api().GraphExecNodeSetParams(state_->current(), node.get(), &params), "cuGraphExecNodeSetParams");
   if (ABSL_PREDICT_FALSE(!status.ok())) {
     return driver::annotate(status, "The child graph's topology and kinds of nodes must be those it was made with");
   }
+  ++state_->counts.set;
   state_->set_child_attributes(node.get(), std::move(attributes));
-  return absl::OkStatus();
+  return ABSL_PREDICT_TRUE(state_->guard == nullptr) ? absl::OkStatus() : state_->guard->set(node.get(), params);
 }
 
 absl::Status GraphExec::set_enabled(KernelNode node, NodeState state) { return set_node_enabled(node, state); }
@@ -221,12 +231,14 @@ absl::Status GraphExec::set_node_enabled(const NodeRef& node, NodeState state) {
     if (ours != nullptr && internal::can_be_left_out(ours->type)) {
       internal::RebindState::Change change;
       rebind->change_enabled(*ours, is_enabled, change);
-      return rebind->take(std::move(change), state_->handle.get());
+      return state_->take(std::move(change));
     }
     if (ours != nullptr && !internal::can_be_left_out(ours->type)) return internal::rebindable_memset();
   }
-  return driver::to_status(driver::api().GraphNodeSetEnabled(state_->current(), node.get(), is_enabled ? 1 : 0),
-                           "cuGraphNodeSetEnabled");
+  CGRT_RETURN_IF_ERROR(driver::to_status(
+      driver::api().GraphNodeSetEnabled(state_->current(), node.get(), is_enabled ? 1 : 0), "cuGraphNodeSetEnabled"));
+  if (ABSL_PREDICT_FALSE(state_->guard != nullptr)) state_->guard->set_enabled(node.get(), is_enabled);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<NodeState> GraphExec::enabled(const NodeRef& node) const {
@@ -292,11 +304,21 @@ absl::StatusOr<UpdateReport> GraphExec::update_or_instantiate(const Graph& other
   if (!refusal.has_value()) return UpdateReport{};
   // Not under the lock: what graphs kept is let go, and the observer is called.
   CGRT_ASSIGN_OR_RETURN(GraphExec fresh, instantiate(other, state_->flags));
+  if (state_->guard != nullptr) CGRT_RETURN_IF_ERROR(fresh.guard_addresses());
   const std::lock_guard lock(state_->mutex);
   state_->swap(*fresh.state_);
   ++state_->counts.instantiated;
   refusal->rung = UpdateRung::kInstantiated;
   return *std::move(refusal);
+}
+
+absl::Status GraphExec::guard_addresses() {
+  if (state_ == nullptr) return driver::empty_object("GraphExec");
+  const std::lock_guard lock(state_->mutex);
+  CGRT_ASSIGN_OR_RETURN(internal::AddressGuard guard, internal::AddressGuard::create(*state_->definition));
+  if (state_->rebind != nullptr) CGRT_RETURN_IF_ERROR(guard.follow(*state_->rebind));
+  state_->guard = std::make_unique<internal::AddressGuard>(std::move(guard));
+  return absl::OkStatus();
 }
 
 CUgraphExec GraphExec::get() const {
@@ -327,7 +349,9 @@ absl::StatusOr<GraphExec> GraphExec::adopt(CUgraphExec exec, const Graph& graph)
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags) {
   CGRT_RETURN_IF_ERROR(internal::check_graph(graph));
   if (ABSL_PREDICT_FALSE(graph.state()->has_alternatives)) return internal::alternatives_not_rebindable();
-  return GraphExec::make(graph, flags, false);
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, GraphExec::make(graph, flags, false));
+  if (ABSL_PREDICT_FALSE(guards_all())) CGRT_RETURN_IF_ERROR(exec.guard_addresses());
+  return exec;
 }
 
 absl::StatusOr<GraphExec> GraphExec::make(const Graph& graph, InstantiateFlags flags, bool has_variants) {
@@ -356,6 +380,7 @@ absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags 
   graph.state()->has_rebindable = true;
   CGRT_RETURN_IF_ERROR(rebind.begin(exec.state_->handle.get()));
   exec.state_->rebind = std::make_unique<internal::RebindState>(std::move(rebind));
+  if (ABSL_PREDICT_FALSE(guards_all())) CGRT_RETURN_IF_ERROR(exec.guard_addresses());
   return exec;
 }
 

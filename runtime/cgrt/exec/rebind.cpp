@@ -50,7 +50,7 @@ absl::Status GraphExec::rebind(absl::FunctionRef<absl::Status(LaunchTarget)> ste
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind == nullptr) return internal::not_rebindable();
   CGRT_ASSIGN_OR_RETURN(RebindState::Change change, run_calls(*state_->rebind, state_->definition->context, step));
-  return state_->rebind->take(std::move(change), state_->handle.get());
+  return state_->take(std::move(change));
 }
 
 absl::StatusOr<Binding> GraphExec::prepare(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
@@ -69,7 +69,7 @@ absl::Status GraphExec::rebind(const Binding& binding) {
   if (state_->rebind == nullptr) return internal::not_rebindable();
   const internal::BoundValues* const values = binding.values();
   if (values == nullptr || values->owner != state_->rebind->id()) return internal::not_of_this_executable("binding");
-  return state_->rebind->take(state_->rebind->change_to(*values), state_->handle.get());
+  return state_->take(state_->rebind->change_to(*values));
 }
 
 absl::StatusOr<std::pair<std::uint64_t, std::uint32_t>> GraphExec::find_slot(KernelNode node, std::size_t argument,
@@ -88,7 +88,7 @@ absl::Status GraphExec::set_slot(std::uint64_t executable, std::uint32_t word, c
   if (executable != state_->rebind->id()) return internal::not_of_this_executable("slot");
   RebindState::Change change;
   state_->rebind->change_argument(word, value, bytes, change);
-  return state_->rebind->take(std::move(change), state_->handle.get());
+  return state_->take(std::move(change));
 }
 
 absl::Status GraphExec::set_grid(KernelNode node, Dim3 grid) {
@@ -97,7 +97,7 @@ absl::Status GraphExec::set_grid(KernelNode node, Dim3 grid) {
   CGRT_ASSIGN_OR_RETURN(const RebindState::Node* kernel, state_->find_kernel(node));
   RebindState::Change change;
   CGRT_RETURN_IF_ERROR(state_->rebind->change_grid(*kernel, grid, change));
-  return state_->rebind->take(std::move(change), state_->handle.get());
+  return state_->take(std::move(change));
 }
 
 absl::StatusOr<std::vector<BufferUse>> GraphExec::find_buffer(const void* buffer, std::size_t bytes) const {
@@ -129,7 +129,7 @@ absl::StatusOr<std::size_t> GraphExec::rebind_buffer(const void* old, std::size_
     state_->rebind->change_address(address, address.value - begin + reinterpret_cast<std::uintptr_t>(replacement),
                                    change);
   }
-  CGRT_RETURN_IF_ERROR(state_->rebind->take(std::move(change), state_->handle.get()));
+  CGRT_RETURN_IF_ERROR(state_->take(std::move(change)));
   return found.size();
 }
 
@@ -144,7 +144,7 @@ absl::Status GraphExec::rebind_buffer(absl::Span<const BufferUse> uses, void* re
     if (!address.ok()) return address.status();
     state_->rebind->change_address(*address, reinterpret_cast<std::uintptr_t>(replacement) + use.offset, change);
   }
-  return state_->rebind->take(std::move(change), state_->handle.get());
+  return state_->take(std::move(change));
 }
 
 }  // namespace cgrt

@@ -8,45 +8,6 @@
 namespace cgrt::internal {
 namespace {
 
-bool has_address(CUstreamBatchMemOpType type) {  // where a wait has it; barriers and flushes have none
-  return type == CU_STREAM_MEM_OP_WAIT_VALUE_32 || type == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
-         type == CU_STREAM_MEM_OP_WRITE_VALUE_32 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64;
-}
-
-// Calls visit(address, number) for the operands of a node that is no kernel. Copies of this library have unified
-// addresses; captured ones may name host memory apart.
-template <class Params, class Visit>
-void visit_operands(Params& params, Visit visit) {
-  if (params.type == CU_GRAPH_NODE_TYPE_MEMSET) return visit(params.memset.dst, 0u);
-  if (params.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
-    for (unsigned i = 0; i < params.memOp.count; ++i) {
-      auto& operation = params.memOp.paramArray[i];
-      if (has_address(operation.operation)) visit(operation.waitValue.address, i);
-    }
-    return;
-  }
-  if (params.type != CU_GRAPH_NODE_TYPE_MEMCPY) return;
-  auto& copy = params.memcpy.copyParams;
-  const auto visit_side = [&](CUmemorytype type, auto& device, auto& host, std::uint32_t operand) {
-    if (type == CU_MEMORYTYPE_HOST) {
-      visit(host, operand);
-    } else if (type != CU_MEMORYTYPE_ARRAY) {
-      visit(device, operand);
-    }
-  };
-  visit_side(copy.dstMemoryType, copy.dstDevice, copy.dstHost, 0);
-  visit_side(copy.srcMemoryType, copy.srcDevice, copy.srcHost, 1);
-}
-
-template <class Address>
-std::uintptr_t to_number(Address address) {
-  if constexpr (std::is_pointer_v<Address>) {
-    return reinterpret_cast<std::uintptr_t>(address);
-  } else {
-    return address;
-  }
-}
-
 template <class Address>
 void set_number(Address& address, std::uintptr_t value) {
   if constexpr (std::is_pointer_v<Address>) {

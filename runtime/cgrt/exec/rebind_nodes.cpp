@@ -142,14 +142,12 @@ absl::StatusOr<const RebindState::Function*> RebindState::function_of(CUfunction
   CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().FuncGetName(&symbol, handle), "cuFuncGetName"));
   Function function{function_name(symbol), {}};
   const driver::KernelIdentity* const kernel = driver::kernel_of(handle);
-  for (std::size_t i = 0;; ++i) {
-    std::size_t offset = 0, size = 0;
-    const CUresult result = driver::api().FuncGetParamInfo(handle, i, &offset, &size);
-    if (result == CUDA_ERROR_INVALID_VALUE) break;  // past the last: there is no call that counts them
-    CGRT_RETURN_IF_ERROR(driver::to_status(result, "cuFuncGetParamInfo"));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<ir::Parameter> parameters, parameters_of(handle));
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
     const bool is_pointer = kernel != nullptr && kernel->parameter_is_pointer != nullptr &&
                             i < kernel->parameter_count && kernel->parameter_is_pointer[i];
-    function.parameters.push_back({static_cast<std::uint16_t>(offset), static_cast<std::uint16_t>(size), is_pointer});
+    function.parameters.push_back(
+        {static_cast<std::uint16_t>(parameters[i].offset), static_cast<std::uint16_t>(parameters[i].size), is_pointer});
   }
   return &functions_.emplace(handle, std::move(function)).first->second;
 }

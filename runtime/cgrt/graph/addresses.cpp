@@ -30,12 +30,12 @@ std::optional<ir::Pointer> Addresses::known(CUdeviceptr address) const {
   return ir::Pointer{range.allocation, address - start};
 }
 
-ir::Pointer Addresses::add(CUdeviceptr address, CUdeviceptr start, std::size_t bytes,
-                           const ir::Allocation& allocation) {
-  const auto id = static_cast<std::uint32_t>(allocations_.size());
+ir::Pointer Addresses::add(CUdeviceptr address, AllocationId id, std::size_t bytes, const ir::Allocation& allocation) {
+  const auto number = static_cast<std::uint32_t>(allocations_.size());
   allocations_.push_back(allocation);
-  ranges_.insert_or_assign(start, Range{bytes, id});
-  return {id, address - start};
+  ids_.push_back(id);
+  ranges_.insert_or_assign(id.start, Range{bytes, number});
+  return {number, address - id.start};
 }
 
 absl::StatusOr<std::optional<ir::Pointer>> Addresses::find(CUdeviceptr address) {
@@ -43,15 +43,15 @@ absl::StatusOr<std::optional<ir::Pointer>> Addresses::find(CUdeviceptr address) 
   if (unknown_.contains(address)) return std::optional<ir::Pointer>();
   unsigned memory_type = 0, managed = 0;
   int device = -1;
-  CUdeviceptr start = 0;
+  AllocationId id;
   std::size_t bytes = 0;
-  CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                               CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                               CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-  void* values[] = {&memory_type, &managed, &device, &start, &bytes};
-  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().PointerGetAttributes(std::size(ids), ids, values, address),
+  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                 CU_POINTER_ATTRIBUTE_RANGE_SIZE,     CU_POINTER_ATTRIBUTE_BUFFER_ID};
+  void* values[] = {&memory_type, &managed, &device, &id.start, &bytes, &id.buffer_id};
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().PointerGetAttributes(std::size(asked), asked, values, address),
                                          "cuPointerGetAttributes"));
-  if (memory_type == 0 || start == 0) {
+  if (memory_type == 0 || id.start == 0) {
     unknown_.insert(address);
     return std::optional<ir::Pointer>();
   }
@@ -65,24 +65,24 @@ absl::StatusOr<std::optional<ir::Pointer>> Addresses::find(CUdeviceptr address) 
     allocation.kind = ir::MemoryKind::kDevice;
     allocation.device = std::max(device, -1);  // CU_DEVICE_INVALID is -2
   }
-  return std::optional<ir::Pointer>(add(address, start, bytes, allocation));
+  return std::optional<ir::Pointer>(add(address, id, bytes, allocation));
 }
 
 absl::StatusOr<ir::Pointer> Addresses::operand(CUdeviceptr address) {
   CGRT_ASSIGN_OR_RETURN(const std::optional<ir::Pointer> found, find(address));
   if (found.has_value()) return *found;
-  return add(address, address, 1, {ir::MemoryKind::kPageableHost, -1, 0});
+  return add(address, {address, 0}, 1, {ir::MemoryKind::kPageableHost, -1, 0});
 }
 
 absl::StatusOr<ir::Pointer> Addresses::device_operand(CUdeviceptr address) {
   CGRT_ASSIGN_OR_RETURN(const std::optional<ir::Pointer> found, find(address));
   if (found.has_value()) return *found;
-  return add(address, address, 1, {ir::MemoryKind::kUnknown, -1, 0});
+  return add(address, {address, 0}, 1, {ir::MemoryKind::kUnknown, -1, 0});
 }
 
 ir::Pointer Addresses::graph_memory(CUdeviceptr start, std::size_t bytes, std::int32_t device) {
   if (const std::optional<ir::Pointer> found = known(start); found.has_value()) return *found;
-  return add(start, start, bytes, {ir::MemoryKind::kDevice, device, bytes});
+  return add(start, {start, 0}, bytes, {ir::MemoryKind::kDevice, device, bytes});
 }
 
 absl::Status Addresses::add_argument(const void* value, const ir::Parameter& parameter, ir::KernelParams& kernel) {

@@ -20,6 +20,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cgrt/graph/snapshot.h"
 #include "cgrt/ir/graph_ir.h"
 
 namespace cgrt::internal {
@@ -46,6 +47,9 @@ class Addresses {
   // them apart. Looked at are the words of 8 bytes that are aligned in the buffer.
   absl::Status add_argument(const void* value, const ir::Parameter& parameter, ir::KernelParams& kernel);
 
+  // One for each allocation.
+  const std::vector<AllocationId>& ids() const { return ids_; }
+
  private:
   struct Range {
     std::size_t bytes;
@@ -53,9 +57,10 @@ class Addresses {
   };
 
   std::optional<ir::Pointer> known(CUdeviceptr address) const;
-  ir::Pointer add(CUdeviceptr address, CUdeviceptr start, std::size_t bytes, const ir::Allocation& allocation);
+  ir::Pointer add(CUdeviceptr address, AllocationId id, std::size_t bytes, const ir::Allocation& allocation);
 
   std::vector<ir::Allocation>& allocations_;
+  std::vector<AllocationId> ids_;
   std::map<CUdeviceptr, Range> ranges_;  // by start
   absl::flat_hash_set<CUdeviceptr> unknown_;
 };

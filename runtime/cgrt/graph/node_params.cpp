@@ -23,16 +23,23 @@ absl::Status cannot_be_copied(CUgraphNodeType type) {
                    "Graph::add_child."));
 }
 
+CUgraphNodeParams to_params(const CUDA_KERNEL_NODE_PARAMS& kernel) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  static_assert(sizeof(params.kernel) == sizeof(kernel));  // v3 and v2 differ in what they promise only
+  std::memcpy(&params.kernel, &kernel, sizeof(kernel));
+  return params;
+}
+
 absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext context, CUgraphNodeParams& params) {
   const driver::Api& api = driver::api();
   params.type = type;
   switch (type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       CUDA_KERNEL_NODE_PARAMS kernel{};
-      static_assert(sizeof(params.kernel) == sizeof(kernel));  // v3 and v2 differ in what they promise only
       CGRT_RETURN_IF_ERROR(
           driver::to_status(api.GraphKernelNodeGetParams(node, &kernel), "cuGraphKernelNodeGetParams"));
-      std::memcpy(&params.kernel, &kernel, sizeof(kernel));
+      params = to_params(kernel);
       return absl::OkStatus();
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY:
@@ -108,6 +115,17 @@ absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext conte
     }
     case CU_GRAPH_NODE_TYPE_EMPTY: return absl::OkStatus();
     default: return cannot_be_copied(type);
+  }
+}
+
+absl::StatusOr<std::vector<ir::Parameter>> parameters_of(CUfunction function) {
+  std::vector<ir::Parameter> parameters;
+  for (std::size_t i = 0;; ++i) {
+    std::size_t offset = 0, size = 0;
+    const CUresult result = driver::api().FuncGetParamInfo(function, i, &offset, &size);
+    if (result == CUDA_ERROR_INVALID_VALUE) return parameters;  // past the last: there is no call that counts them
+    CGRT_RETURN_IF_ERROR(driver::to_status(result, "cuFuncGetParamInfo"));
+    parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
   }
 }
 

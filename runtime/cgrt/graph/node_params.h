@@ -3,10 +3,13 @@
 
 #include <cuda.h>
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cgrt/ir/graph_ir.h"
 
 namespace cgrt::internal {
 
@@ -18,12 +21,49 @@ absl::Status cannot_be_copied(CUgraphNodeType type);
 // to stays the node's. kUnimplemented for kinds that the driver does not tell.
 absl::Status read_params(CUgraphNode node, CUgraphNodeType type, CUcontext context, CUgraphNodeParams& params);
 
+CUgraphNodeParams to_params(const CUDA_KERNEL_NODE_PARAMS& kernel);
+
 // Parameters of which nothing is somebody else's but a kernel's arguments.
 struct OwnedParams {
   CUgraphNodeParams params{};
   std::shared_ptr<const void> arrays;  // that `params` point to; null: none
 };
 OwnedParams own(const CUgraphNodeParams& params);
+
+// Where the values of a kernel's parameters stand in the parameter buffer.
+absl::StatusOr<std::vector<ir::Parameter>> parameters_of(CUfunction function);
+
+// Calls visit(address, number) for the operands of a node that is no kernel: of a copy or memset its destination (0) or
+// source (1), of memory operations that of one of these. `address` is an integer or a pointer. Copies of this library
+// have unified addresses; captured ones may name host memory apart.
+template <class Params, class Visit>
+void visit_operands(Params& params, Visit visit) {
+  if (params.type == CU_GRAPH_NODE_TYPE_MEMSET) return visit(params.memset.dst, 0u);
+  if (params.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+    for (unsigned i = 0; i < params.memOp.count; ++i) {
+      auto& operation = params.memOp.paramArray[i];
+      const CUstreamBatchMemOpType type = operation.operation;  // barriers and flushes have no address
+      const bool is_wait = type == CU_STREAM_MEM_OP_WAIT_VALUE_32 || type == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+      const bool is_write = type == CU_STREAM_MEM_OP_WRITE_VALUE_32 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+      if (is_wait || is_write) visit(operation.waitValue.address, i);  // where a write has it, too
+    }
+    return;
+  }
+  if (params.type != CU_GRAPH_NODE_TYPE_MEMCPY) return;
+  auto& copy = params.memcpy.copyParams;
+  const auto visit_side = [&](CUmemorytype type, auto& device, auto& host, std::uint32_t operand) {
+    if (type == CU_MEMORYTYPE_HOST) {
+      visit(host, operand);
+    } else if (type != CU_MEMORYTYPE_ARRAY) {
+      visit(device, operand);
+    }
+  };
+  visit_side(copy.dstMemoryType, copy.dstDevice, copy.dstHost, 0);
+  visit_side(copy.srcMemoryType, copy.srcDevice, copy.srcHost, 1);
+}
+
+inline std::uintptr_t to_number(CUdeviceptr address) { return address; }
+inline std::uintptr_t to_number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 // How many operations or semaphores a node has; 1 of other kinds.
 unsigned count_of(const CUgraphNodeParams& params);

@@ -12,6 +12,7 @@
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/addresses.h"
 #include "cgrt/graph/graph_state.h"
+#include "cgrt/graph/node_params.h"
 #include "cgrt/graph/walk.h"
 #include "cgrt/ir/function_table.h"
 #include "cgrt/launch/function_name.h"
@@ -65,6 +66,8 @@ class Reader {
     return {.kind = note.kind, .handle = handle_number(note.handle), .at_launch = note.at_launch};
   }
 
+  const std::vector<AllocationId>& ids() const { return addresses_.ids(); }
+
  private:
   std::uint32_t handle_number(CUgraphConditionalHandle handle) {
     return handles_.try_emplace(handle, static_cast<std::uint32_t>(handles_.size())).first->second;
@@ -82,17 +85,11 @@ class Reader {
     }
     const char* symbol = nullptr;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().FuncGetName(&symbol, handle), "cuFuncGetName"));
-    ir::Function function{.name = internal::function_name(symbol), .parameters = {}};
-    for (std::size_t i = 0;; ++i) {
-      std::size_t offset = 0, size = 0;
-      const CUresult result = driver::api().FuncGetParamInfo(handle, i, &offset, &size);
-      if (result == CUDA_ERROR_INVALID_VALUE) break;  // past the last: there is no call that counts them
-      CGRT_RETURN_IF_ERROR(driver::to_status(result, "cuFuncGetParamInfo"));
-      function.parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
-    }
+    ir::Function described{.name = internal::function_name(symbol)};
+    CGRT_ASSIGN_OR_RETURN(described.parameters, internal::parameters_of(handle));
     CUdevice device = -1;
     CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().CtxGetDevice(&device), "cuCtxGetDevice"));
-    return known_functions_.emplace(key, FunctionInfo{functions_.add(function), device}).first->second;
+    return known_functions_.emplace(key, FunctionInfo{functions_.add(described), device}).first->second;
   }
 
   absl::Status read_kernel(CUgraphNode handle, ir::Node& node) {
@@ -289,7 +286,8 @@ class Reader {
 
 namespace {
 
-absl::StatusOr<GraphIr> read(const internal::Walk& walk) {
+// `allocation_ids`: null when nobody asks.
+absl::StatusOr<GraphIr> read(const internal::Walk& walk, std::vector<AllocationId>* allocation_ids = nullptr) {
   GraphIr out;
   for (std::size_t i = 1; i < walk.graphs.size(); ++i) out.bodies.push_back({walk.graphs[i].owner});
   Reader reader(out);
@@ -324,6 +322,7 @@ absl::StatusOr<GraphIr> read(const internal::Walk& walk) {
                          static_cast<ir::EdgeType>(data.type)});
   }
   std::sort(out.edges.begin(), out.edges.end());
+  if (allocation_ids != nullptr) *allocation_ids = reader.ids();
   return out;
 }
 
@@ -337,6 +336,12 @@ absl::StatusOr<GraphIr> snapshot(GraphRef graph) {
 absl::StatusOr<GraphIr> snapshot(GraphRef graph, absl::FunctionRef<const NodeNote*(CUgraphNode)> note_of) {
   CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(graph.get(), note_of));
   return read(walk);
+}
+
+absl::StatusOr<GraphIr> snapshot(GraphRef graph, absl::FunctionRef<const NodeNote*(CUgraphNode)> note_of,
+                                 std::vector<AllocationId>& ids) {
+  CGRT_ASSIGN_OR_RETURN(const internal::Walk walk, internal::walk(graph.get(), note_of));
+  return read(walk, &ids);
 }
 
 absl::StatusOr<GraphIr> snapshot(const Graph& graph) {

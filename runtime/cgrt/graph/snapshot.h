@@ -19,6 +19,7 @@
 
 #include <cuda.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,17 @@ struct NodeNote {
 // Any graph, with what `note_of` knows of its nodes; null: nothing. It is asked once for each node, in the order of
 // their ids.
 absl::StatusOr<ir::GraphIr> snapshot(GraphRef graph, absl::FunctionRef<const NodeNote*(CUgraphNode)> note_of);
+
+// Which memory of this process an allocation of the IR is.
+struct AllocationId {
+  CUdeviceptr start = 0;
+  std::uint64_t buffer_id = 0;  // CUDA's, which no other allocation of the process has had or will have; 0: not known
+  bool operator==(const AllocationId&) const = default;
+};
+
+// The same; `ids` becomes one for each of GraphIr::allocations.
+absl::StatusOr<ir::GraphIr> snapshot(GraphRef graph, absl::FunctionRef<const NodeNote*(CUgraphNode)> note_of,
+                                     std::vector<AllocationId>& ids);
 
 // For a message: "kernel \"scale\"", "memset". Never fails.
 std::string describe_node(CUgraphNode node);

@@ -122,6 +122,16 @@ const Case kCases[] = {
        std::memcpy(&cubin[40], &sections, sizeof(sections));
        return Library::load(w.device, cubin).status();
      }},
+    {"A launch of an executable with guarded addresses, of which one is of memory that is gone:",
+     [](const Objects& w) -> Answer {
+       Graph graph = w.graph_of({kPlain});
+       std::optional<PinnedBuffer> source = *PinnedBuffer::create(w.device, 1024);
+       REQUIRE_OK(graph.add_copy({}, {.destination = w.x, .source = source->data(), .bytes = 256}));
+       GraphExec exec = *instantiate(graph);
+       REQUIRE_OK(exec.guard_addresses());
+       source.reset();
+       return exec.launch(w.stream);
+     }},
 
     // ---- captures
     {"A capture whose side stream was not joined back:",

@@ -147,5 +147,34 @@ TEST_CASE("a child that another library put in has no scopes of those beside it"
   CHECK(ir.nodes[3].scope == "ours");
 }
 
+TEST_CASE("a snapshot tells which memory of the process its allocations are", "[graph][snapshot]") {
+  Simulator simulator;
+  const DeviceBuffer shared = *DeviceBuffer::create(kDevice, 1024);
+  const auto ids_of = [&](float* out) {
+    Graph graph = *Graph::create(kDevice);
+    REQUIRE_OK(graph.add_kernel({}, kConfig, scale_kernel(), out, shared.as<float>(), 2.0f, 256));
+    std::vector<AllocationId> ids;
+    const absl::StatusOr<ir::GraphIr> ir = snapshot(
+        graph.ref(), [](CUgraphNode) -> const NodeNote* { return nullptr; }, ids);
+    REQUIRE_OK(ir);
+    REQUIRE(ids.size() == ir->allocations.size());
+    return ids;
+  };
+  std::vector<AllocationId> first, second;
+  {
+    DeviceBuffer own = *DeviceBuffer::create(kDevice, 1024);
+    first = ids_of(own.as<float>());
+  }
+  {
+    DeviceBuffer own = *DeviceBuffer::create(kDevice, 1024);
+    second = ids_of(own.as<float>() + 1);
+  }
+
+  CHECK(first.at(1) == second.at(1));
+  CHECK(first.at(1).start == reinterpret_cast<CUdeviceptr>(shared.as<float>()));
+  CHECK(first.at(0).buffer_id != 0);
+  CHECK(first.at(0).buffer_id != second.at(0).buffer_id);
+}
+
 }  // namespace
 }  // namespace cgrt::testing
