@@ -127,15 +127,16 @@ class Pairs {
     std::vector<const Place*> writes, others;
     for (const Place& place : places) {
       const auto ended = [&](const Place* before) { return before->end() <= place.region.begin; };
-      steps_ += writes.size() + others.size();
-      if (is_at_limit(place.memory)) return;
+      const bool is_write = place.access == Access::kWrites;
+      steps_ += writes.size() + (is_write ? others.size() : 0);
+      if ((is_write || !writes.empty()) && is_at_limit(place.memory)) return;
       std::erase_if(writes, ended);
-      std::erase_if(others, ended);
       for (const Place* write : writes) compare(*write, place);
-      if (place.access == Access::kWrites) {
+      if (is_write) {
+        std::erase_if(others, ended);
         for (const Place* other : others) compare(*other, place);
       }
-      (place.access == Access::kWrites ? writes : others).push_back(&place);
+      (is_write ? writes : others).push_back(&place);
     }
   }
 
