@@ -1,6 +1,6 @@
 // Launches a kernel of the fake driver. As a program: by the four ways in which programs reach a driver, one of them
-// through this file as a plugin that is linked against it and loaded late; and an executable graph, into the legacy and
-// the per-thread stream. Fails when a launch does.
+// through this file as a plugin that is linked against it and loaded late. Then makes and launches executable graphs.
+// Fails when a launch does.
 //   driver_user [PLUGIN]
 
 #include <dlfcn.h>
@@ -28,6 +28,15 @@ static bool launch_graph(void* driver) {
          legacy(exec, reinterpret_cast<void*>(2)) == 0 && per_thread(exec, reinterpret_cast<void*>(1)) == 0;
 }
 
+// An instantiation that uploads, and one that does not.
+static bool instantiate_with_params(void* driver) {
+  using Instantiate = int (*)(void**, void*, void*);
+  const auto instantiate = reinterpret_cast<Instantiate>(dlsym(driver, "cuGraphInstantiateWithParams"));
+  unsigned long long upload[] = {2, 0, 0, 0}, none[] = {1, 0, 0, 0};  // flags, stream, node, result
+  void* exec = nullptr;
+  return instantiate(&exec, nullptr, upload) == 0 && instantiate(&exec, nullptr, none) == 0;
+}
+
 #ifdef LINKED
 extern "C" int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                               void**, void**);
@@ -51,6 +60,7 @@ int main(int argc, char** argv) {
   const auto looked_up = reinterpret_cast<Launch>(dlsym(driver, "cuLaunchKernel"));
   check("dlsym", looked_up != nullptr && call(looked_up) == 0);
   check("a graph", launch_graph(driver));
+  check("an upload", instantiate_with_params(driver));
   const auto get = reinterpret_cast<int (*)(const char*, void**, int, unsigned long long, int*)>(
       dlsym(driver, "cuGetProcAddress_v2"));
   void* found = nullptr;

@@ -16,6 +16,11 @@ int cuGraphInstantiateWithFlags(void** exec, void*, unsigned long long) {
   *exec = &made;
   return 0;
 }
+int cuGraphInstantiateWithParams(void** exec, void*, void*) {
+  static int made = 0;
+  *exec = &made;
+  return 0;
+}
 int cuGraphLaunch(void*, void*) { return 0; }
 int cuGraphLaunch_ptsz(void*, void*) { return 0; }
 
