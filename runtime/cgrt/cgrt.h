@@ -26,6 +26,8 @@
 #include "cgrt/inspect/html.h"
 #include "cgrt/inspect/json.h"
 #include "cgrt/inspect/lint.h"
+#include "cgrt/inspect/lint_run.h"
+#include "cgrt/inspect/recorded_run.h"
 #include "cgrt/inspect/stats.h"
 #include "cgrt/inspect/text.h"
 #include "cgrt/inspect/timing.h"

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -156,6 +157,25 @@ CGRT_EXAMPLE(inspect_lint) {
   return contains(first.rule->id.data() + (": " + first.text) + "\n",
 #include "heads/cgrt/inspect/lint.h.2.txt"
   );
+}
+
+CGRT_EXAMPLE(inspect_lint_run) {
+  const std::map<std::string, ir::GraphIr> graphs = {{"a", two_nodes()}, {"b", two_nodes()}};
+  const inspect::RecordedExec first{.file = "a", .launches = 1, .uploads = 1, .streams = {"0x10"}, .memory = {7}};
+  const inspect::RecordedExec second{
+      .number = 1, .file = "b", .launches = 1, .uploads = 1, .streams = {"0x20"}, .memory = {7}};
+  const inspect::RecordedProcess process{.program = "program", .process = 1, .execs = {first, second}};
+#include "heads/cgrt/inspect/lint_run.h.1.inc"
+  return equal(of_pairs.size(), std::size_t{1});
+}
+
+CGRT_EXAMPLE(inspect_recorded_run) {
+  const char* const text =
+      R"({"schema": "cgrt-run-1", "processes": [{"program": "a", "process": 1, "graphs": [
+        {"file": null, "nodes": 1, "launches": 2, "uploads": 0, "updates": 0, "set_params": 0}]}]})";
+  std::uint64_t launches = 0;
+#include "heads/cgrt/inspect/recorded_run.h.1.inc"
+  return equal(launches, std::uint64_t{2});
 }
 
 CGRT_EXAMPLE(inspect_budget) {

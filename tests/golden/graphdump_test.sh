@@ -234,6 +234,62 @@ sed 's/\[0, 128\]/[7, 128]/' "$scratch/racy.cgrt.json" >"$scratch/invalid.cgrt.j
 expect "a graph that is not valid is a failure of lint" 2 "$graphdump" lint "$scratch/invalid.cgrt.json"
 complains "points into allocation 7"
 
+# A run: two graphs that set the same memory in different streams, and one of an update.
+mkdir "$scratch/run"
+cp "$golden/chain.cgrt.json" "$scratch/run/app-7-0.cgrt.json"
+cp "$golden/chain.cgrt.json" "$scratch/run/app-7-1.cgrt.json"
+cp "$golden/empty.cgrt.json" "$scratch/run/app-7-0-update1.cgrt.json"
+recorded() { # NUMBER STREAMS [MORE]: a graph of run.json
+  echo "{\"file\": \"app-7-$1.cgrt.json\", \"nodes\": 4, \"launches\": 9, \"uploads\": 0, \"updates\": 0, \"set_params\": 0,
+    \"streams\": [$2], ${3:-} \"memory\": [71, 72, 73]}"
+}
+write_run() { # GRAPHS
+  echo "{\"schema\": \"cgrt-run-1\", \"processes\": [{\"program\": \"app\", \"process\": 7, \"graphs\": [$1]}]}" >"$scratch/run/run.json"
+}
+write_run "$(recorded 0 '"0x10"'), $(recorded 1 '"0x20", "0x30"')"
+expect "lint of a run looks at its graphs and at what was done" 0 "$graphdump" lint "$scratch/run"
+cat >"$scratch/want" <<END
+$scratch/run/app-7-0.cgrt.json: 0 errors, 0 warnings, 0 notes
+$scratch/run/app-7-1.cgrt.json: 0 errors, 0 warnings, 1 note
+note several-streams: app-7-1.cgrt.json was launched 9 times, into 2 streams: CUDA orders launches of one executable after each other, also those of other streams. Instantiate once for each stream, with memory of its own, where launches are to overlap.
+$scratch/run/app-7-0-update1.cgrt.json: 0 errors, 0 warnings, 1 note
+note empty-graph: The graph has no nodes: a launch does nothing. Make sure that the work was captured.
+$scratch/run/run.json: 0 errors, 0 warnings, 1 note
+note shared-memory: app-7-0.cgrt.json (launched into stream 0x10) and app-7-1.cgrt.json (streams 0x20, 0x30): node 0 "fill" gets the address device#0 of the first, and node 0 "fill" gets the address device#0 of the second, the same memory. Give each memory of its own, or have one stream wait for the other; nothing is wrong where they only read.
+END
+prints "$scratch/want"
+is_silent
+cp "$scratch/out" "$scratch/want"
+expect "run.json stands for its folder" 0 "$graphdump" lint "$scratch/run/run.json"
+prints "$scratch/want"
+expect "also without a folder's name" 0 bash -c 'cd "$1" && "$2" lint run.json' - "$scratch/run" "$graphdump"
+says "app-7-1.cgrt.json: 0 errors, 0 warnings, 1 note"
+expect "--ignore, --expect and --limit are for runs, too" 1 "$graphdump" lint "$scratch/run" --ignore shared-memory,several-streams \
+  --expect 'nodes>=4'
+says "run.json: 0 errors, 0 warnings, 0 notes"
+says "error expect: nodes is 0, and is to be >= 4."
+expect "lint of a run as JSON" 0 "$graphdump" lint "$scratch/run" --format json
+says '"rule": "shared-memory", "severity": "note", "nodes": [], "text": "app-7-0.cgrt.json '
+sed -i 's/"memory": \[71, 72, 73\]/"memory": [71]/' "$scratch/run/run.json"
+expect "a run of other graphs is a failure of lint" 2 "$graphdump" lint "$scratch/run"
+complains 'graphdump: run.json and app-7-0.cgrt.json are not of one run: "memory" has 1 number, and the graph 3 allocations.'
+write_run "$(recorded 0 '"0x10"' '"stack_nodes": [0],')"
+expect "warnings of a run can be errors" 1 "$graphdump" lint "$scratch/run" --strict
+says 'error stack-memory: node 0 "fill": what they use was on the stack of the thread that instantiated the graph.'
+write_run "$(recorded 2 '"0x10"')"
+expect "a graph of a run that is missing is a failure of lint" 2 "$graphdump" lint "$scratch/run"
+complains "run/app-7-2.cgrt.json: cannot be opened: No such file or directory"
+write_run "$(recorded /../../../etc/passwd '"0x10"')"
+expect "a run does not lead out of its folder" 2 "$graphdump" lint "$scratch/run"
+complains "run/run.json: processes[0].graphs[0].file: expected the name of a file beside run.json, without folder, found"
+write_run ""
+truncate -s 40 "$scratch/run/run.json"
+expect "a run that is cut off is a failure of lint" 2 "$graphdump" lint "$scratch/run"
+complains "run/run.json: not JSON: line 1, column 41"
+rm "$scratch/run/run.json"
+expect "a folder without a run is a failure of lint" 2 "$graphdump" lint "$scratch/run"
+complains "run/run.json: cannot be opened: No such file or directory"
+
 # The table of the page is what the program says.
 "$graphdump" lint --rules |
   sed -E 's/^([^ ]+) +([^ ]+) +(.*)$/| \1 | \2 | \3 |/' >"$scratch/rules.txt"

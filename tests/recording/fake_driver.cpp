@@ -26,7 +26,12 @@ int cuGraphExecNodeSetParams(std::uintptr_t exec, std::uintptr_t node, std::uint
 int cuGraphNodeSetEnabled(std::uintptr_t exec, std::uintptr_t node, unsigned is_enabled) {
   return exec == 16 && node == 32 && is_enabled == 1 ? 0 : 1;
 }
-int cuGraphLaunch(std::uintptr_t exec, void*) { return exec == 16 ? 0 : 1; }
+int cuGraphInstantiateWithParams(std::uintptr_t* exec, void*, void*) {
+  *exec = 17;
+  return 0;
+}
+int cuGraphLaunch(std::uintptr_t exec, void*) { return exec == 16 || exec == 17 ? 0 : 1; }
+int cuGraphLaunch_ptsz(std::uintptr_t exec, void*) { return exec == 16 || exec == 17 ? 0 : 1; }
 int cuGraphExecDestroy(std::uintptr_t exec) { return exec == 16 ? 0 : 1; }
 
 int cuGetProcAddress_v2(const char* name, void** function, int, unsigned long long, int*) {

@@ -8,7 +8,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/cgrt.h"
@@ -72,10 +75,10 @@ TEST_CASE("a graph is written when it is instantiated, and what is done with it 
   REQUIRE_OK(graph.add_kernel({first}, kConfig, scale_kernel(), buffer.as<float>(), buffer.as<float>(), 3.0f, 256));
 
   const std::uint32_t number = instantiate_as(handle(0x1000), graph);
-  recorder::on_launch(handle(0x1000));
-  recorder::on_launch(handle(0x1000));
+  recorder::on_launch(handle(0x1000), CU_STREAM_LEGACY);
+  recorder::on_launch(handle(0x1000), CU_STREAM_LEGACY);
   recorder::on_exec_call(handle(0x1000), recorder::ExecCall::kSetEnabled);
-  recorder::on_launch(handle(0x2000));  // not seen
+  recorder::on_launch(handle(0x2000), CU_STREAM_LEGACY);  // not seen
 
   const ExecRecord& record = session()->execs[number];
   CHECK(record.nodes == 2);
@@ -220,6 +223,108 @@ TEST_CASE("a captured graph has the thread and the stream of its capture, and so
   CHECK(std::string(session()->execs[number].why_no_file) == "fewer nodes than --min-nodes");
 }
 
+TEST_CASE("the first streams of an executable's launches are recorded, and that it was destroyed") {
+  folder();
+  Simulator simulator;
+  Graph graph = *Graph::create(kDevice);
+  const std::uint32_t number = instantiate_as(handle(0x7000), graph);
+  const ExecRecord& record = session()->execs[number];
+  const auto launch = [](CUstream stream) { recorder::on_launch(handle(0x7000), stream); };
+
+  for (int i = 0; i < 3; ++i) launch(CU_STREAM_LEGACY);
+  launch(CU_STREAM_PER_THREAD);
+  pid_t other_thread = 0;
+  std::thread([&] {
+    other_thread = gettid();
+    launch(CU_STREAM_PER_THREAD);
+    launch(CU_STREAM_LEGACY);
+  }).join();
+  launch(reinterpret_cast<CUstream>(0x55d0a0));
+  launch(CU_STREAM_PER_THREAD);
+
+  CHECK(record.launches == 8);
+  CHECK(record.streams[0] == kLegacyStream);
+  CHECK(record.streams[1] == (static_cast<std::uint64_t>(gettid()) << kThreadShift | kPerThreadStream));
+  CHECK(record.streams[2] == (static_cast<std::uint64_t>(other_thread) << kThreadShift | kPerThreadStream));
+  CHECK(record.streams[3] == 0x55d0a0);
+  CHECK(record.has_more_streams == 0);
+  launch(reinterpret_cast<CUstream>(0x55d0b0));
+  CHECK(record.has_more_streams == 1);
+  CHECK(record.destroyed_before == 0);
+  recorder::on_exec_destroy(handle(0x7000));
+  CHECK(record.destroyed_before == number + 1);
+}
+
+void CUDA_CB do_nothing(void*) {}
+
+using Listed = std::vector<std::uint64_t>;
+Listed memory_of(std::uint32_t number) {
+  const ExecRecord& record = session()->execs[number];
+  const std::uint64_t* const begin = session()->listed + record.first_listed;
+  return {begin, begin + record.memory_count};
+}
+
+TEST_CASE("the memory of graphs is recorded: which it is, and which host memory is nobody's or on the stack") {
+  folder();
+  Simulator simulator;
+  static int of_program = 0;
+  const auto on_heap = std::make_unique<int>(0);
+  int on_stack = 0;
+  DeviceBuffer buffer = *DeviceBuffer::create(kDevice, 1024), other = *DeviceBuffer::create(kDevice, 1024);
+  Graph graph = *Graph::create(kDevice), fills = *Graph::create(kDevice);
+  for (void* data : {static_cast<void*>(nullptr), static_cast<void*>(&of_program), static_cast<void*>(on_heap.get()),
+                     static_cast<void*>(&on_stack)}) {
+    REQUIRE_OK(graph.add_host({}, &do_nothing, data));
+  }
+  REQUIRE_OK(graph.add_copy({}, buffer.data(), &on_stack, sizeof(int)));
+  REQUIRE_OK(graph.add_copy({}, buffer.data(), on_heap.get(), sizeof(int)));
+  REQUIRE_OK(fills.add_fill({}, {.destination = other.data(), .value = 0, .element_bytes = 1, .count = 64}));
+  REQUIRE_OK(fills.add_fill({}, {.destination = buffer.data(), .value = 0, .element_bytes = 1, .count = 64}));
+
+  const std::uint32_t first = instantiate_as(handle(0x8000), graph), second = instantiate_as(handle(0x8001), fills);
+
+  const Listed of_first = memory_of(first), of_second = memory_of(second);
+  REQUIRE(of_first.size() == 3);  // the buffer, the stack, the heap
+  CHECK(of_first[0] != 0);
+  CHECK(of_first[1] == 0);
+  CHECK(of_first[2] == 0);
+  REQUIRE(of_second.size() == 2);
+  CHECK(of_second[0] != of_first[0]);
+  CHECK(of_second[1] == of_first[0]);
+  const ExecRecord& record = session()->execs[first];
+  const std::uint64_t* const nodes = session()->listed + record.first_listed + record.memory_count;
+  CHECK(Listed(nodes, nodes + record.host_data_count) == Listed{2});
+  CHECK(Listed(nodes + record.host_data_count, nodes + record.host_data_count + record.stack_node_count) ==
+        Listed{3, 4});
+}
+
+TEST_CASE("a graph has the user objects that were given to it, to its original or to a child of it") {
+  folder();
+  Simulator simulator;
+  Graph graph = *Graph::create(kDevice), clone = *Graph::create(kDevice), parent = *Graph::create(kDevice);
+  for (Graph* one : {&graph, &clone}) {
+    REQUIRE_OK(one->add_empty({}));
+    REQUIRE_OK(one->add_empty({}));
+  }
+  const auto has_objects = [&](const Graph& one) {
+    return session()->execs[instantiate_as(handle(0x9000), one)].has_user_objects != 0;
+  };
+  CHECK(!has_objects(graph));
+
+  recorder::on_user_object(graph.ref().get());
+  recorder::on_clone(graph.ref().get(), clone.ref().get());
+  const absl::StatusOr<ChildGraphNode> child = parent.add_child({}, graph);
+  REQUIRE_OK(child);
+  recorder::on_child(child->get(), graph.ref().get());
+  CHECK(has_objects(graph));
+  CHECK(has_objects(clone));
+  CHECK(has_objects(parent));
+  recorder::on_graph_destroy(graph.ref().get());
+
+  CHECK(!has_objects(graph));
+  CHECK(has_objects(parent));
+}
+
 TEST_CASE("a capture that fails is told with the call that ended it") {
   folder();
   Simulator simulator;
@@ -272,8 +377,32 @@ TEST_CASE("the sessions of a folder are told, written as run.json, and removed")
   CHECK(text.find("graphs/" + file_prefix() +
                   "-0.cgrt.json  2 nodes, launched 2 times, 1 node enabled or disabled\n") != std::string::npos);
   CHECK(text.find("(not written: fewer nodes than --min-nodes)") != std::string::npos);
-  CHECK(files.size() == 7);  // of the cases above: 1, 2, 2, 1 and 1
-  CHECK(fs::exists(folder() / "run.json"));
+  CHECK(files.size() == 15);  // of the cases above: 1, 2, 2, 1, 1, 2 and 6
+  const absl::StatusOr<inspect::RecordedRun> run = inspect::read_run((folder() / "run.json").string());
+  REQUIRE_OK(run);
+  REQUIRE(run->processes.size() == 1);
+  CHECK(run->processes[0].process == getpid());
+  const auto& execs = run->processes[0].execs;
+  REQUIRE(execs.size() == 17);
+  CHECK(execs[0].file == file_prefix() + "-0.cgrt.json");
+  CHECK(execs[0].launches == 2);
+  CHECK(execs[0].streams == std::vector<std::string>{"legacy"});
+  CHECK(execs[0].memory.size() == 1);
+  CHECK(execs[8].streams ==
+        std::vector<std::string>{"legacy", absl::StrCat("per-thread ", gettid()), execs[8].streams.at(2), "0x55d0a0"});
+  CHECK(execs[8].has_more_streams);
+  CHECK(execs[8].destroyed_before == 9);
+  CHECK(execs[9].host_data == std::vector<std::uint32_t>{2});
+  CHECK(execs[9].stack_nodes == std::vector<std::uint32_t>{3, 4});
+  CHECK(execs[9].memory.at(0) == execs[10].memory.at(1));
+  CHECK(execs[12].has_user_objects);
+  CHECK(!execs[15].has_user_objects);
+  for (const inspect::RecordedExec& exec : execs) {
+    if (exec.file.empty()) continue;
+    const absl::StatusOr<ir::GraphIr> graph = inspect::read_file((folder() / exec.file).string());
+    REQUIRE_OK(graph);
+    CHECK_OK(inspect::lint(*graph, exec).status());
+  }
   CHECK(!fs::exists(folder() / (file_prefix() + kSessionSuffix)));
   fs::remove_all(folder());
 }

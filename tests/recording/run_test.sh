@@ -38,7 +38,7 @@ prints "--out -o"
 expect "a command that is killed" 137 bash -c '"$1" run -o "$2" -- bash -c "kill -KILL \$\$"; exit $?' - "$graphdump" "$scratch/graphs"
 expect "a signal goes to the command" 7 bash -c '
   "$1" run -o "$2" -- bash -c "trap \"exit 7\" TERM; touch $3; while :; do sleep 0.05; done" & tool=$!
-  until [ -e "$3" ]; do sleep 0.05; done; kill -TERM $tool; wait $tool' - "$graphdump" "$scratch/graphs" "$scratch/ready"
+  while [ ! -e "$3" ] && kill -0 $tool; do sleep 0.05; done; kill -TERM $tool; wait $tool' - "$graphdump" "$scratch/graphs" "$scratch/ready"
 expect "a command that is not there" 127 run /no/such/command
 complains "graphdump: cannot run /no/such/command: No such file or directory"
 expect "no command" 2 "$graphdump" run -o "$scratch/graphs"
@@ -69,6 +69,11 @@ else
   user=$scratch/user user_linked=$scratch/user_linked plugin=$scratch/plugin.so
   expect "the driver found by a plugin, by dlsym and by cuGetProcAddress" 0 run "$user" "$plugin"
   complains "outside of graphs: 4 kernels launched"
+  complains "3 graphs, launched 4 times"
+  grep -q '"launches": 4, .*"streams": \["legacy", "per-thread [0-9]*"\], "has_more_streams": false' graphs/run.json ||
+    fail "run.json lacks the two streams"
+  [ "$(grep -o '"uploads": [0-9]' graphs/run.json | tr -d '\n')" = '"uploads": 0"uploads": 1"uploads": 0' ] ||
+    fail "run.json lacks the upload"
   expect "the driver linked by the program" 0 run "$user_linked"
   complains "outside of graphs: 2 kernels launched"
   expect "the driver reached in all ways" 0 run "$user_linked" "$plugin"

@@ -1,22 +1,29 @@
-// graphdump lint: what is wrong with graphs, or may be.
+// graphdump lint: what is wrong with graphs and with recorded runs, or may be.
 
 #include "cgrt/inspect/lint.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cgrt/base/counted.h"
+#include "cgrt/base/status_macros.h"
 #include "cgrt/inspect/budget.h"
+#include "cgrt/inspect/lint_run.h"
+#include "cgrt/inspect/recorded_run.h"
 #include "cgrt/ir/describe.h"
 #include "command.h"
 
 namespace graphdump {
 namespace {
 
+namespace fs = std::filesystem;
 using cgrt::inspect::Finding;
 using cgrt::inspect::LintedFile;
 using cgrt::inspect::Severity;
@@ -57,6 +64,85 @@ std::string text_of(const LintedFile& file, std::size_t limit) {
                       std::move(lines).finish());
 }
 
+class Linting {
+ public:
+  Linting(const Options& options, const std::vector<cgrt::inspect::Budget>& budgets)
+      : options_(options), budgets_(budgets) {}
+
+  // A graph, or a folder of `graphdump run`, which its run.json may stand for.
+  absl::Status add(const std::string& name) {
+    std::error_code ignored;
+    const fs::path path = name;
+    if (fs::is_directory(path, ignored)) return add_run(path);
+    if (path.filename() == kRunFile) return add_run(path.parent_path());
+    return add_graph(name);
+  }
+
+  const std::vector<LintedFile>& files() const { return files_; }
+  bool is_found() const { return is_found_; }  // an error
+
+ private:
+  static constexpr char kRunFile[] = "run.json";
+
+  absl::Status add_graph(const std::string& name) {
+    CGRT_ASSIGN_OR_RETURN(const cgrt::ir::GraphIr graph, read_graph(name));
+    add(name, cgrt::inspect::lint(graph), broken_budgets(graph, budgets_));
+    return absl::OkStatus();
+  }
+
+  // The graphs that run.json names, then the others of the folder: those of updates.
+  absl::Status add_run(const fs::path& folder) {
+    const std::string run_file = (folder / kRunFile).string();
+    CGRT_ASSIGN_OR_RETURN(const cgrt::inspect::RecordedRun run, cgrt::inspect::read_run(run_file));
+    std::vector<Finding> of_run;
+    std::set<fs::path> named;
+    for (const cgrt::inspect::RecordedProcess& process : run.processes) {
+      cgrt::inspect::SharedMemory shared;
+      for (const cgrt::inspect::RecordedExec& exec : process.execs) {
+        if (exec.file.empty()) continue;
+        const fs::path path = folder / exec.file;
+        named.insert(path);
+        CGRT_ASSIGN_OR_RETURN(const cgrt::ir::GraphIr graph, read_graph(path.string()));
+        CGRT_ASSIGN_OR_RETURN(std::vector<Finding> findings, cgrt::inspect::lint(graph, exec));
+        add(path.string(), std::move(findings), broken_budgets(graph, budgets_));
+        shared.add(graph, exec);
+      }
+      for (Finding& finding : std::move(shared).findings()) of_run.push_back(std::move(finding));
+    }
+    for (const fs::path& path : graphs_in(folder)) {
+      if (!named.contains(path)) CGRT_RETURN_IF_ERROR(add_graph(path.string()));
+    }
+    add(run_file, std::move(of_run), {});
+    return absl::OkStatus();
+  }
+
+  static std::set<fs::path> graphs_in(const fs::path& folder) {
+    std::set<fs::path> graphs;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
+      if (entry.path().string().ends_with(".cgrt.json")) graphs.insert(folder / entry.path().filename());
+    }
+    return graphs;
+  }
+
+  void add(const std::string& name, std::vector<Finding> findings, std::vector<std::string> broken) {
+    std::erase_if(findings, [&](const Finding& finding) {
+      return std::find(options_.ignored.begin(), options_.ignored.end(), finding.rule->id) != options_.ignored.end();
+    });
+    for (Finding& finding : findings) {
+      if (options_.is_strict && finding.severity == Severity::kWarning) finding.severity = Severity::kError;
+      is_found_ = is_found_ || finding.severity == Severity::kError;
+    }
+    is_found_ = is_found_ || !broken.empty();
+    files_.push_back({.name = name, .findings = std::move(findings), .broken_budgets = std::move(broken)});
+  }
+
+  const Options& options_;
+  const std::vector<cgrt::inspect::Budget>& budgets_;
+  std::vector<LintedFile> files_;
+  bool is_found_ = false;
+};
+
 int lint(const Options& options) {
   if (options.lists_rules) return list_rules();
   if (options.files.empty()) return fail("lint: FILE is required.");
@@ -73,29 +159,17 @@ int lint(const Options& options) {
     budgets = *std::move(parsed);
   }
 
-  std::vector<LintedFile> files;
-  bool is_found = false;
+  Linting linting(options, budgets);
   for (const std::string& name : options.files) {
-    const absl::StatusOr<cgrt::ir::GraphIr> graph = read_graph(name);
-    if (!graph.ok()) return fail(graph.status());
-    LintedFile& file = files.emplace_back(LintedFile{.name = name});
-    for (Finding& finding : cgrt::inspect::lint(*graph)) {
-      const auto& ignored = options.ignored;
-      if (std::find(ignored.begin(), ignored.end(), finding.rule->id) != ignored.end()) continue;
-      if (options.is_strict && finding.severity == Severity::kWarning) finding.severity = Severity::kError;
-      is_found = is_found || finding.severity == Severity::kError;
-      file.findings.push_back(std::move(finding));
-    }
-    file.broken_budgets = broken_budgets(*graph, budgets);
-    is_found = is_found || !file.broken_budgets.empty();
+    if (const absl::Status status = linting.add(name); !status.ok()) return fail(status);
   }
   std::string out;
   if (options.format == "json") {
-    out = cgrt::inspect::to_lint_json(files);
+    out = cgrt::inspect::to_lint_json(linting.files());
   } else {
-    for (const LintedFile& file : files) absl::StrAppend(&out, text_of(file, options.limit));
+    for (const LintedFile& file : linting.files()) absl::StrAppend(&out, text_of(file, options.limit));
   }
-  return print(out, "", is_found ? kDifferent : kOk);
+  return print(out, "", linting.is_found() ? kDifferent : kOk);
 }
 
 }  // namespace
@@ -104,7 +178,7 @@ void add_lint(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "lint", "Say what is wrong with graphs, or may be: exits 0 without errors, 1 with, 2 when it cannot tell");
-  command->add_option("FILE", options->files, "Graphs");
+  command->add_option("FILE", options->files, "Graphs, and folders of graphdump run, with what their processes did");
   command->add_option("--expect", options->expected,
                       "Limits that are errors when a graph is not inside of them: 'nodes<=500, host=0'");
   command->add_option("--ignore", options->ignored, "Rules to leave out: RULE,...")->delimiter(',');

@@ -18,6 +18,7 @@
 #include "cgrt/base/counted.h"
 #include "cgrt/base/json_writer.h"
 #include "cgrt/base/text_file.h"
+#include "cgrt/inspect/recorded_run.h"
 #include "cgrt/ir/describe.h"
 #include "inject/session_file.h"
 
@@ -27,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using cgrt::counted;
 
-constexpr std::size_t kMaxListed = 20;
+constexpr std::size_t kMaxPrinted = 20;
 
 // A session file in memory; null when it is none.
 class MappedSession {
@@ -80,7 +81,32 @@ const char* to_string(NotFollowed reason) {
   return "?";
 }
 
-void write(cgrt::JsonWriter& json, const ExecRecord& exec) {
+std::string stream_name(std::uint64_t stream) {
+  if (stream == kLegacyStream) return "legacy";
+  if ((stream & kPerThreadStream) != 0) return absl::StrCat("per-thread ", stream >> kThreadShift);
+  return absl::StrCat("0x", absl::Hex(stream));
+}
+
+void write_list(cgrt::JsonWriter& json, const char* name, const std::uint64_t* begin, std::size_t count) {
+  json.key(name);
+  json.begin_array();
+  for (std::size_t i = 0; i < count; ++i) json.value(begin[i]);
+  json.end_array();
+}
+
+// What is known of the graph beside its file.
+void write_lists(cgrt::JsonWriter& json, const Session& session, const ExecRecord& exec) {
+  const std::uint64_t counts = std::uint64_t{exec.memory_count} + exec.host_data_count + exec.stack_node_count;
+  if (exec.first_listed + counts > kMaxListed) return;
+  const std::uint64_t* const memory = session.listed + exec.first_listed;
+  const std::uint64_t* const host_data = memory + exec.memory_count;
+  write_list(json, "memory", memory, exec.memory_count);
+  json.member("has_user_objects", exec.has_user_objects != 0);
+  write_list(json, "host_data", host_data, exec.host_data_count);
+  write_list(json, "stack_nodes", host_data + exec.host_data_count, exec.stack_node_count);
+}
+
+void write(cgrt::JsonWriter& json, const Session& session, const ExecRecord& exec) {
   json.begin_object(cgrt::JsonLayout::kOneLine);
   json.key("file");
   if (exec.file[0] != '\0') {
@@ -107,6 +133,15 @@ void write(cgrt::JsonWriter& json, const ExecRecord& exec) {
     json.member("stream", absl::StrCat("0x", absl::Hex(exec.capture_stream)));
     json.end_object();
   }
+  json.key("streams");
+  json.begin_array();
+  for (const std::atomic<std::uint64_t>& stream : exec.streams) {
+    if (stream != 0) json.value(stream_name(stream));
+  }
+  json.end_array();
+  json.member("has_more_streams", exec.has_more_streams != 0);
+  if (exec.destroyed_before != 0) json.member("destroyed_before", exec.destroyed_before.load());
+  if (exec.file[0] != '\0') write_lists(json, session, exec);
   json.end_object();
 }
 
@@ -122,7 +157,7 @@ void write(cgrt::JsonWriter& json, const Session& session) {
   json.member("notes", text_of(header.notes));
   json.key("graphs");
   json.begin_array();
-  for (std::size_t i = 0; i < recorded(header); ++i) write(json, session.execs[i]);
+  for (std::size_t i = 0; i < recorded(header); ++i) write(json, session, session.execs[i]);
   json.end_array();
   json.end_object();
 }
@@ -150,11 +185,11 @@ std::string to_text(const Session& session, const std::string& name) {
   for (std::size_t i = 0; i < recorded(header); ++i) launches += session.execs[i].launches.load();
   std::string out = absl::StrCat("graphdump: ", text_of(header.program), ", process ", header.process, ": ",
                                  counted(header.execs.load(), "graph"), ", launched ", counted(launches, "time"), "\n");
-  for (std::size_t i = 0; i < std::min(recorded(header), kMaxListed); ++i) {
+  for (std::size_t i = 0; i < std::min(recorded(header), kMaxPrinted); ++i) {
     out += to_text(session.execs[i], name);
   }
-  if (header.execs.load() > kMaxListed) {
-    absl::StrAppend(&out, "  and ", header.execs.load() - kMaxListed, " more: ", name, "/run.json\n");
+  if (header.execs.load() > kMaxPrinted) {
+    absl::StrAppend(&out, "  and ", header.execs.load() - kMaxPrinted, " more: ", name, "/run.json\n");
   }
   if (const std::uint64_t kernels = header.kernel_launches.load(); kernels != 0) {
     const double ns = static_cast<double>(header.kernel_launch_ns.load());
@@ -195,7 +230,7 @@ Sessions take_sessions(const fs::path& folder, const std::string& name) {
   std::string text, all_notes;
   cgrt::JsonWriter json;
   json.begin_object();
-  json.member("schema", "cgrt-run-1");
+  json.member("schema", cgrt::inspect::kRunSchema);
   json.key("processes");
   json.begin_array();
   for (const fs::path& path : paths) {

@@ -76,6 +76,13 @@ std::string JsonCursor::path() const {
   return absl::StrCat(before, before.empty() ? "" : ".", ir::printable(key_));
 }
 
+absl::Status read(const JsonCursor& cursor, bool& out) {
+  const bool* flag = std::get_if<bool>(&cursor.value().data);
+  if (flag == nullptr) return cursor.mismatch("true or false");
+  out = *flag;
+  return absl::OkStatus();
+}
+
 absl::Status read(const JsonCursor& cursor, std::string& out) {
   const auto* text = std::get_if<std::string>(&cursor.value().data);
   if (text == nullptr) return cursor.mismatch("a string");

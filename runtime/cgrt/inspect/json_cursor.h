@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "cgrt/base/status_macros.h"
@@ -52,6 +53,7 @@ class JsonCursor {
   std::size_t index_ = 0;  // or within an array
 };
 
+absl::Status read(const JsonCursor& cursor, bool& out);
 absl::Status read(const JsonCursor& cursor, std::string& out);
 absl::Status read(const JsonCursor& cursor, double& out);
 absl::Status read(const JsonCursor& cursor, float& out);  // a number too large for one is refused
@@ -64,6 +66,14 @@ absl::Status read(const JsonCursor& cursor, Integer& out) {
   CGRT_RETURN_IF_ERROR(
       read_integer(cursor, static_cast<std::int64_t>(Limits::min()), static_cast<std::uint64_t>(Limits::max()), bits));
   out = static_cast<Integer>(bits);
+  return absl::OkStatus();
+}
+
+template <class Item>
+absl::Status read(const JsonCursor& cursor, std::vector<Item>& out) {
+  CGRT_ASSIGN_OR_RETURN(const std::size_t length, cursor.expect_array());
+  out.resize(length);
+  for (std::size_t i = 0; i < length; ++i) CGRT_RETURN_IF_ERROR(read(cursor.element(i), out[i]));
   return absl::OkStatus();
 }
 

@@ -77,14 +77,6 @@ static absl::Status read(const JsonCursor& cursor, ir::InnerPointer& out);
 static absl::Status read(const JsonCursor& cursor, ir::MemOp& out);
 static absl::Status read(const JsonCursor& cursor, ir::SemaphoreValue& out);
 
-template <class Item>
-static absl::Status read(const JsonCursor& cursor, std::vector<Item>& out) {
-  CGRT_ASSIGN_OR_RETURN(const std::size_t length, cursor.expect_array());
-  out.resize(length);
-  for (std::size_t i = 0; i < length; ++i) CGRT_RETURN_IF_ERROR(read(cursor.element(i), out[i]));
-  return absl::OkStatus();
-}
-
 static absl::Status read(const JsonCursor& cursor, ir::InnerPointer& out) {
   CGRT_RETURN_IF_ERROR(cursor.expect_object());
   CGRT_RETURN_IF_ERROR(read_required(cursor, "at", out.at));
@@ -130,13 +122,6 @@ static absl::Status read_argument(const JsonCursor& cursor, ir::KernelParams& ke
 
 static absl::Status read(const JsonCursor& cursor, ir::AccessProperty& out) {
   return read_enum(cursor, ir::parse_access_property, "an access property", out);
-}
-
-static absl::Status read(const JsonCursor& cursor, bool& out) {
-  const bool* flag = std::get_if<bool>(&cursor.value().data);
-  if (flag == nullptr) return cursor.mismatch("true or false");
-  out = *flag;
-  return absl::OkStatus();
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::AccessPolicyWindow& out) {

@@ -54,6 +54,12 @@ void Report::add_not_checked(RuleName rule, const std::string& what) {
       absl::StrCat("The rule ", rule.get()->id.data(), " came to the limit of its work: ", what, " not looked at."));
 }
 
+void sort_findings(std::vector<Finding>& findings) {
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return a.severity != b.severity ? a.severity > b.severity : a.rule < b.rule;
+  });
+}
+
 std::vector<Finding> lint(const ir::GraphIr& graph) {
   std::vector<Finding> findings;
   Report report(graph, findings);
@@ -69,9 +75,7 @@ std::vector<Finding> lint(const ir::GraphIr& graph) {
   lint_races(graph, reachability, report);
   lint_shared_addresses(graph, reachability, report);
   lint_edges(graph, reachability, report);
-  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    return a.severity != b.severity ? a.severity > b.severity : a.rule < b.rule;
-  });
+  sort_findings(findings);
   return findings;
 }
 

@@ -55,6 +55,12 @@ inline constexpr std::array kRules = {
          "Use pinned memory: it is copied without a detour, and does not move."},
     Rule{"unfreed-allocation", Severity::kWarning, "an allocation node without a free node",
          "Free it in the graph, or before each next launch, or instantiate with auto-free on launch."},
+    Rule{"shared-memory", Severity::kWarning,
+         "executables that were launched into different streams touch the same memory, and one of them may write",
+         "Give each memory of its own, or have one stream wait for the other; nothing is wrong where they only read."},
+    Rule{"stack-memory", Severity::kWarning,
+         "a host function's data, or an operand of a memcpy, on the stack of the thread that instantiated",
+         "Use memory that lives until the last launch has ended."},
     Rule{"not-checked", Severity::kNote, "where a rule came to the limit of its work",
          "Look at parts of the graph alone."},
     Rule{"programmatic-wait", Severity::kNote, "kernels that start before those that they depend on have ended",
@@ -62,6 +68,8 @@ inline constexpr std::array kRules = {
     Rule{"host-operand", Severity::kNote, "a memcpy from host memory, which each launch reads again",
          "Keep the memory, with what it is to hold, until the last launch has ended."},
     Rule{"host-node", Severity::kNote, "host functions", "Keep what they use until the last launch has ended."},
+    Rule{"host-owner", Severity::kNote, "host functions with data, of a graph to which no user object was given",
+         "Have a user object own it (cuGraphRetainUserObject), or keep it until the executable is destroyed."},
     Rule{"free-unallocated", Severity::kNote, "a free node of memory that this graph does not allocate",
          "Launch it only after what allocates the memory, once each time."},
     Rule{"redundant-edge", Severity::kNote, "edges that other edges imply", "They can be left out."},
@@ -75,6 +83,10 @@ inline constexpr std::array kRules = {
          "Make sure that the other side is there in each launch."},
     Rule{"update-attributes", Severity::kNote, "kernels whose launch attributes but the cluster are not the default",
          "A whole-graph update takes over parameters, not these: instantiate anew when they change."},
+    Rule{"first-launch", Severity::kNote, "an executable of 100 nodes or more that was launched without an upload",
+         "Upload it before (cuGraphUpload) where the time of the first launch matters."},
+    Rule{"several-streams", Severity::kNote, "one executable that was launched into several streams",
+         "Instantiate once for each stream, with memory of its own, where launches are to overlap."},
 };
 
 // The name of a rule, checked by the compiler.
@@ -106,6 +118,9 @@ class Report {
   const ir::GraphIr& graph_;
   std::vector<Finding>& findings_;
 };
+
+// Most severe first, then in the order of the rules.
+void sort_findings(std::vector<Finding>& findings);
 
 // Those that nothing orders; counts those that the search for an order left out.
 std::vector<Meeting> unordered_of(const std::vector<Meeting>& meetings, ir::Reachability& reachability,

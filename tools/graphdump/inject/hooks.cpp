@@ -75,8 +75,18 @@ void after_clone(CUresult result, CUgraph* clone, CUgraph original) {
   if (result == CUDA_SUCCESS) recorder::on_clone(original, *clone);
 }
 
+void after_retain(CUresult result, CUgraph graph, CUuserObject, unsigned, unsigned) {
+  if (result == CUDA_SUCCESS) recorder::on_user_object(graph);
+}
+
 void after_instantiate(CUresult result, CUgraphExec* exec, CUgraph graph, ...) {
   recorder::on_instantiate(graph, result == CUDA_SUCCESS ? *exec : nullptr);
+}
+void after_instantiate_with_params(CUresult result, CUgraphExec* exec, CUgraph graph,
+                                   CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+  after_instantiate(result, exec, graph);
+  const bool is_uploaded = (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
+  if (result == CUDA_SUCCESS && is_uploaded) recorder::on_exec_call(*exec, recorder::ExecCall::kUpload);
 }
 void after_destroy_graph(CUresult result, CUgraph graph) {
   if (result == CUDA_SUCCESS) recorder::on_graph_destroy(graph);
@@ -84,8 +94,11 @@ void after_destroy_graph(CUresult result, CUgraph graph) {
 void after_destroy(CUresult result, CUgraphExec exec) {
   if (result == CUDA_SUCCESS) recorder::on_exec_destroy(exec);
 }
-void after_launch_graph(CUresult result, CUgraphExec exec, CUstream) {
-  if (result == CUDA_SUCCESS) recorder::on_launch(exec);
+void after_launch_graph(CUresult result, CUgraphExec exec, CUstream stream) {
+  if (result == CUDA_SUCCESS) recorder::on_launch(exec, stream != nullptr ? stream : CU_STREAM_LEGACY);
+}
+void after_launch_graph_ptsz(CUresult result, CUgraphExec exec, CUstream stream) {
+  if (result == CUDA_SUCCESS) recorder::on_launch(exec, stream != nullptr ? stream : CU_STREAM_PER_THREAD);
 }
 void after_upload(CUresult result, CUgraphExec exec, CUstream) {
   if (result == CUDA_SUCCESS) recorder::on_exec_call(exec, recorder::ExecCall::kUpload);

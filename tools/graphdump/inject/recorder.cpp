@@ -13,11 +13,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/capture_log.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/stream/capture_mode.h"
+#include "inject/exec_lists.h"
 #include "inject/failed_capture.h"
 #include "inject/followed.h"
 #include "inject/graph_nodes.h"
@@ -63,6 +65,7 @@ struct State {
   absl::flat_hash_map<CUstream, Capture> live;
   absl::flat_hash_map<CUgraph, Capture> captured;
   absl::flat_hash_map<CUgraph, std::shared_ptr<const void>> instantiated;  // a lifetime each: handles come back
+  absl::flat_hash_set<CUgraph> with_user_objects;
 
   std::shared_mutex execs_mutex;
   absl::flat_hash_map<CUgraphExec, Exec> execs;
@@ -98,10 +101,25 @@ driver::LoggedThread& logged_thread() {
   return *driver::internal::this_logged_thread;
 }
 
+// Whether a user object was given to the graph, or to a child of it; `nodes` are those of its snapshot.
+bool has_user_objects(const State& all, CUgraph graph, const cgrt::ir::GraphIr& ir,
+                      const std::vector<CUgraphNode>& nodes) {
+  if (all.with_user_objects.empty()) return false;
+  bool is_found = all.with_user_objects.contains(graph);
+  for (std::size_t n = 0; n < nodes.size() && !is_found; ++n) {
+    CUgraph child = nullptr;
+    is_found = ir.nodes[n].kind == cgrt::ir::NodeKind::kChildGraph &&
+               driver::api().GraphChildGraphNodeGetGraph(nodes[n], &child) == CUDA_SUCCESS &&
+               all.with_user_objects.contains(child);
+  }
+  return is_found;
+}
+
 // Has `graph` written as `name`; `record`, if there is one, gets what comes of it. Returns the nodes in the order of
 // their ids; none: it is not written.
 std::vector<CUgraphNode> write_graph(CUgraph graph, const std::string& name, ExecRecord* record) {
   std::vector<CUgraphNode> nodes;
+  std::vector<cgrt::AllocationId> memory;
   absl::StatusOr<cgrt::ir::GraphIr> ir;
   {
     State& all = state();
@@ -110,11 +128,13 @@ std::vector<CUgraphNode> write_graph(CUgraph graph, const std::string& name, Exe
       nodes.push_back(node);
       return all.note_of(node);
     };
-    ir = cgrt::snapshot(cgrt::GraphRef(graph), note_of);
+    ir = cgrt::snapshot(cgrt::GraphRef(graph), note_of, memory);
+    if (record != nullptr && ir.ok()) record->has_user_objects = has_user_objects(all, graph, *ir, nodes) ? 1 : 0;
   }
   if (record != nullptr) record->nodes = nodes.size();
   const bool is_wanted = nodes.size() >= limits().min_nodes;
   if (ir.ok() && is_wanted) {
+    if (record != nullptr) list_memory(*session(), *record, *ir, nodes, memory);
     writer::write(*std::move(ir), name, record);
     return nodes;
   }
@@ -137,6 +157,15 @@ void copy_notes(State& all, CUgraph original, CUgraph copy) {
       NodeNote note{.scope = found->second.scope};  // conditional nodes are not copied
       all.notes[to[i]] = std::move(note);
     }
+  }
+}
+
+// A copy holds what its original holds.
+void copy_user_objects(State& all, CUgraph original, CUgraph copy) {
+  if (all.with_user_objects.contains(original)) {
+    all.with_user_objects.insert(copy);
+  } else {
+    all.with_user_objects.erase(copy);
   }
 }
 
@@ -197,12 +226,14 @@ void on_child(CUgraphNode node, CUgraph child) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
   copy_notes(all, child, inside);
+  copy_user_objects(all, child, inside);
 }
 
 void on_clone(CUgraph original, CUgraph clone) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
   copy_notes(all, original, clone);
+  copy_user_objects(all, original, clone);
   const auto found = all.captured.find(original);
   if (found == all.captured.end()) {
     all.captured.erase(clone);
@@ -326,6 +357,13 @@ void on_graph_destroy(CUgraph graph) {
   const std::lock_guard lock(all.mutex);
   all.captured.erase(graph);
   all.instantiated.erase(graph);
+  all.with_user_objects.erase(graph);
+}
+
+void on_user_object(CUgraph graph) {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  all.with_user_objects.insert(graph);
 }
 
 void on_exec_destroy(CUgraphExec exec) {
@@ -335,11 +373,12 @@ void on_exec_destroy(CUgraphExec exec) {
   const std::unique_lock lock(all.execs_mutex);
   const auto found = all.execs.find(exec);
   if (found == all.execs.end()) return;
+  if (found->second.record != nullptr) found->second.record->destroyed_before = session()->header.execs.load();
   gone = std::move(found->second);
   all.execs.erase(found);
 }
 
-void on_launch(CUgraphExec exec) {
+void on_launch(CUgraphExec exec, CUstream stream) {
   State& all = state();
   std::shared_ptr<Followed> changed;
   {
@@ -347,6 +386,7 @@ void on_launch(CUgraphExec exec) {
     const auto found = all.execs.find(exec);
     if (found == all.execs.end() || found->second.record == nullptr) return;
     found->second.record->launches.fetch_add(1, std::memory_order_relaxed);
+    note_stream(*found->second.record, stream);
     if (found->second.followed->is_changed()) changed = found->second.followed;
   }
   if (changed == nullptr) return;

@@ -17,6 +17,8 @@ void on_conditional(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS& params
 void on_conditional_handle(CUgraphConditionalHandle handle, unsigned at_launch, unsigned flags);
 void on_clone(CUgraph original, CUgraph clone);
 void on_graph_destroy(CUgraph graph);
+// A user object was given to the graph, which may be that of a capture.
+void on_user_object(CUgraph graph);
 
 void on_capture_begin(CUstream stream, CUstreamCaptureMode mode);
 // `graph`: of no matter where `result` is an error; how that came about is noted in the session then. Returns whether
@@ -33,8 +35,9 @@ void on_node_clone(CUgraphNode original, CUgraphNode clone, const void* into, st
 void on_node_destroy(CUgraphNode node);
 void on_exec_destroy(CUgraphExec exec);
 
-// The graph with the parameters that were set since the last launch is written, the first times.
-void on_launch(CUgraphExec exec);
+// The graph with the parameters that were set since the last launch is written, the first times. `stream` is not null:
+// that is CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
+void on_launch(CUgraphExec exec, CUstream stream);
 enum class ExecCall { kUpload, kSetEnabled };
 void on_exec_call(CUgraphExec exec, ExecCall call);
 // `node`, of the graph that `exec` was made of, got these parameters in `exec`.
