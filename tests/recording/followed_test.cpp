@@ -75,7 +75,7 @@ class Exec {
     recorder::on_set_params(handle_, node.get(), params);
   }
   void launch() const {
-    recorder::on_launch(handle_);
+    recorder::on_launch(handle_, CU_STREAM_LEGACY);
     writer::flush();
   }
   fs::path file(int set) const {
@@ -532,7 +532,7 @@ TEST_CASE("threads follow executables of one graph at once") {
     threads.emplace_back([&graph, &params, one = exec.get()] {
       for (int i = 0; i < 5; ++i) {
         one->set(graph.first, params);
-        recorder::on_launch(one->get());
+        recorder::on_launch(one->get(), CU_STREAM_LEGACY);
       }
     });
   }
