@@ -90,7 +90,7 @@ class Linting {
     return absl::OkStatus();
   }
 
-  // The graphs that run.json names, then the others of the folder: those of updates.
+  // The graphs that run.json names, then the others of the folder: those of updates and of nodes that were set.
   absl::Status add_run(const fs::path& folder) {
     const std::string run_file = (folder / kRunFile).string();
     CGRT_ASSIGN_OR_RETURN(const cgrt::inspect::RecordedRun run, cgrt::inspect::read_run(run_file));

@@ -22,8 +22,8 @@ absl::Status check(const ir::GraphIr& graph, const RecordedExec& exec) {
     return error(absl::StrCat("\"memory\" has ", counted(exec.memory.size(), "number"), ", and the graph ",
                               counted(graph.allocations.size(), "allocation"), "."));
   }
-  for (const auto& nodes : {exec.host_data, exec.stack_nodes}) {
-    for (const std::uint32_t node : nodes) {
+  for (const auto* nodes : {&exec.host_data, &exec.stack_nodes}) {
+    for (const std::uint32_t node : *nodes) {
       if (node >= graph.nodes.size()) {
         return error(absl::StrCat("one speaks of node ", node, ", and the other has ",
                                   counted(graph.nodes.size(), "node"), "."));

@@ -26,6 +26,7 @@ constexpr std::size_t kMaxPlaces = 1 << 21;
 constexpr std::uint64_t kMaxSteps = 1 << 22;
 constexpr std::size_t kMaxPairs = 1 << 16;
 constexpr std::size_t kMaxFindings = 10;  // of a severity
+constexpr std::size_t kMaxStreams = 16;   // of an executable: more than recorders tell
 
 struct Exec {
   std::string file;
@@ -166,17 +167,17 @@ class Pairs {
   }
 
   bool find_shared_address(std::span<const Place* const> readers) {
-    const auto end_of = [&](std::size_t begin) {
-      std::size_t end = begin;
+    std::vector<std::span<const Place* const>> by_exec;
+    for (std::size_t begin = 0, end = 0; begin < readers.size(); begin = end) {
       while (end < readers.size() && readers[end]->exec == readers[begin]->exec) ++end;
-      return end;
-    };
-    for (std::size_t a = 0; a < readers.size(); a = end_of(a)) {
-      const std::uint64_t destroyed_before = execs_[readers[a]->exec].destroyed_before;
-      for (std::size_t b = end_of(a); b < readers.size(); b = end_of(b)) {
-        if (destroyed_before != 0 && destroyed_before <= execs_[readers[b]->exec].number) break;
-        compare(readers.subspan(a, end_of(a) - a), readers.subspan(b, end_of(b) - b));
-        if (is_at_limit(readers[a]->memory)) return false;
+      by_exec.push_back(readers.subspan(begin, end - begin));
+    }
+    for (std::size_t a = 0; a < by_exec.size(); ++a) {
+      const std::uint64_t destroyed_before = execs_[by_exec[a].front()->exec].destroyed_before;
+      for (std::size_t b = a + 1; b < by_exec.size(); ++b) {
+        if (destroyed_before != 0 && destroyed_before <= execs_[by_exec[b].front()->exec].number) break;
+        compare(by_exec[a], by_exec[b]);
+        if (is_at_limit(readers.front()->memory)) return false;
       }
     }
     return true;
@@ -286,6 +287,8 @@ void SharedMemory::add(const ir::GraphIr& graph, const RecordedExec& exec) {
   const auto number = static_cast<std::uint32_t>(all.execs.size());
   all.execs.push_back({exec.file, exec.number, exec.destroyed_before, exec.streams, exec.updates + exec.set_params != 0,
                        graph.allocations});
+  std::vector<std::string>& streams = all.execs.back().streams;
+  streams.resize(std::min(streams.size(), kMaxStreams));
   std::vector<std::uint64_t> memory = exec.memory;
   for (const ir::Node& node : graph.nodes) {  // memory of the graph's own: the driver looks after it
     if (const auto* alloc = std::get_if<ir::MemAllocParams>(&node.params)) memory[alloc->address.allocation] = 0;
