@@ -80,10 +80,12 @@ Details details_of(const ir::GraphIr& graph, const ir::KernelParams& params) {
   const ir::LaunchAttributes& attributes = params.attributes;
   Details out;
   out.title = ir::printable(short_name(function_of(graph, params).name));
-  out.note = absl::StrCat(describe(params.grid), " x ", describe(params.block));
-  out.rows = {{"grid", describe(params.grid)},
-              {"block", describe(params.block)},
-              {"dynamic shared memory", count_of(params.shared_bytes, "byte", "bytes")}};
+  if (ir::has_sizes(params)) {
+    out.note = absl::StrCat(describe(params.grid), " x ", describe(params.block));
+    out.rows = {{"grid", describe(params.grid)},
+                {"block", describe(params.block)},
+                {"dynamic shared memory", count_of(params.shared_bytes, "byte", "bytes")}};
+  }
   if (attributes.cooperative) out.rows.push_back({"cooperative", "yes"});
   if (attributes.cluster != standard.cluster) out.rows.push_back({"cluster", describe(attributes.cluster)});
   if (attributes.preferred_cluster != standard.preferred_cluster) {

@@ -165,7 +165,7 @@ static absl::Status read(const JsonCursor& cursor, ir::LaunchAttributes& out) {
 }
 
 static absl::Status read(const JsonCursor& node, ir::EventParams& out) {
-  return read_optional(node, "event", out.event);  // version 1 files from before it was written lack it
+  return read_required(node, "event", out.event);
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::ConditionalKind& out) {
@@ -277,10 +277,10 @@ static absl::Status read(const JsonCursor& cursor, ir::Node& out) {
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "scope", out.scope));
   switch (out.kind) {
     case ir::NodeKind::kKernel: return read(cursor, out.params.emplace<ir::KernelParams>());
-    case ir::NodeKind::kMemcpy: return read(cursor, out.params.emplace<ir::MemcpyParams>());
-    case ir::NodeKind::kMemset: return read(cursor, out.params.emplace<ir::MemsetParams>());
+    case ir::NodeKind::kMemcpy: return read_if_decoded<ir::MemcpyParams>(cursor, "width_bytes", out);
+    case ir::NodeKind::kMemset: return read_if_decoded<ir::MemsetParams>(cursor, "width", out);
     case ir::NodeKind::kEventRecord:
-    case ir::NodeKind::kEventWait: return read(cursor, out.params.emplace<ir::EventParams>());
+    case ir::NodeKind::kEventWait: return read_if_decoded<ir::EventParams>(cursor, "event", out);
     case ir::NodeKind::kConditional:  // not decoded where the driver does not tell, and before version 4
       return cursor.member("conditional") ? read(cursor, out.params.emplace<ir::ConditionalParams>())
                                           : absl::OkStatus();

@@ -35,9 +35,7 @@ class NodeChecker {
 
  private:
   absl::Status check(const NoParams&, NodeKind kind) const {
-    const bool needs_some = kind == NodeKind::kKernel || kind == NodeKind::kMemcpy || kind == NodeKind::kMemset ||
-                            kind == NodeKind::kEventRecord || kind == NodeKind::kEventWait;
-    return needs_some ? offence("has no parameters") : absl::OkStatus();
+    return kind == NodeKind::kKernel ? offence("has no parameters") : absl::OkStatus();
   }
 
   absl::Status check(const KernelParams& params, NodeKind kind) const {
@@ -352,7 +350,7 @@ absl::Status validate(const GraphIr& graph) {
   CGRT_RETURN_IF_ERROR(check_numbers_of_functions(graph));
   for (std::size_t i = 0; i < graph.allocations.size(); ++i) {
     const Allocation& allocation = graph.allocations[i];
-    if (allocation.kind > MemoryKind::kArray || allocation.device < -1) {
+    if (allocation.kind > MemoryKind::kHost || allocation.device < -1) {
       return absl::InvalidArgumentError(absl::StrCat("allocation ", i, ": has the kind ",
                                                      static_cast<unsigned>(allocation.kind), " and device ",
                                                      allocation.device, "."));
