@@ -116,9 +116,8 @@ class Parser {
  private:
   absl::Status statement() {
     if (token_.kind == TokenKind::kEnd) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(place_of(text_, token_.text), ": the file ends, and the \"{\" of ",
-                       place_of(text_, open_.back()), " is not closed"));
+      return absl::InvalidArgumentError(absl::StrCat(place_of(text_, token_.text), ": the file ends, and the \"{\" of ",
+                                                     place_of(text_, open_.back()), " is not closed"));
     }
     if (token_.is('}')) {
       open_.pop_back();
@@ -211,16 +210,16 @@ class Parser {
 
   absl::Status count() {
     if (++items_ <= kMaxDotItems) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(place_of(text_, token_.text), ": more than ", kMaxDotItems,
-                                                   " statements and attributes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(place_of(text_, token_.text), ": more than ", kMaxDotItems, " statements and attributes"));
   }
 
   absl::Status expected(const char* what) const {
     constexpr std::size_t kShown = 40;
     const std::string shown = ir::printable(token_.text.substr(0, kShown));
-    return absl::InvalidArgumentError(absl::StrCat(
-        place_of(text_, token_.text), ": expected ", what, ", found ",
-        token_.kind == TokenKind::kEnd ? "the end of the file" : absl::StrCat("\"", shown, "\"")));
+    return absl::InvalidArgumentError(
+        absl::StrCat(place_of(text_, token_.text), ": expected ", what, ", found ",
+                     token_.kind == TokenKind::kEnd ? "the end of the file" : absl::StrCat("\"", shown, "\"")));
   }
 
   std::string_view text_;

@@ -21,7 +21,7 @@
 
 namespace cgrt::inspect {
 
-inline constexpr std::size_t kMaxDotDepth = 64;                      // of subgraphs
+inline constexpr std::size_t kMaxDotDepth = 64;                    // of subgraphs
 inline constexpr std::size_t kMaxDotItems = std::size_t{1} << 24;  // statements and attributes together
 
 // Names and values are as in the text, without the quotes around them: what a backslash means is for the reader of a

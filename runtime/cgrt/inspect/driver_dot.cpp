@@ -67,8 +67,8 @@ class Reader {
   // A graph of the dump: the one that was dumped, or one inside of a node.
   struct Graph {
     std::uint64_t number;
-    std::string_view name;                 // where it is first mentioned
-    std::vector<std::size_t> statements;   // ascending by number, in the end
+    std::string_view name;                  // where it is first mentioned
+    std::vector<std::size_t> statements;    // ascending by number, in the end
     std::optional<std::size_t> owner = {};  // the statement of the node that it is inside of
   };
 
@@ -165,8 +165,8 @@ class Reader {
     for (std::size_t i = 1; i < left.size(); ++i) {
       Graph& graph = graphs_[left[i]];
       if (silent.size() != 1 || (is_silent_child && left.size() > 2)) {
-        return refuse(graph.name, "graph_", graph.number, " is neither the first graph of the file nor inside of a node, ",
-                      "as far as labels say");
+        return refuse(graph.name, "graph_", graph.number,
+                      " is neither the first graph of the file nor inside of a node, ", "as far as labels say");
       }
       graph.owner = silent[0];
     }
@@ -246,9 +246,8 @@ class Reader {
       CGRT_ASSIGN_OR_RETURN(ir::Edge edge, edge_of(one));
       edges.emplace_back(edge, &one);
     }
-    std::sort(edges.begin(), edges.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.first, a.second) < std::tie(b.first, b.second);
-    });
+    std::sort(edges.begin(), edges.end(),
+              [](const auto& a, const auto& b) { return std::tie(a.first, a.second) < std::tie(b.first, b.second); });
     for (std::size_t i = 0; i < edges.size(); ++i) {
       const auto& [edge, statement] = edges[i];
       if (i > 0 && edge == edges[i - 1].first) {

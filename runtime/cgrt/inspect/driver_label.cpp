@@ -68,9 +68,7 @@ class RecordParser {
   };
 
   // Braces in the middle of a text are of the text: "scale<<<{8,32},32,0>>>".
-  bool is_in_text() const {
-    return literal_ != 0 || !absl::StripAsciiWhitespace(open_.back().next.text).empty();
-  }
+  bool is_in_text() const { return literal_ != 0 || !absl::StripAsciiWhitespace(open_.back().next.text).empty(); }
 
   absl::Status append(char c) {
     Field& field = open_.back().next;
@@ -115,7 +113,8 @@ bool begins_with_digit(const Field& field) {
 }
 
 // Names and the values below them.
-void add_columns(const std::string& group, const Field& names, const Field& values, std::vector<DriverLabel::Row>& rows) {
+void add_columns(const std::string& group, const Field& names, const Field& values,
+                 std::vector<DriverLabel::Row>& rows) {
   for (std::size_t i = 0; i < names.fields.size(); ++i) {
     rows.push_back({group + names.fields[i].text, {values.fields[i].text}});
   }

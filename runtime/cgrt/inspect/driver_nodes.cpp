@@ -209,7 +209,7 @@ absl::Status DriverNodes::add(const DriverLabel& label, ir::NodeKind kind, std::
 
 absl::Status DriverNodes::read_kernel(const DriverLabel& label, ir::KernelParams& out) {
   const DriverLabel::Row* id = label.row("ID");
-  std::string symbol = !label.is_record()                             ? label.lines[0]
+  std::string symbol = !label.is_record()                       ? label.lines[0]
                        : id != nullptr && id->values.size() > 1 ? id->values[1]
                                                                 : std::string(label.value("name"));
   constexpr std::string_view kOpen = "<<<", kClose = ">>>";
@@ -224,7 +224,7 @@ absl::Status DriverNodes::read_kernel(const DriverLabel& label, ir::KernelParams
   }
   if (symbol.empty()) return absl::InvalidArgumentError("the label does not name the kernel");
   const auto [known, is_new] = known_functions_.try_emplace(symbol);
-  if (is_new) known->second = functions_.add({.name = kernel_name(symbol), .parameters = {}});
+  if (is_new) known->second = functions_.add({.name = kernel_name(symbol), .parameters = {}, .has_parameters = false});
   out.function = known->second;
   return read_attributes(label, out.attributes);
 }
@@ -262,8 +262,8 @@ absl::Status DriverNodes::read_attributes(const DriverLabel& label, ir::LaunchAt
   // Its bytes may be of several allocations.
   window.base = pointer_to({.address = base});
   const std::string_view ratio = label.value("accessPolicyWindow.hitRatio");
-  if (!ratio.empty() && (!absl::SimpleAtof({ratio.data(), ratio.size()}, &window.hit_ratio) ||
-                         !std::isfinite(window.hit_ratio))) {
+  if (!ratio.empty() &&
+      (!absl::SimpleAtof({ratio.data(), ratio.size()}, &window.hit_ratio) || !std::isfinite(window.hit_ratio))) {
     return offence("accessPolicyWindow.hitRatio", ratio, "a number");
   }
   CGRT_RETURN_IF_ERROR(read_property(label, "accessPolicyWindow.hitProp", window.hit));
@@ -358,9 +358,8 @@ void DriverNodes::finish() {
   std::vector<std::uint32_t> order;  // of operands, by address; none in front
   order.resize(operands_.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return operands_[a].address < operands_[b].address;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return operands_[a].address < operands_[b].address; });
   struct Group {
     std::uint64_t begin = 0, last = 0;  // bytes
     ir::Allocation allocation;

@@ -96,7 +96,7 @@ class Emitter {
       if (places_.is_of_graph[i]) continue;
       const ir::MemoryKind kind = graph_.allocations[i].kind;
       const bool is_host = kind == ir::MemoryKind::kPinnedHost || kind == ir::MemoryKind::kHost;
-      const char* function = is_host                                ? "pinned_memory"
+      const char* function = is_host                                 ? "pinned_memory"
                              : kind == ir::MemoryKind::kPageableHost ? "pageable_memory"
                              : kind == ir::MemoryKind::kManaged      ? "managed_memory"
                                                                      : "device_memory";

@@ -56,7 +56,9 @@ const char* NodeWriter::stand_in(const Node& node) const {
     case NodeKind::kHost: return "; its function is not in the file";
     case NodeKind::kKernel: {
       const auto* kernel = std::get_if<ir::KernelParams>(&node.params);
-      return kernel == nullptr || ir::has_sizes(*kernel) ? "" : "; of one thread here: its sizes are not in the file";
+      if (kernel == nullptr || function_of(graph_, *kernel).has_parameters) return "";
+      return ir::has_sizes(*kernel) ? "; its arguments are not in the file"
+                                    : "; of one thread here: its sizes and arguments are not in the file";
     }
     case NodeKind::kSemaphoreSignal:
     case NodeKind::kSemaphoreWait: return "; an empty node here: a semaphore is another API's";
@@ -187,8 +189,8 @@ void NodeWriter::add(std::uint32_t, const Node&, const ir::MemcpyParams& copy, c
                           number_of(row), "}");
     }
     const ir::MemoryKind kind = graph_.allocations[pointer->allocation].kind;
-    const bool is_host = kind == ir::MemoryKind::kPinnedHost || kind == ir::MemoryKind::kPageableHost ||
-                         kind == ir::MemoryKind::kHost;
+    const bool is_host =
+        kind == ir::MemoryKind::kPinnedHost || kind == ir::MemoryKind::kPageableHost || kind == ir::MemoryKind::kHost;
     return absl::StrCat("{CU_MEMORYTYPE_", is_host ? "HOST" : "DEVICE", ", ", address_of(*pointer), ", ",
                         number_of(row), "}");
   };

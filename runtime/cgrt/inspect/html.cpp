@@ -102,6 +102,7 @@ Details details_of(const ir::GraphIr& graph, const ir::KernelParams& params) {
   if (const auto& window = attributes.access_policy; window.bytes != 0) {
     out.rows.push_back({"access policy window", describe(graph, window), window.base.allocation});
   }
+  if (!function_of(graph, params).has_parameters) out.rows.push_back({"arguments", "not known"});
   out.arguments = arguments_of(graph, params);
   for (const ir::InnerPointer& inner : params.pointers) out.uses.emplace_back(inner.pointer.allocation, Access::kTouch);
   return out;

@@ -17,6 +17,7 @@
 #include "cgrt/base/text_file.h"
 #include "cgrt/inspect/dot_reader.h"
 #include "cgrt/inspect/driver_dot.h"
+#include "cgrt/inspect/json_cursor.h"
 #include "cgrt/ir/validate.h"
 
 namespace cgrt::inspect {
@@ -121,10 +122,14 @@ void write_params(JsonWriter& json, const ir::GraphIr& graph, const ir::KernelPa
   json.key("block");
   write(json, params.block);
   json.member("shared_bytes", params.shared_bytes);
-  json.key("arguments");
-  json.begin_array();
-  for (const ir::Argument& argument : ir::arguments_of(graph, params)) write(json, argument);
-  json.end_array();
+  if (!function_of(graph, params).has_parameters) {
+    json.member("arguments", kNotKnown);
+  } else {
+    json.key("arguments");
+    json.begin_array();
+    for (const ir::Argument& argument : ir::arguments_of(graph, params)) write(json, argument);
+    json.end_array();
+  }
   if (params.attributes == ir::LaunchAttributes{}) return;
   json.key("attributes");
   write(json, params.attributes);
@@ -196,6 +201,13 @@ void write_params(JsonWriter& json, const ir::GraphIr&, const ir::SemaphoreParam
   json.end_array();
 }
 
+// Of a kind that versions before 5 always decode.
+bool is_not_known(const ir::Node& node) {
+  const bool is_always_decoded = node.kind == ir::NodeKind::kMemcpy || node.kind == ir::NodeKind::kMemset ||
+                                 node.kind == ir::NodeKind::kEventRecord || node.kind == ir::NodeKind::kEventWait;
+  return is_always_decoded && std::holds_alternative<ir::NoParams>(node.params);
+}
+
 void write(JsonWriter& json, const ir::GraphIr& graph, const ir::Node& node, std::size_t id) {
   json.begin_object(JsonLayout::kOneLine);
   json.member("id", id);
@@ -203,6 +215,7 @@ void write(JsonWriter& json, const ir::GraphIr& graph, const ir::Node& node, std
   member_unless(json, "device", node.device, -1);
   member_unless(json, "body", node.body, 0u);
   member_unless(json, "scope", node.scope, std::string());
+  if (is_not_known(node)) json.member("parameters", kNotKnown);
   std::visit([&](const auto& params) { write_params(json, graph, params); }, node.params);
   json.end_object();
 }
@@ -276,17 +289,13 @@ bool has_inner_pointers(const ir::GraphIr& graph, const ir::Node& node) {
                      [](const ir::Argument& one) { return !one.pointers.empty() && one.pointer() == nullptr; });
 }
 
-// Of a kind that versions before 5 always decode.
-bool is_not_known(const ir::Node& node) {
-  const bool is_always_decoded = node.kind == ir::NodeKind::kMemcpy || node.kind == ir::NodeKind::kMemset;
-  return is_always_decoded && std::holds_alternative<ir::NoParams>(node.params);
-}
-
 bool is_decoded_conditional(const ir::Node& node) { return std::holds_alternative<ir::ConditionalParams>(node.params); }
 
 int lowest_version(const ir::GraphIr& graph) {
   const auto is_host = [](const ir::Allocation& one) { return one.kind == ir::MemoryKind::kHost; };
+  const auto has_none = [](const ir::Function& one) { return !one.has_parameters; };
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), is_not_known) ||
+      std::any_of(graph.functions.begin(), graph.functions.end(), has_none) ||
       std::any_of(graph.allocations.begin(), graph.allocations.end(), is_host)) {
     return 5;
   }

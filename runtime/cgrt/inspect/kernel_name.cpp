@@ -59,8 +59,8 @@ std::string without_signature(std::string_view name) {
 std::string kernel_name(const std::string& symbol) {
   if (!symbol.starts_with("_Z") || !is_short_enough(symbol)) return symbol;
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
   return status == 0 && name != nullptr ? without_signature(name.get()) : symbol;
 }
 

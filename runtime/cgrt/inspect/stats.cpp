@@ -152,8 +152,8 @@ void append_kernels(const Stats& stats, std::string& out) {
   if (stats.kernels.empty()) return;
   Table<3> table;
   for (const KernelStats& kernel : stats.kernels) {
-    table.add(
-        {absl::StrCat(kernel.nodes), ir::printable(kernel.function), count_of(kernel.threads, "thread", "threads")});
+    table.add({absl::StrCat(kernel.nodes), ir::printable(kernel.function),
+               kernel.threads == 0 ? "size unknown" : count_of(kernel.threads, "thread", "threads")});
   }
   absl::StrAppend(&out, "\nkernels by name\n");
   table.append_to(out, Align::kRight);

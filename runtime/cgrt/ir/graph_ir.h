@@ -80,6 +80,7 @@ struct Parameter {
 struct Function {
   std::string name = {};
   std::vector<Parameter> parameters = {};  // ascending, none inside of another
+  bool has_parameters = true;              // false: which is not known, and there are none here
   auto operator<=>(const Function&) const = default;
 };
 

@@ -238,6 +238,9 @@ absl::Status check_functions(const GraphIr& graph) {
           absl::StrCat("function ", i, " \"", printable(function.name), "\": ", what..., "."));
     };
     if (!before.insert(function).second) return offence("is there twice");
+    if (!function.has_parameters && !function.parameters.empty()) {
+      return offence("has ", counted(function.parameters.size(), "parameter"), ", and they are not known");
+    }
     std::uint64_t end = 0;  // of the parameter before
     for (std::size_t p = 0; p < function.parameters.size(); ++p) {
       const auto& [offset, size] = function.parameters[p];
