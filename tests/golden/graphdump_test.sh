@@ -271,7 +271,7 @@ expect "a picture by graphdump is not a graph" 2 "$graphdump" show "$golden/chai
 complains "chain.dot: line 1: a picture that graphdump wrote"
 head -c 1000 "$golden/driver_verbose.dot" >"$scratch/cut.dot"
 expect "a dump that is cut off is an error, with its place" 2 "$graphdump" show "$scratch/cut.dot"
-complains "cut.dot: not DOT: line 13: the string that begins here has no end"
+complains "cut.dot: not DOT: line 14: the string that begins here has no end"
 awk -v nodes=100000 'BEGIN {
   print "digraph dot {\nsubgraph cluster_1 {\nlabel=\"graph_1\" graph[style=\"dashed\"];"
   for (i = 0; i < nodes; ++i) {

@@ -2,9 +2,11 @@
 
 #include "cgrt/inspect/driver_dot.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "cgrt/inspect/dot.h"
 #include "cgrt/inspect/emit.h"
@@ -226,6 +228,25 @@ TEST_CASE("each word is a kind of node", "[inspect][dot]") {
                     kind == ir::NodeKind::kEventWait || kind == ir::NodeKind::kEventRecord ||
                     kind == ir::NodeKind::kMemAlloc || kind == ir::NodeKind::kBatchMemOp ||
                     kind == ir::NodeKind::kConditional));
+}
+
+TEST_CASE("files say what is not known, and differ from those that know it", "[inspect][dot][json]") {
+  const ir::GraphIr graph = read(dump(node(0, kernel_label("f<<<4,32,0>>>")) + node(1, "1\nMEMSET\n")));
+
+  const std::string json = to_json(graph);
+  ir::GraphIr known = graph;
+  known.functions[0].has_parameters = true;
+
+  CHECK(json.find("\"version\": 5") != std::string::npos);
+  CHECK(json.find("\"shared_bytes\": 0, \"arguments\": \"not known\"}") != std::string::npos);
+  CHECK(json.find("\"kind\": \"memset\", \"parameters\": \"not known\"}") != std::string::npos);
+  CHECK(from_json(json).value() == graph);
+  CHECK(to_json(known).find("\"arguments\": []") != std::string::npos);
+  const std::optional<ir::Difference> difference = ir::first_difference(graph, known);
+  REQUIRE(difference.has_value());
+  CHECK(difference->where == "node 0 \"f\": number of arguments");
+  CHECK(difference->a == "not known");
+  CHECK(difference->b == "0");
 }
 
 TEST_CASE("events are told apart by their handles", "[inspect][dot]") {

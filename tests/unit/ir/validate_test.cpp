@@ -280,9 +280,9 @@ TEST_CASE("an access policy window that no file can hold is refused", "[ir][vali
 
 TEST_CASE("an allocation of an unknown kind is refused", "[ir][validate]") {
   GraphIr graph = small_graph();
-  graph.allocations[1].kind = static_cast<MemoryKind>(6);
+  graph.allocations[1].kind = static_cast<MemoryKind>(7);
 
-  check_refused(graph, "allocation 1: has the kind 6");
+  check_refused(graph, "allocation 1: has the kind 7");
 }
 
 }  // namespace
