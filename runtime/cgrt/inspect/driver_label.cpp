@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cgrt/base/status_macros.h"
 
@@ -57,8 +58,9 @@ class RecordParser {
     }
     if (literal_ != 0 || open_.size() != 1) return offence("a \"{\" that is not closed");
     end_field();
-    Field& all = open_[0].list;
-    return all.fields.size() == 1 && all.fields[0].is_list ? std::move(all.fields[0]) : std::move(all);
+    Field all = std::move(open_[0].list);
+    while (all.fields.size() == 1 && all.fields[0].is_list) all = Field(std::move(all.fields[0]));
+    return all;
   }
 
  private:
@@ -124,12 +126,16 @@ bool are_columns(const Field& names, const Field& values) {
   return is_text_list(names) && is_text_list(values) && names.fields.size() == values.fields.size();
 }
 
+// Groups of longer names than any that is looked for are left out: each of their rows would have a copy of the name.
+constexpr std::size_t kMaxGroup = 100;
+
 // Recursion ends with the depth of fields.
 void add_rows(const std::string& group, const Field& field, std::vector<DriverLabel::Row>& rows) {
   const std::vector<Field>& parts = field.fields;
   if (parts.empty()) return;
   if (!parts[0].is_list) {
     const std::string key = group + parts[0].text;
+    if (key.size() > kMaxGroup) return;
     if (parts.size() == 3 && are_columns(parts[1], parts[2])) return add_columns(key + ".", parts[1], parts[2], rows);
     DriverLabel::Row row{key, {}};
     for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -147,8 +153,9 @@ void add_rows(const std::string& group, const Field& field, std::vector<DriverLa
     const std::size_t groups = parts[0].fields.size(), columns = parts[1].fields.size();
     if (columns > groups && columns % groups == 0) {
       for (std::size_t i = 0; i < columns; ++i) {
-        rows.push_back({absl::StrCat(group, parts[0].fields[i / (columns / groups)].text, ".", parts[1].fields[i].text),
-                        {parts[2].fields[i].text}});
+        const std::string& name = parts[0].fields[i / (columns / groups)].text;
+        if (name.size() > kMaxGroup) continue;
+        rows.push_back({absl::StrCat(group, name, ".", parts[1].fields[i].text), {parts[2].fields[i].text}});
       }
       return;
     }
@@ -158,11 +165,11 @@ void add_rows(const std::string& group, const Field& field, std::vector<DriverLa
 
 absl::StatusOr<DriverLabel> parse_record(std::string_view text) {
   CGRT_ASSIGN_OR_RETURN(const Field record, RecordParser().run(text));
-  if (record.fields[0].is_list || record.fields[0].text.empty()) {
-    return absl::InvalidArgumentError("the label does not begin with the kind of the node");
-  }
+  const Field* first = &record;
+  while (!first->fields.empty()) first = &first->fields[0];
+  if (first->text.empty()) return absl::InvalidArgumentError("the label does not begin with the kind of the node");
   DriverLabel label;
-  label.kind = record.fields[0].text;
+  label.kind = absl::StrReplaceAll(first->text, {{" ", "_"}});
   for (const Field& field : record.fields) add_rows("", field, label.rows);
   return label;
 }

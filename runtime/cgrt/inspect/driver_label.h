@@ -31,7 +31,7 @@ struct DriverLabel {
     std::vector<std::string> values;
   };
 
-  std::string kind;  // empty where lines do not say one
+  std::string kind;  // with "_" for " "; empty of a label that is no record
   std::vector<Row> rows;
   std::vector<std::string> lines;  // of a label that is no record, without the first
 

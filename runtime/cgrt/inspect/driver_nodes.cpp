@@ -61,7 +61,8 @@ std::optional<std::uint64_t> parse_graph(std::string_view text) {
 
 absl::Status offence(std::string_view what, std::string_view value, const char* wanted) {
   constexpr std::size_t kShown = 60;
-  return absl::InvalidArgumentError(absl::StrCat(ir::printable(what), " is \"", ir::printable(value.substr(0, kShown)),
+  return absl::InvalidArgumentError(absl::StrCat(ir::printable(what.substr(0, kShown)), " is \"",
+                                                 ir::printable(value.substr(0, kShown)),
                                                  value.size() > kShown ? "...\"" : "\"", ", and is to be ", wanted));
 }
 
@@ -145,6 +146,19 @@ ir::MemoryKind memory_of(char letter) {
                          : ir::MemoryKind::kUnknown;
 }
 
+// The name of a kernel, with its launch where that is there: beside the number of the node, or in a row of its own.
+std::string symbol_of(const DriverLabel& label) {
+  if (!label.is_record()) return label.lines[0];
+  const DriverLabel::Row* id = label.row("ID");
+  if (id != nullptr && id->values.size() > 1) return id->values[1];
+  for (const DriverLabel::Row& row : label.rows) {
+    for (const std::string& value : row.values) {
+      if (value.starts_with("_Z") || value.ends_with(">>>")) return value;
+    }
+  }
+  return std::string(label.value("name"));
+}
+
 // Calls `visit` for each address, in the order in which a node mentions them.
 template <class Visit>
 void visit_pointers(ir::Node& node, Visit visit) {
@@ -208,11 +222,8 @@ absl::Status DriverNodes::add(const DriverLabel& label, ir::NodeKind kind, std::
 }
 
 absl::Status DriverNodes::read_kernel(const DriverLabel& label, ir::KernelParams& out) {
-  const DriverLabel::Row* id = label.row("ID");
-  std::string symbol = !label.is_record()                       ? label.lines[0]
-                       : id != nullptr && id->values.size() > 1 ? id->values[1]
-                                                                : std::string(label.value("name"));
   constexpr std::string_view kOpen = "<<<", kClose = ">>>";
+  std::string symbol = symbol_of(label);
   const std::size_t sizes = symbol.ends_with(kClose) ? symbol.rfind(kOpen) : std::string::npos;
   if (sizes != std::string::npos) {
     const std::size_t begin = sizes + kOpen.size();

@@ -85,6 +85,17 @@ TEST_CASE("a kernel without sizes has none", "[inspect][dot]") {
   CHECK(lint(graph).empty());
 }
 
+TEST_CASE("a kernel's name may stand in a row of its own", "[inspect][dot]") {
+  const std::string label =
+      GENERATE("{KERNEL | {{ID | node handle} | {0 (topoId: 0) | 0x1}} | {function | _Z1fv\\<\\<\\<4,32,0\\>\\>\\>}}",
+               "{{KERNEL | {{ID | name} | {0 | f\\<\\<\\<4,32,0\\>\\>\\>}}}}");
+
+  const ir::GraphIr graph = read(dump(node(0, label)));
+
+  CHECK(graph.functions.at(0).name == "f");
+  CHECK(std::get<ir::KernelParams>(graph.nodes.at(0).params).grid == ir::Dim3{4});
+}
+
 TEST_CASE("attributes of a kernel are read, and rows that are not known skipped", "[inspect][dot]") {
   const ir::LaunchAttributes attributes =
       kernel_of(kernel_label("f<<<4,32,0>>>",

@@ -103,7 +103,7 @@ TEST_CASE("kinds that are not known are refused by name", "[inspect][dot][hostil
   check_refused(dump(node("graph_1_node_0", "0")), "the label is neither a record nor the number of the node");
   check_refused(dump(node("graph_1_node_0", "")), "the label is neither a record nor the number of the node");
   check_refused(dump(node("graph_1_node_0", "{}")), "the label does not begin with the kind of the node");
-  check_refused(dump(node("graph_1_node_0", "{{KERNEL}}")), "the label does not begin with the kind of the node");
+  check_refused(dump(node("graph_1_node_0", "{{| KERNEL}}")), "the label does not begin with the kind of the node");
 }
 
 TEST_CASE("labels that are no records are refused", "[inspect][dot][hostile]") {
@@ -113,6 +113,14 @@ TEST_CASE("labels that are no records are refused", "[inspect][dot][hostile]") {
   check_refused(dump(node("graph_1_node_0", "{KERNEL}}")), "the label has a \"}\" without its \"{\"");
   check_refused(dump(node("graph_1_node_0", "{KERNEL | {a} b}")), "the label has text behind a \"}\"");
   check_refused(dump(node("graph_1_node_0", "{KERNEL | {a} {b}}")), "the label has a \"{\" behind a \"}\"");
+}
+
+TEST_CASE("names of groups are not copied to many rows", "[inspect][dot][hostile]") {
+  const std::string name(100000, 'a'), rows = repeated("| {x | 1}", 100000), cells = repeated("| 1", 100000);
+
+  CHECK_OK(from_driver_dot(dump(kernel("| {ID | 0 | f} | {" + name + rows + "}"))));
+  CHECK_OK(from_driver_dot(dump(kernel("| {ID | 0 | f} | {" + name + "| {1" + cells + "} | {1" + cells + "}}"))));
+  CHECK_OK(from_driver_dot(dump(kernel("| {ID | 0 | f} | {{" + name + "} | {1" + cells + "} | {1" + cells + "}}"))));
 }
 
 TEST_CASE("values that are not what they are to be are refused by name", "[inspect][dot][hostile]") {
