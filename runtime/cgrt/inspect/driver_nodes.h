@@ -1,7 +1,7 @@
 // DriverNodes: nodes of GraphIr from the labels of a DOT dump of the driver. Internal to inspect/.
 //
 //   DriverNodes nodes(graph);
-//   CGRT_RETURN_IF_ERROR(nodes.add(label, DriverNodes::kind_of(label, shape), body));  // in the order of their ids
+//   CGRT_RETURN_IF_ERROR(nodes.add(label, kind, body));  // for each node, in the order of their ids
 //   nodes.finish();
 //
 // What a label does not tell stays not known: ir::NoParams, a kernel without sizes (ir::has_sizes), device -1. Operands
