@@ -194,6 +194,21 @@ TEST_CASE("operands that overlap are in one allocation, and others are not", "[i
   CHECK(findings[0].nodes == std::vector<std::uint32_t>{1, 3});
 }
 
+TEST_CASE("addresses that may be in one allocation are not said to have none in common", "[inspect][dot][lint]") {
+  std::string statements;
+  for (int i = 0; i < 8; ++i) {
+    statements += node(i, memset_label("0x" + std::to_string(i + 1) + "000", 4));
+    if (i > 0) statements += edge(i - 1, i);
+  }
+  ir::GraphIr graph = read(dump(statements));
+
+  CHECK(lint(graph).empty());
+
+  for (ir::Allocation& allocation : graph.allocations) allocation.bytes = 4096;  // now they are known to be apart
+  REQUIRE(lint(graph).size() == 1);
+  CHECK(lint(graph)[0].rule->id == "serial-branches");
+}
+
 TEST_CASE("memory of allocation nodes has their size", "[inspect][dot]") {
   const ir::GraphIr graph = read(dump(
       node(
