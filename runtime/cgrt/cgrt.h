@@ -22,6 +22,7 @@
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/inspect/budget.h"
 #include "cgrt/inspect/dot.h"
+#include "cgrt/inspect/driver_dot.h"
 #include "cgrt/inspect/emit.h"
 #include "cgrt/inspect/html.h"
 #include "cgrt/inspect/json.h"

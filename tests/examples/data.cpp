@@ -245,6 +245,12 @@ CGRT_EXAMPLE(inspect_dot) {
   );
 }
 
+CGRT_EXAMPLE(inspect_driver_dot) {
+  const std::string text = R"(digraph dot { subgraph cluster_1 { "graph_1_node_0"[label="0\nHOST\n"]; } })";
+#include "heads/cgrt/inspect/driver_dot.h.1.inc"
+  return equal(graph.nodes.at(0).kind == ir::NodeKind::kHost, true);
+}
+
 CGRT_EXAMPLE(inspect_html) {
   const ir::GraphIr graph = two_nodes();
 #include "heads/cgrt/inspect/html.h.1.inc"

@@ -1,4 +1,5 @@
-// libFuzzer over graphdump's reader and all that looks at what it has read. Not part of the build:
+// libFuzzer over graphdump's readers, of JSON and of the driver's DOT, and all that looks at what they have read. Not
+// part of the build:
 //
 //   tests/fuzz/run.sh SECONDS
 
@@ -29,7 +30,7 @@ static void check_page(std::string_view page) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace cgrt;
   const absl::StatusOr<ir::GraphIr> graph =
-      inspect::from_json(std::string_view(reinterpret_cast<const char*>(data), size));
+      inspect::from_text(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!graph.ok()) return 0;
   inspect::to_text(*graph);
   inspect::to_text(*graph, {.fold = false, .short_names = false});

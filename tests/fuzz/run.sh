@@ -17,5 +17,6 @@ mapfile -t absl < <(for name in status statusor strings str_format_internal cord
   strerror int128; do echo "-labsl_$name"; done)
 clang++-16 -fsanitize=fuzzer,address,undefined -o "$build/graph_file" "$build"/objects/*.o "${absl[@]}"
 find tests/golden tests/recording docs samples -name '*.cgrt.json' -size -64k -exec cp -t "$build/corpus" {} +
+cp tests/golden/driver_*.dot "$build/corpus"
 exec "$build/graph_file" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
   "$build/corpus"

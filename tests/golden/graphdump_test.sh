@@ -308,6 +308,38 @@ complains 'no kernel is called "gemm"'
 expect "a missing file is a failure of why" 2 "$graphdump" why "$scratch/missing.cgrt.json" 0 1
 complains "cannot be opened"
 
+for dump in driver_verbose driver_plain; do
+  expect "show $dump, a dump of the driver" 0 "$graphdump" show "$golden/$dump.dot"
+  prints "$golden/$dump.txt"
+  is_silent
+  "$graphdump" show "$golden/$dump.dot" --format json >"$scratch/$dump.cgrt.json"
+  expect "$dump as JSON is the same graph" 0 "$graphdump" diff "$scratch/$dump.cgrt.json" "$golden/$dump.dot"
+  expect "$dump from standard input" 0 bash -c '"$1" show - <"$2"' - "$graphdump" "$golden/$dump.dot"
+  prints "$golden/$dump.txt"
+  for command in stats lint emit "show --format html" "show --format dot"; do
+    expect "$command of $dump" 0 "$graphdump" $command "$golden/$dump.dot"
+    is_silent
+  done
+done
+expect "why of a dump of the driver" 0 "$graphdump" why "$golden/driver_verbose.dot" scale triton
+says "4 edges"
+expect "a picture by graphdump is not a graph" 2 "$graphdump" show "$golden/chain.dot"
+complains "chain.dot: line 1: a picture that graphdump wrote"
+head -c 1000 "$golden/driver_verbose.dot" >"$scratch/cut.dot"
+expect "a dump that is cut off is an error, with its place" 2 "$graphdump" show "$scratch/cut.dot"
+complains "cut.dot: not DOT: line 14: the string that begins here has no end"
+awk -v nodes=100000 'BEGIN {
+  print "digraph dot {\nsubgraph cluster_1 {\nlabel=\"graph_1\" graph[style=\"dashed\"];"
+  for (i = 0; i < nodes; ++i) {
+    printf "\"graph_1_node_%d\"[style=\"bold\" shape=\"record\" label=\"{KERNEL\n| {ID | %d (topoId: 0) | ", i, i
+    printf "_Z5scalePfPKffi\\<\\<\\<%d,128,0\\>\\>\\>}\n| {cooperative | 0}\n| {priority | 0}\n}\"];\n", i + 1
+  }
+  for (i = 1; i < nodes; ++i) printf "\"graph_1_node_%d\" -> \"graph_1_node_%d\" [headlabel=0];\n", i - 1, i
+  print "}\n}"
+}' >"$scratch/many.dot"
+expect "a dump of 100,000 nodes is soon read" 0 timeout 60 "$graphdump" show "$scratch/many.dot"
+says "graph: 100000 nodes, 99999 edges"
+
 expect "a missing file is an error" 2 "$graphdump" show "$scratch/missing.cgrt.json"
 complains "graphdump: $scratch/missing.cgrt.json: cannot be opened"
 expect "a missing file is an error of diff, not a difference" 2 \
@@ -330,7 +362,7 @@ complains "standard input: not JSON"
 
 expect "--version names the program and the format" 0 "$graphdump" --version
 says "graphdump "
-says "cgrt-graph version 4"
+says "cgrt-graph version 5"
 expect "--help lists the commands" 0 "$graphdump" --help
 says "show"
 says "stats"

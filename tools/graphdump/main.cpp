@@ -1,4 +1,4 @@
-// graphdump: looks at graphs saved as .cgrt.json, on machines with or without a GPU.
+// graphdump: looks at graphs saved as .cgrt.json or dumped by the driver, on machines with or without a GPU.
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -13,8 +13,10 @@
 namespace {
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app("Looks at CUDA graphs that were saved as .cgrt.json files. FILE may be - for standard input.",
-               "graphdump");
+  CLI::App app(
+      "Looks at CUDA graphs that were saved as .cgrt.json files, or as DOT by CUDA itself "
+      "(cudaGraphDebugDotPrint). FILE may be - for standard input.",
+      "graphdump");
   app.set_version_flag("--version", "graphdump " CGRT_VERSION ", reads " + std::string(cgrt::inspect::kGraphSchema) +
                                         " version " + std::to_string(cgrt::inspect::kGraphVersion));
   app.require_subcommand(1);

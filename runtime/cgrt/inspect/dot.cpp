@@ -96,7 +96,9 @@ std::string node_statement(const ir::GraphIr& graph, std::uint32_t id) {
   std::string out = absl::StrCat("n", id, " [label=\"", id, " ");
   if (const auto* kernel = std::get_if<ir::KernelParams>(&node.params)) {
     append_escaped(function_of(graph, *kernel).name, out);
-    absl::StrAppend(&out, "\\ngrid ", describe(kernel->grid), " block ", describe(kernel->block));
+    if (ir::has_sizes(*kernel)) {
+      absl::StrAppend(&out, "\\ngrid ", describe(kernel->grid), " block ", describe(kernel->block));
+    }
   } else if (const auto* conditional = std::get_if<ir::ConditionalParams>(&node.params)) {
     absl::StrAppend(&out, to_string(conditional->kind));
   } else {

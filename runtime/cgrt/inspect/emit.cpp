@@ -95,7 +95,8 @@ class Emitter {
     for (std::size_t i = 0; i < graph_.allocations.size(); ++i) {
       if (places_.is_of_graph[i]) continue;
       const ir::MemoryKind kind = graph_.allocations[i].kind;
-      const char* function = kind == ir::MemoryKind::kPinnedHost     ? "pinned_memory"
+      const bool is_host = kind == ir::MemoryKind::kPinnedHost || kind == ir::MemoryKind::kHost;
+      const char* function = is_host                                 ? "pinned_memory"
                              : kind == ir::MemoryKind::kPageableHost ? "pageable_memory"
                              : kind == ir::MemoryKind::kManaged      ? "managed_memory"
                                                                      : "device_memory";

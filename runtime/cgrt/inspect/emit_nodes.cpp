@@ -54,8 +54,19 @@ std::string NodeWriter::write(std::uint32_t id, const std::string& where) {
 const char* NodeWriter::stand_in(const Node& node) const {
   switch (node.kind) {
     case NodeKind::kHost: return "; its function is not in the file";
+    case NodeKind::kKernel: {
+      const auto* kernel = std::get_if<ir::KernelParams>(&node.params);
+      if (kernel == nullptr || function_of(graph_, *kernel).has_parameters) return "";
+      return ir::has_sizes(*kernel) ? "; its arguments are not in the file"
+                                    : "; of one thread here: its sizes and arguments are not in the file";
+    }
     case NodeKind::kSemaphoreSignal:
     case NodeKind::kSemaphoreWait: return "; an empty node here: a semaphore is another API's";
+    case NodeKind::kMemcpy:
+    case NodeKind::kMemset:
+    case NodeKind::kEventRecord:
+    case NodeKind::kEventWait:
+    case NodeKind::kMemAlloc:
     case NodeKind::kBatchMemOp:
       return std::holds_alternative<ir::NoParams>(node.params) ? "; an empty node here: not in the file" : "";
     case NodeKind::kMemFree: return is_known_free(node) ? "" : "; an empty node here: the memory is another graph's";
@@ -110,7 +121,10 @@ void NodeWriter::add(std::uint32_t id, const Node&, const ir::KernelParams& kern
     }
     line(absl::StrCat("void* parameters[] = {", places, "};"));
   }
-  const auto dim = [](const ir::Dim3& d) { return absl::StrCat("dim3(", d.x, ", ", d.y, ", ", d.z, ")"); };
+  const auto dim = [&](const ir::Dim3& d) {
+    const ir::Dim3 known = ir::has_sizes(kernel) ? d : ir::Dim3();
+    return absl::StrCat("dim3(", known.x, ", ", known.y, ", ", known.z, ")");
+  };
   const ir::Dim3& cluster = kernel.attributes.cluster;
   if (std::uint64_t{cluster.x} * cluster.y * cluster.z > 8) {
     line(absl::StrCat("CHECK(cuFuncSetAttribute(functions[", kernel.function,
@@ -175,7 +189,8 @@ void NodeWriter::add(std::uint32_t, const Node&, const ir::MemcpyParams& copy, c
                           number_of(row), "}");
     }
     const ir::MemoryKind kind = graph_.allocations[pointer->allocation].kind;
-    const bool is_host = kind == ir::MemoryKind::kPinnedHost || kind == ir::MemoryKind::kPageableHost;
+    const bool is_host =
+        kind == ir::MemoryKind::kPinnedHost || kind == ir::MemoryKind::kPageableHost || kind == ir::MemoryKind::kHost;
     return absl::StrCat("{CU_MEMORYTYPE_", is_host ? "HOST" : "DEVICE", ", ", address_of(*pointer), ", ",
                         number_of(row), "}");
   };

@@ -22,10 +22,12 @@ NodeDetails details_of(const ir::GraphIr& graph, const ir::KernelParams& params)
   const ir::LaunchAttributes& attributes = params.attributes;
   NodeDetails out;
   out.title = ir::printable(short_name(function_of(graph, params).name));
-  out.note = absl::StrCat(describe(params.grid), " x ", describe(params.block));
-  out.rows = {{"grid", describe(params.grid)},
-              {"block", describe(params.block)},
-              {"dynamic shared memory", count_of(params.shared_bytes, "byte", "bytes")}};
+  if (ir::has_sizes(params)) {
+    out.note = absl::StrCat(describe(params.grid), " x ", describe(params.block));
+    out.rows = {{"grid", describe(params.grid)},
+                {"block", describe(params.block)},
+                {"dynamic shared memory", count_of(params.shared_bytes, "byte", "bytes")}};
+  }
   if (attributes.cooperative) out.rows.push_back({"cooperative", "yes"});
   if (attributes.cluster != standard.cluster) out.rows.push_back({"cluster", describe(attributes.cluster)});
   if (attributes.preferred_cluster != standard.preferred_cluster) {
@@ -42,6 +44,7 @@ NodeDetails details_of(const ir::GraphIr& graph, const ir::KernelParams& params)
   if (const auto& window = attributes.access_policy; window.bytes != 0) {
     out.rows.push_back({"access policy window", describe(graph, window), window.base.allocation});
   }
+  if (!function_of(graph, params).has_parameters) out.rows.push_back({"arguments", "not known"});
   out.arguments = arguments_of(graph, params);
   for (const ir::InnerPointer& inner : params.pointers) out.uses.emplace_back(inner.pointer.allocation, Access::kTouch);
   return out;

@@ -15,6 +15,9 @@
 #include "cgrt/base/json_writer.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/base/text_file.h"
+#include "cgrt/inspect/dot_reader.h"
+#include "cgrt/inspect/driver_dot.h"
+#include "cgrt/inspect/json_cursor.h"
 #include "cgrt/ir/validate.h"
 
 namespace cgrt::inspect {
@@ -119,10 +122,14 @@ void write_params(JsonWriter& json, const ir::GraphIr& graph, const ir::KernelPa
   json.key("block");
   write(json, params.block);
   json.member("shared_bytes", params.shared_bytes);
-  json.key("arguments");
-  json.begin_array();
-  for (const ir::Argument& argument : ir::arguments_of(graph, params)) write(json, argument);
-  json.end_array();
+  if (!function_of(graph, params).has_parameters) {
+    json.member("arguments", kNotKnown);
+  } else {
+    json.key("arguments");
+    json.begin_array();
+    for (const ir::Argument& argument : ir::arguments_of(graph, params)) write(json, argument);
+    json.end_array();
+  }
   if (params.attributes == ir::LaunchAttributes{}) return;
   json.key("attributes");
   write(json, params.attributes);
@@ -194,6 +201,13 @@ void write_params(JsonWriter& json, const ir::GraphIr&, const ir::SemaphoreParam
   json.end_array();
 }
 
+// Of a kind that versions before 5 always decode.
+bool is_not_known(const ir::Node& node) {
+  const bool is_always_decoded = node.kind == ir::NodeKind::kMemcpy || node.kind == ir::NodeKind::kMemset ||
+                                 node.kind == ir::NodeKind::kEventRecord || node.kind == ir::NodeKind::kEventWait;
+  return is_always_decoded && std::holds_alternative<ir::NoParams>(node.params);
+}
+
 void write(JsonWriter& json, const ir::GraphIr& graph, const ir::Node& node, std::size_t id) {
   json.begin_object(JsonLayout::kOneLine);
   json.member("id", id);
@@ -201,6 +215,7 @@ void write(JsonWriter& json, const ir::GraphIr& graph, const ir::Node& node, std
   member_unless(json, "device", node.device, -1);
   member_unless(json, "body", node.body, 0u);
   member_unless(json, "scope", node.scope, std::string());
+  if (is_not_known(node)) json.member("parameters", kNotKnown);
   std::visit([&](const auto& params) { write_params(json, graph, params); }, node.params);
   json.end_object();
 }
@@ -277,6 +292,13 @@ bool has_inner_pointers(const ir::GraphIr& graph, const ir::Node& node) {
 bool is_decoded_conditional(const ir::Node& node) { return std::holds_alternative<ir::ConditionalParams>(node.params); }
 
 int lowest_version(const ir::GraphIr& graph) {
+  const auto is_host = [](const ir::Allocation& one) { return one.kind == ir::MemoryKind::kHost; };
+  const auto has_none = [](const ir::Function& one) { return !one.has_parameters; };
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), is_not_known) ||
+      std::any_of(graph.functions.begin(), graph.functions.end(), has_none) ||
+      std::any_of(graph.allocations.begin(), graph.allocations.end(), is_host)) {
+    return 5;
+  }
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), is_decoded_conditional)) return 4;
   const auto has_inner = [&](const ir::Node& node) { return has_inner_pointers(graph, node); };
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), has_inner)) return 3;
@@ -309,6 +331,10 @@ absl::Status write_file(const std::string& path, const ir::GraphIr& graph) {
   return write_text_file(path, to_json(graph));
 }
 
+absl::StatusOr<ir::GraphIr> from_text(std::string_view text) {
+  return is_dot(text) ? from_driver_dot(text) : from_json(text);
+}
+
 absl::StatusOr<ir::GraphIr> read_file(const std::string& path) {
   const File file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr) return file_error(errno, path, "cannot be opened");
@@ -317,7 +343,7 @@ absl::StatusOr<ir::GraphIr> read_file(const std::string& path) {
 
 absl::StatusOr<ir::GraphIr> read_stream(std::FILE* stream, const std::string& name) {
   CGRT_ASSIGN_OR_RETURN(const std::string text, read_text(stream, name));
-  absl::StatusOr<ir::GraphIr> graph = from_json(text);
+  absl::StatusOr<ir::GraphIr> graph = from_text(text);
   if (graph.ok()) return graph;
   return absl::Status(graph.status().code(), absl::StrCat(name, ": ", graph.status().message()));
 }

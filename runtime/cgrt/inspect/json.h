@@ -1,5 +1,5 @@
 // Graphs as files: NAME.cgrt.json, which graphdump reads. The format is described in
-// json_schema.md, in this folder.
+// json_schema.md, in this folder. What reads files reads the driver's DOT dumps, too (driver_dot.h).
 //
 //   CGRT_RETURN_IF_ERROR(inspect::write_file("step.cgrt.json", graph));
 //   CGRT_ASSIGN_OR_RETURN(ir::GraphIr again, inspect::read_file("step.cgrt.json"));
@@ -20,7 +20,7 @@
 namespace cgrt::inspect {
 
 inline constexpr char kGraphSchema[] = "cgrt-graph";
-inline constexpr int kGraphVersion = 4;
+inline constexpr int kGraphVersion = 5;
 
 // In the lowest version that can say it. Takes any graph; from_json reads those that are valid.
 std::string to_json(const ir::GraphIr& graph);
@@ -34,7 +34,10 @@ absl::StatusOr<ir::GraphIr> from_json(std::string_view text);
 // graph that is not valid: what is written can be read again.
 absl::Status write_file(const std::string& path, const ir::GraphIr& graph);
 
-// Errors of the file system or of from_json, each with the path in front; InvalidArgument above
+// from_driver_dot where the text begins like DOT, else from_json.
+absl::StatusOr<ir::GraphIr> from_text(std::string_view text);
+
+// Errors of the file system or of from_text, each with the path in front; InvalidArgument above
 // 1 GiB; ResourceExhausted when there is too little memory for the text.
 absl::StatusOr<ir::GraphIr> read_file(const std::string& path);
 

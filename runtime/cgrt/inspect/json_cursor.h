@@ -26,6 +26,9 @@
 
 namespace cgrt::inspect {
 
+// The value of what a graph file (version 5) has in the place of parameters or arguments that are not known.
+inline constexpr char kNotKnown[] = "not known";
+
 class JsonCursor {
  public:
   explicit JsonCursor(const JsonValue& root) : value_(&root) {}

@@ -23,6 +23,11 @@ namespace cgrt::inspect {
 // The overloads of read() are not in an unnamed namespace: argument-dependent lookup from the
 // templates of json_cursor.h would not find them there.
 
+static bool is_not_known(const JsonCursor& cursor) {
+  const auto* text = std::get_if<std::string>(&cursor.value().data);
+  return text != nullptr && *text == kNotKnown;
+}
+
 static absl::Status read(const JsonCursor& cursor, ir::Dim3& out) {
   const absl::StatusOr<std::size_t> length = cursor.expect_array();
   if (!length.ok() || *length != 3) return cursor.mismatch("3 integers");
@@ -218,6 +223,11 @@ static absl::Status read_function(const JsonCursor& node, ir::FunctionTable& fun
   CGRT_RETURN_IF_ERROR(read_required(node, "function", function.name));
   const std::optional<JsonCursor> arguments = node.member("arguments");
   if (!arguments.has_value()) return node.missing("arguments");
+  if (is_not_known(*arguments)) {
+    function.has_parameters = false;
+    out.function = functions.add(function);
+    return absl::OkStatus();
+  }
   CGRT_ASSIGN_OR_RETURN(const std::size_t length, arguments->expect_array());
   function.parameters.resize(length);
   for (std::size_t i = 0; i < length; ++i) {
@@ -260,6 +270,9 @@ static absl::Status read(const JsonCursor& cursor, ir::Node& out) {
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "device", out.device));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "body", out.body));
   CGRT_RETURN_IF_ERROR(read_optional(cursor, "scope", out.scope));
+  if (const auto parameters = cursor.member("parameters"); parameters && is_not_known(*parameters)) {
+    return absl::OkStatus();
+  }
   switch (out.kind) {
     case ir::NodeKind::kKernel: return read(cursor, out.params.emplace<ir::KernelParams>());
     case ir::NodeKind::kMemcpy: return read(cursor, out.params.emplace<ir::MemcpyParams>());

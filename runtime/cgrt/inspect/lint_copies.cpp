@@ -62,7 +62,10 @@ void lint_copies(const ir::GraphIr& graph, Report& report) {
     };
     const bool reads_pageable = is_in(copy->source, ir::MemoryKind::kPageableHost);
     if (reads_pageable || is_in(copy->destination, ir::MemoryKind::kPageableHost)) pageable.push_back(n);
-    if (reads_pageable || is_in(copy->source, ir::MemoryKind::kPinnedHost)) host.push_back(n);
+    if (reads_pageable || is_in(copy->source, ir::MemoryKind::kPinnedHost) ||
+        is_in(copy->source, ir::MemoryKind::kHost)) {
+      host.push_back(n);
+    }
   }
   if (!pageable.empty()) {
     report.add("pageable-operand", Severity::kWarning, pageable,

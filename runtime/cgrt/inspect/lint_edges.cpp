@@ -66,8 +66,13 @@ void find_redundant(const ir::GraphIr& graph, ir::Reachability& reachability, Re
                           list(redundant), "."));
 }
 
+// Dumps of the driver name addresses, and two of them may be in one allocation.
+bool may_be_part(const ir::Allocation& allocation) {
+  return allocation.bytes == 0 && allocation.kind != ir::MemoryKind::kPageableHost;
+}
+
 // The allocations that a node touches, ascending; empty when that is not known.
-std::vector<std::uint32_t> allocations_of(const ir::Node& node) {
+std::vector<std::uint32_t> allocations_of(const ir::GraphIr& graph, const ir::Node& node) {
   std::vector<std::uint32_t> allocations;
   if (const auto* kernel = std::get_if<ir::KernelParams>(&node.params)) {
     for (const auto& [at, pointer] : kernel->pointers) allocations.push_back(pointer.allocation);
@@ -77,6 +82,8 @@ std::vector<std::uint32_t> allocations_of(const ir::Node& node) {
   } else if (const auto* set = std::get_if<ir::MemsetParams>(&node.params)) {
     allocations = {set->destination.allocation};
   }
+  const auto is_part = [&](std::uint32_t one) { return may_be_part(graph.allocations[one]); };
+  if (std::any_of(allocations.begin(), allocations.end(), is_part)) return {};
   std::sort(allocations.begin(), allocations.end());
   allocations.erase(std::unique(allocations.begin(), allocations.end()), allocations.end());
   return allocations;
@@ -86,7 +93,7 @@ std::vector<std::uint32_t> allocations_of(const ir::Node& node) {
 // nodes of which that is not known, and those around them, as they do now. Worth saying when a quarter is saved.
 void find_serial(const ir::GraphIr& graph, const ir::Reachability& reachability, Report& report) {
   std::vector<std::vector<std::uint32_t>> allocations;
-  for (const ir::Node& node : graph.nodes) allocations.push_back(allocations_of(node));
+  for (const ir::Node& node : graph.nodes) allocations.push_back(allocations_of(graph, node));
   std::vector<std::vector<std::uint32_t>> before(graph.nodes.size());
   std::vector<ir::NodePair> unneeded;
   constexpr std::size_t kMaxComparisons = 1 << 24;  // of allocations

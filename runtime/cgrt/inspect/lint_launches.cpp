@@ -23,6 +23,7 @@ std::string geometry_offence(const ir::KernelParams& kernel) {
   const auto& [grid, block] = std::pair(kernel.grid, kernel.block);
   const ir::Dim3& cluster = kernel.attributes.cluster;
   const auto has_zero = [](const ir::Dim3& dim) { return dim.x == 0 || dim.y == 0 || dim.z == 0; };
+  if (!ir::has_sizes(kernel)) return "";
   if (has_zero(grid)) return absl::StrCat("the grid ", describe(grid), " has no blocks");
   if (has_zero(block)) return absl::StrCat("the block ", describe(block), " has no threads");
   if (grid.x > 0x7fffffff || grid.y > 0xffff || grid.z > 0xffff) {

@@ -41,6 +41,7 @@ struct KernelStats {
   std::string_view function;
   std::size_t nodes = 0;
   std::uint64_t threads = 0;
+  bool has_sizes = false;  // of one of the nodes at least
 };
 
 struct AllocationStats {
@@ -74,6 +75,7 @@ void count_nodes(const ir::GraphIr& graph, Stats& stats) {
       same_name.function = name;
       ++same_name.nodes;
       add_to(same_name.threads, threads_of(*kernel));
+      same_name.has_sizes |= has_sizes(*kernel);
     } else if (const auto* copy = std::get_if<ir::MemcpyParams>(&node.params)) {
       add_to(stats.copied_bytes, product({copy->width_bytes, copy->height, copy->depth}));
     } else if (const auto* set = std::get_if<ir::MemsetParams>(&node.params)) {
@@ -152,8 +154,8 @@ void append_kernels(const Stats& stats, std::string& out) {
   if (stats.kernels.empty()) return;
   Table<3> table;
   for (const KernelStats& kernel : stats.kernels) {
-    table.add(
-        {absl::StrCat(kernel.nodes), ir::printable(kernel.function), count_of(kernel.threads, "thread", "threads")});
+    table.add({absl::StrCat(kernel.nodes), ir::printable(kernel.function),
+               !kernel.has_sizes ? "size unknown" : count_of(kernel.threads, "thread", "threads")});
   }
   absl::StrAppend(&out, "\nkernels by name\n");
   table.append_to(out, Align::kRight);

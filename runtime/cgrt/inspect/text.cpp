@@ -54,10 +54,15 @@ Cells cells_of(const ir::GraphIr&, const ir::NoParams&) { return {}; }
 Cells cells_of(const ir::GraphIr& graph, const ir::KernelParams& params) {
   const auto append = [&](std::string* out, const ir::Argument& argument) { *out += describe(graph, argument); };
   const std::string attributes = describe(graph, params.attributes);
+  const std::string sizes = ir::has_sizes(params)
+                                ? absl::StrCat("grid ", describe(params.grid), " block ", describe(params.block),
+                                               " shared ", params.shared_bytes)
+                                : "size unknown";
   return {.subject = ir::printable(function_of(graph, params).name),
-          .size = absl::StrCat("grid ", describe(params.grid), " block ", describe(params.block), " shared ",
-                               params.shared_bytes, attributes.empty() ? "" : " ", attributes),
-          .arguments = absl::StrCat("(", absl::StrJoin(arguments_of(graph, params), ", ", append), ")")};
+          .size = absl::StrCat(sizes, attributes.empty() ? "" : " ", attributes),
+          .arguments = function_of(graph, params).has_parameters
+                           ? absl::StrCat("(", absl::StrJoin(arguments_of(graph, params), ", ", append), ")")
+                           : "(?)"};
 }
 
 Cells cells_of(const ir::GraphIr& graph, const ir::MemcpyParams& params) {

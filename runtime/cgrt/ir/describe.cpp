@@ -22,7 +22,8 @@ const char* pointer_prefix(MemoryKind kind) {
     case MemoryKind::kDevice: return "device";
     case MemoryKind::kPinnedHost: return "pinned";
     case MemoryKind::kManaged: return "managed";
-    case MemoryKind::kPageableHost: return "host";
+    case MemoryKind::kPageableHost:
+    case MemoryKind::kHost: return "host";
     case MemoryKind::kArray: return "array";
     case MemoryKind::kUnknown: break;
   }
@@ -102,6 +103,16 @@ bool is_shown(std::string_view character) {
 }
 
 }  // namespace
+
+std::size_t utf8_length(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t length = character_length(text.substr(at));
+    if (length == 0) break;
+    at += length;
+  }
+  return at;
+}
 
 std::string printable(std::string_view text) {
   std::string out;

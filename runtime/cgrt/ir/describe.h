@@ -7,6 +7,7 @@
 // None of these needs a valid graph. Thread-safe: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ namespace cgrt::ir {
 // `text` with control characters, line and direction marks, and bytes that are not UTF-8 as \xNN, so
 // that a name read from a file cannot steer a terminal.
 std::string printable(std::string_view text);
+
+// Bytes of `text` up to the first that are not UTF-8; all of them when there are none.
+std::size_t utf8_length(std::string_view text);
 
 std::string node_label(const GraphIr& graph, std::uint32_t id);
 

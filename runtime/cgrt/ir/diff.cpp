@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -163,7 +164,10 @@ class Comparison {
     compare_dim(Part::kBlock, a.block, b.block);
     compare(Part::kSharedBytes, a.shared_bytes, b.shared_bytes);
     const std::vector<Argument> arguments = arguments_of(a_, a), others = arguments_of(b_, b);
-    compare(Part::kArgumentCount, arguments.size(), others.size());
+    const auto count = [](const Function& function) {
+      return function.has_parameters ? absl::StrCat(function.parameters.size()) : "not known";
+    };
+    compare(Part::kArgumentCount, count(function_of(a_, a)), count(function_of(b_, b)), std::identity());
     if (arguments.size() == others.size()) {
       for (std::size_t i = 0; i < arguments.size(); ++i) {
         compare_argument(absl::StrCat(" ", i), arguments[i], others[i]);

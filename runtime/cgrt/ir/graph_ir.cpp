@@ -16,7 +16,7 @@ constexpr std::array kAccessProperties = {"normal", "streaming", "persisting"};
 constexpr std::array kConditionalKinds = {"if", "while", "switch"};
 constexpr std::array kClusterSchedulings = {"default", "spread", "load balancing"};
 constexpr std::array kMemOpKinds = {"write", "wait >=", "wait ==", "wait &", "wait nor"};
-constexpr std::array kMemoryKinds = {"unknown", "device", "pinned host", "managed", "pageable host", "array"};
+constexpr std::array kMemoryKinds = {"unknown", "device", "pinned host", "managed", "pageable host", "array", "host"};
 
 template <class Names, class Enum>
 const char* name_of(const Names& names, Enum value) {
@@ -37,6 +37,11 @@ std::optional<Enum> value_of(const Names& names, std::string_view text) {
 const Pointer* Argument::pointer() const {
   const bool is_one = parameter.size == 8 && pointers.size() == 1 && pointers[0].at == parameter.offset;
   return is_one ? &pointers[0].pointer : nullptr;
+}
+
+bool has_sizes(const KernelParams& kernel) {
+  constexpr Dim3 kNone{0, 0, 0};
+  return kernel.grid != kNone || kernel.block != kNone || kernel.shared_bytes != 0;
 }
 
 const Function& function_of(const GraphIr& graph, const KernelParams& kernel) {

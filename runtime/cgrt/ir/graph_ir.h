@@ -45,7 +45,8 @@ enum class NodeKind : std::uint8_t {
 // Same values as CUgraphDependencyType.
 enum class EdgeType : std::uint8_t { kFull = 0, kProgrammatic = 1 };
 
-enum class MemoryKind : std::uint8_t { kUnknown, kDevice, kPinnedHost, kManaged, kPageableHost, kArray };
+// kHost: of the host, whether pinned is not known.
+enum class MemoryKind : std::uint8_t { kUnknown, kDevice, kPinnedHost, kManaged, kPageableHost, kArray, kHost };
 
 // Same values as CUgraphConditionalNodeType.
 enum class ConditionalKind : std::uint8_t { kIf = 0, kWhile = 1, kSwitch = 2 };
@@ -55,7 +56,7 @@ struct Dim3 {
   bool operator==(const Dim3&) const = default;
 };
 
-// `bytes` is 0 when the size is unknown (pageable host memory).
+// `bytes` is 0 when the size is unknown (pageable host memory, and all that a dump of the driver names).
 struct Allocation {
   MemoryKind kind = MemoryKind::kUnknown;
   std::int32_t device = -1;  // ordinal; -1 for host memory
@@ -79,6 +80,7 @@ struct Parameter {
 struct Function {
   std::string name = {};
   std::vector<Parameter> parameters = {};  // ascending, none inside of another
+  bool has_parameters = true;              // false: which is not known, and there are none here
   auto operator<=>(const Function&) const = default;
 };
 
@@ -127,6 +129,9 @@ struct KernelParams {
   LaunchAttributes attributes = {};
   bool operator==(const KernelParams&) const = default;
 };
+
+// False: grid, block and shared memory are not known, and all 0.
+bool has_sizes(const KernelParams& kernel);
 
 // A copy of `height` rows of `width_bytes`, `depth` times. Pitches are in bytes, 0 for one row.
 struct MemcpyParams {
@@ -196,7 +201,7 @@ struct SemaphoreParams {
   bool operator==(const SemaphoreParams&) const = default;
 };
 
-// Kinds without parameters, and kinds that are listed but not decoded.
+// Kinds without parameters, and nodes that are listed but not decoded.
 struct NoParams {
   bool operator==(const NoParams&) const = default;
 };

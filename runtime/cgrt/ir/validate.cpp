@@ -35,9 +35,7 @@ class NodeChecker {
 
  private:
   absl::Status check(const NoParams&, NodeKind kind) const {
-    const bool needs_some = kind == NodeKind::kKernel || kind == NodeKind::kMemcpy || kind == NodeKind::kMemset ||
-                            kind == NodeKind::kEventRecord || kind == NodeKind::kEventWait;
-    return needs_some ? offence("has no parameters") : absl::OkStatus();
+    return kind == NodeKind::kKernel ? offence("has no parameters") : absl::OkStatus();
   }
 
   absl::Status check(const KernelParams& params, NodeKind kind) const {
@@ -240,6 +238,9 @@ absl::Status check_functions(const GraphIr& graph) {
           absl::StrCat("function ", i, " \"", printable(function.name), "\": ", what..., "."));
     };
     if (!before.insert(function).second) return offence("is there twice");
+    if (!function.has_parameters && !function.parameters.empty()) {
+      return offence("has ", counted(function.parameters.size(), "parameter"), ", and they are not known");
+    }
     std::uint64_t end = 0;  // of the parameter before
     for (std::size_t p = 0; p < function.parameters.size(); ++p) {
       const auto& [offset, size] = function.parameters[p];
@@ -352,7 +353,7 @@ absl::Status validate(const GraphIr& graph) {
   CGRT_RETURN_IF_ERROR(check_numbers_of_functions(graph));
   for (std::size_t i = 0; i < graph.allocations.size(); ++i) {
     const Allocation& allocation = graph.allocations[i];
-    if (allocation.kind > MemoryKind::kArray || allocation.device < -1) {
+    if (allocation.kind > MemoryKind::kHost || allocation.device < -1) {
       return absl::InvalidArgumentError(absl::StrCat("allocation ", i, ": has the kind ",
                                                      static_cast<unsigned>(allocation.kind), " and device ",
                                                      allocation.device, "."));

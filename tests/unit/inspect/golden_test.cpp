@@ -39,5 +39,14 @@ TEST_CASE("golden graphs are written as the bytes that were read, and as the exp
   check_file(golden(name + ".stats.json"), to_stats_json(*graph));
 }
 
+TEST_CASE("golden dumps of the driver are shown as the expected texts", "[inspect][golden]") {
+  const std::string name = GENERATE("driver_verbose", "driver_plain");
+
+  const absl::StatusOr<ir::GraphIr> graph = read_file(golden(name + ".dot"));
+
+  REQUIRE_OK(graph);
+  check_file(golden(name + ".txt"), to_text(*graph));
+}
+
 }  // namespace
 }  // namespace cgrt::inspect

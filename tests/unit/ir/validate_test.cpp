@@ -92,11 +92,21 @@ TEST_CASE("a kernel without parameters is refused", "[ir][validate]") {
   check_refused(graph, "node 0 (kernel): has no parameters.");
 }
 
-TEST_CASE("an event node without an event is refused", "[ir][validate]") {
+TEST_CASE("other nodes without parameters are not decoded", "[ir][validate]") {
   GraphIr graph = empty_nodes(1);
-  graph.nodes[0].kind = NodeKind::kEventWait;
+  graph.nodes[0].kind =
+      GENERATE(NodeKind::kMemcpy, NodeKind::kMemset, NodeKind::kEventWait, NodeKind::kEventRecord, NodeKind::kMemAlloc);
 
-  check_refused(graph, "node 0 (event wait): has no parameters.");
+  CHECK_OK(validate(graph));
+}
+
+TEST_CASE("a function with parameters that are not known is refused", "[ir][validate]") {
+  GraphIr graph = empty_nodes(1);
+  graph.nodes[0].kind = NodeKind::kKernel;
+  graph.nodes[0].params = KernelParams{.arguments = std::vector<std::uint8_t>(4)};
+  graph.functions = {{.name = "f", .parameters = {{0, 4}}, .has_parameters = false}};
+
+  check_refused(graph, "function 0 \"f\": has 1 parameter, and they are not known.");
 }
 
 TEST_CASE("a node of an unknown kind is refused", "[ir][validate]") {
@@ -270,9 +280,9 @@ TEST_CASE("an access policy window that no file can hold is refused", "[ir][vali
 
 TEST_CASE("an allocation of an unknown kind is refused", "[ir][validate]") {
   GraphIr graph = small_graph();
-  graph.allocations[1].kind = static_cast<MemoryKind>(6);
+  graph.allocations[1].kind = static_cast<MemoryKind>(7);
 
-  check_refused(graph, "allocation 1: has the kind 6");
+  check_refused(graph, "allocation 1: has the kind 7");
 }
 
 }  // namespace
