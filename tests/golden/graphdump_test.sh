@@ -308,7 +308,7 @@ complains 'no kernel is called "gemm"'
 expect "a missing file is a failure of why" 2 "$graphdump" why "$scratch/missing.cgrt.json" 0 1
 complains "cannot be opened"
 
-for dump in driver_verbose driver_plain; do
+for dump in driver_{verbose,plain,captured,captured_plain,children,conditional}; do
   expect "show $dump, a dump of the driver" 0 "$graphdump" show "$golden/$dump.dot"
   prints "$golden/$dump.txt"
   is_silent

@@ -40,7 +40,8 @@ TEST_CASE("golden graphs are written as the bytes that were read, and as the exp
 }
 
 TEST_CASE("golden dumps of the driver are shown as the expected texts", "[inspect][golden]") {
-  const std::string name = GENERATE("driver_verbose", "driver_plain");
+  const std::string name = GENERATE("driver_verbose", "driver_plain", "driver_captured", "driver_captured_plain",
+                                    "driver_children", "driver_conditional");
 
   const absl::StatusOr<ir::GraphIr> graph = read_file(golden(name + ".dot"));
 
