@@ -113,6 +113,7 @@ absl::StatusOr<AddressGuard> AddressGuard::read(CUgraph graph, const GraphState*
     const std::uint32_t owner = node.graph == 0 ? kNoNode : walked.graphs[node.graph].owner;
     guard.nodes_.push_back({node.handle, node.type, owner, {}});
     guard.ids_.emplace(node.handle, static_cast<std::uint32_t>(i));
+    params[i].type = node.type;
     if (node.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) continue;  // the driver does not tell (CUDA 13.0)
     CGRT_RETURN_IF_ERROR(read_params(node.handle, node.type, context, params[i]));
     if (node.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) continue;
