@@ -370,7 +370,18 @@ TEST_CASE("the sessions of a folder are told, written as run.json, and removed")
   recorder::on_kernel_launch(2000);
   note("A sentence.");
 
+  // As if the process had ended while it wrote one graph, and before it wrote another.
+  const fs::path part = folder() / (file_prefix() + "-16.cgrt.json" + kPartSuffix);
+  const fs::path part_of_other = folder() / absl::StrCat("other-1-0.cgrt.json", kPartSuffix);
+  for (const fs::path& path : {part, part_of_other}) std::ofstream(path) << "{";
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder())) {
+    CHECK((entry.path().extension() != kPartSuffix || entry.path() == part || entry.path() == part_of_other));
+  }
+
   const auto [text, notes, files] = take_sessions(folder(), "graphs");
+
+  CHECK(!fs::exists(part));
+  CHECK(fs::exists(part_of_other));
 
   CHECK(notes.find("  A sentence.\n") != std::string::npos);
   CHECK(text.find("A sentence.\n") != std::string::npos);

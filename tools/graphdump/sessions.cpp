@@ -64,6 +64,10 @@ std::string text_of(const char (&field)[kSize]) {
   return std::string(field, strnlen(field, kSize));
 }
 
+std::string why_no_file(const ExecRecord& exec) {
+  return exec.why_no_file[0] != '\0' ? text_of(exec.why_no_file) : "the process ended before it was";
+}
+
 std::size_t recorded(const SessionHeader& header) { return std::min<std::size_t>(header.execs.load(), kMaxExecs); }
 
 const char* to_string(NotFollowed reason) {
@@ -113,7 +117,7 @@ void write(cgrt::JsonWriter& json, const Session& session, const ExecRecord& exe
     json.value(text_of(exec.file));
   } else {
     json.null();
-    json.member("why_no_file", text_of(exec.why_no_file));
+    json.member("why_no_file", why_no_file(exec));
   }
   json.member("nodes", exec.nodes);
   json.member("launches", exec.launches.load());
@@ -164,7 +168,7 @@ void write(cgrt::JsonWriter& json, const Session& session) {
 
 std::string to_text(const ExecRecord& exec, const std::string& name) {
   std::string out = exec.file[0] != '\0' ? absl::StrCat("  ", name, "/", text_of(exec.file))
-                                         : absl::StrCat("  (not written: ", text_of(exec.why_no_file), ")");
+                                         : absl::StrCat("  (not written: ", why_no_file(exec), ")");
   absl::StrAppend(&out, "  ", counted(exec.nodes, "node"), ", launched ", counted(exec.launches.load(), "time"));
   if (exec.updates != 0) absl::StrAppend(&out, ", ", counted(exec.updates.load(), "update"));
   if (exec.refused_updates != 0)
@@ -221,10 +225,11 @@ std::string notes_of(const SessionHeader& header) {
 }  // namespace
 
 Sessions take_sessions(const fs::path& folder, const std::string& name) {
-  std::vector<fs::path> paths, files;
+  std::vector<fs::path> paths, parts, files;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().extension() == kSessionSuffix) paths.push_back(entry.path());
+    if (entry.path().extension() == kPartSuffix) parts.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
   std::string text, all_notes;
@@ -248,6 +253,9 @@ Sessions take_sessions(const fs::path& folder, const std::string& name) {
     }
     write(json, *session.get());
     fs::remove(path, error);
+    for (const fs::path& part : parts) {  // what the process was writing when it ended
+      if (part.filename().string().starts_with(path.stem().string() + "-")) fs::remove(part, error);
+    }
   }
   json.end_array();
   json.end_object();

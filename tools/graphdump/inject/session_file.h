@@ -12,6 +12,7 @@
 namespace graphdump {
 
 inline constexpr char kSessionSuffix[] = ".session";
+inline constexpr char kPartSuffix[] = ".part";  // behind the name of a graph's file that is being written
 inline constexpr std::uint64_t kSessionMagic = 0x32736e7364706467;  // "gdpdsns2"
 inline constexpr std::uint32_t kMaxExecs = 1 << 16;                 // the file is sparse: it takes what is used
 inline constexpr std::uint32_t kMaxListed = 1 << 22;

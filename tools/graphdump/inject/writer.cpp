@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -49,22 +50,33 @@ void put(char (&to)[kSize], const std::string& text) {
   to[length] = '\0';
 }
 
-// Why the text was not written; empty: it was.
-std::string write_text(const std::string& path, const std::string& text) {
-  const int file = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  if (file < 0) return std::strerror(errno);
-  const absl::Cleanup close_file = [&] { close(file); };
+// False with errno.
+bool write_to(int file, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = ::write(file, text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const int error = errno;
-      unlink(path.c_str());
-      return std::strerror(error);
-    }
+    if (written < 0) return false;
     done += static_cast<std::size_t>(written);
   }
-  return "";
+  return true;
+}
+
+// Some filesystems cannot refuse to replace: EINVAL.
+bool move_to(const std::string& from, const std::string& to) {
+  return renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ||
+         (errno == EINVAL && rename(from.c_str(), to.c_str()) == 0);
+}
+
+// Why the text was not written; empty: it was. A process that ends meanwhile leaves no half of a file by this name.
+std::string write_text(const std::string& path, const std::string& text) {
+  const std::string part = path + kPartSuffix;
+  const int file = open(part.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0) return std::strerror(errno);
+  const absl::Cleanup close_file = [&] { close(file); };
+  if (write_to(file, text) && move_to(part, path)) return "";
+  const int error = errno;
+  unlink(part.c_str());
+  return std::strerror(error);
 }
 
 void write_one(const Job& job) {
