@@ -260,7 +260,7 @@ const ir::GraphIr& set_second() {
 
 TEST_CASE("executables that were not there at the same time share no memory", "[inspect][lint][run]") {
   Use before = first_use(set_first()), after = second_use(set_second());
-  before.exec.destroyed_before = GENERATE(0, 1, 2);
+  before.exec.destroyed_before = GENERATE(0u, 1u, 2u);
 
   CHECK(shared_by({before, after}).size() == (before.exec.destroyed_before == 1 ? 0 : 1));
 }
