@@ -565,10 +565,11 @@ TEST_CASE("whichever call of the driver fails, what is written is right, and no 
       exec.set(kernel, params);
       exec.launch();
       has_failed = instrument.failed();
+      const char* const entry =
+          has_failed ? driver::kEntryNames[static_cast<std::size_t>(instrument.failed_entry())] : "none";
       instrument.fail_call(-1, CUDA_SUCCESS);
 
-      INFO("call " << nth << ": "
-                   << (has_failed ? driver::kEntryNames[static_cast<std::size_t>(instrument.failed_entry())] : "none"));
+      INFO("call " << nth << ": " << entry);
       if (fs::exists(exec.file(1))) {
         CHECK(exec.record().not_followed == NotFollowed::kNone);
         CHECK(exec.read(1) == *snapshot(wanted_graph));
