@@ -21,6 +21,7 @@ endif()
 add_library(cgrt_options INTERFACE)
 target_compile_options(cgrt_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion> # which g++'s -Wconversion has not
   # -Wpedantic and -Wconversion fire on code that nvcc itself generates.
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra -Werror=default-stream-launch -Xptxas=-warn-spills>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -31,6 +32,7 @@ if(CGRT_SANITIZE)
   target_compile_options(cgrt_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CGRT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
   target_link_options(cgrt_options INTERFACE -fsanitize=${CGRT_SANITIZE})
+  set(CMAKE_CUDA_HOST_LINK_LAUNCHER ${CMAKE_CXX_COMPILER}) # the runtime of the compiler that instrumented
 endif()
 if(CGRT_STATIC)
   add_link_options(-static-libstdc++ -static-libgcc)
@@ -52,4 +54,14 @@ function(cgrt_add_library name)
     set_target_properties(cgrt_${name} PROPERTIES
       CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   endif()
+endfunction()
+
+# With sanitizers, targets of many files parse once what most of them include. Other builds show that each file includes
+# what it needs.
+function(cgrt_precompile)
+  foreach(target IN LISTS ARGN)
+    if(CGRT_SANITIZE)
+      target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.h>)
+    endif()
+  endforeach()
 endfunction()

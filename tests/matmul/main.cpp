@@ -101,7 +101,7 @@ absl::Status check_refusals() {
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, 1 << 16));
   unsigned char* const data = buffer.as<unsigned char>();
   const auto launch = [&](void* d, const void* a, const void* b, const void* bias) {
-    return kernels::launch_matmul(stream.ref(), plan, {d, a, b, bias, data});
+    return kernels::launch_matmul(stream.ref(), plan, {d, a, b, bias, {data}});
   };
   CGRT_RETURN_IF_ERROR(refused(launch(nullptr, data, data, data), "d is null"));
   CGRT_RETURN_IF_ERROR(refused(launch(data, data + 8, data, data), "is not aligned to 16 bytes"));
@@ -119,7 +119,7 @@ absl::Status check_topology() {
     return absl::InternalError("wanted equal plans to have one topology_id, and others another");
   }
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, 1 << 16));
-  const kernels::MatmulArgs args{buffer.data(), buffer.data(), buffer.data(), nullptr, buffer.data()};
+  const kernels::MatmulArgs args{buffer.data(), buffer.data(), buffer.data(), nullptr, {buffer.data()}};
   CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(kDevice));
   CGRT_RETURN_IF_ERROR(kernels::launch_matmul(graph.cursor(), plan, args));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
