@@ -11,6 +11,7 @@
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/upsample/upsample.h"
@@ -72,6 +73,20 @@ CGRT_EXAMPLE(upsample) {
   CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/upsample/upsample.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(rope) {
+  constexpr std::uint64_t positions = 64, sequences = 2;
+  CGRT_ASSIGN_OR_RETURN(void* const q, output(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const k_cache, output(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const v_cache, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const qkv, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const float* const table, memory.make<float>(positions * 128));
+  CGRT_ASSIGN_OR_RETURN(const std::int32_t* const position, memory.make<std::int32_t>(tokens));
+  CGRT_ASSIGN_OR_RETURN(const std::int32_t* const sequence, memory.make<std::int32_t>(tokens));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/rope/rope.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -14,6 +14,7 @@
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/upsample/upsample.h"
@@ -137,6 +138,19 @@ void add_others(Plans& plans, Memory memory) {
               plan_matrix(kDevice, {MatrixOp::kAddPerColumn, DType::kFloat32, 64, 64}), kId,
               [=](LaunchTarget target, const MatrixPlan& plan) {
                 return launch_matrix(target, plan, {.out = a, .a = b, .b = b});
+              });
+  }
+  for (const std::uint64_t tokens : {1, 64}) {
+    const RopeDesc desc{.tokens = tokens, .heads = 2, .kv_heads = 1, .head_size = 64, .positions = 128};
+    plans.add(absl::StrCat("rope of ", tokens), plan_rope(kDevice, desc), kId,
+              [=](LaunchTarget target, const RopePlan& plan) {
+                return launch_rope(target, plan,
+                                   {.q = a,
+                                    .k = memory.at(1),
+                                    .v = memory.at(2),
+                                    .qkv = memory.at(3),
+                                    .table = memory.at<float>(4),
+                                    .position = memory.at<std::int32_t>(5)});
               });
   }
   plans.add("a map", plan_map(kDevice, clamp_kernel(), 1000), kId, [=](LaunchTarget target, const auto& plan) {

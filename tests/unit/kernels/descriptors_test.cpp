@@ -12,6 +12,7 @@
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/upsample/upsample.h"
@@ -65,6 +66,9 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   const UpsampleDesc upsample{.batch = 1, .channels = 1, .height = 2, .width = 2, .out_height = 4, .out_width = 4};
   expect_refused(plan_upsample, upsample, &UpsampleDesc::op, "op");
   expect_refused(plan_upsample, upsample, &UpsampleDesc::layout, "layout");
+  const RopeDesc rope{.tokens = 1, .heads = 1, .kv_heads = 1, .head_size = 8, .positions = 2};
+  expect_refused(plan_rope, rope, &RopeDesc::pairs, "pairs");
+  expect_refused(plan_rope, rope, &RopeDesc::cache, "cache");
   expect_refused(plan_reduce, ReduceDesc{.rows = 2, .columns = 8}, &ReduceDesc::op, "op");
   expect_refused(plan_reduce, ReduceDesc{.rows = 2, .columns = 8}, &ReduceDesc::over, "over");
   expect_refused(plan_reduce, ReduceDesc{.rows = 2, .columns = 8}, &ReduceDesc::type, "type");

@@ -1,0 +1,28 @@
+// What rope's plan and device code have in common. Internal.
+#pragma once
+
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/alignment.h"
+#include "cgrt_kernels/common/divisor.h"
+#include "cgrt_kernels/common/wide_divisor.h"
+#include "cgrt_kernels/rope/rope_desc.h"
+
+namespace cgrt::kernels {
+
+inline constexpr int kRopeBlock = 256;  // threads, two packs each
+
+struct RopeParams {
+  RopeArgs args;
+  std::uint32_t tokens, heads, kv_heads, head_size, rotary_size, positions;
+  RopeCache cache;
+  std::uint32_t sequences, pages, pages_per_sequence;
+  Divisor page_size;
+  Divisor head_items;     // threads of a head
+  WideDivisor row_items;  // of a token
+};
+
+Kernel<RopeParams> rope_kernel(DType type, RopePairs pairs, Alignment alignment);
+
+}  // namespace cgrt::kernels

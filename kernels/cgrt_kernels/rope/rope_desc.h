@@ -1,0 +1,67 @@
+// Rotary position embedding (RoPE), with the bias of the projection before it and the cache of keys and values behind
+// it: what can be asked for. Plain: no Abseil. The functions that plan and launch are in rope.h.
+#pragma once
+
+#include <cstdint>
+
+#include "cgrt_kernels/common/dtype.h"
+
+namespace cgrt::kernels {
+
+// Which two elements of a head turn together.
+enum class RopePairs : std::uint8_t {
+  kHalves,      // i and i + rotary_size / 2: Llama, GPT-NeoX
+  kNeighbours,  // 2 i and 2 i + 1: GPT-J
+};
+
+// Where keys and values go.
+enum class RopeCache : std::uint8_t {
+  kNone,   // to arrays of [tokens, kv_heads, head_size]
+  kDense,  // to caches of [sequences, positions, kv_heads, head_size]
+  kPaged,  // to caches of [pages, page_size, kv_heads, head_size], found by a block table
+};
+constexpr const char* to_string(RopeCache cache) {
+  switch (cache) {
+    case RopeCache::kNone: return "rope";
+    case RopeCache::kDense: return "rope with a dense cache";
+    case RopeCache::kPaged: return "rope with a paged cache";
+  }
+  return "unknown";
+}
+
+// Each token has a row of qkv: its queries, keys and values, head by head. The bias is added to all of them; then the
+// first rotary_size elements of each query and key turn by the angles of the token's position. Computed in float,
+// rounded once.
+struct RopeDesc {
+  DType type = DType::kFloat16;  // of all arrays but the table; or bfloat16, float32
+  std::uint64_t tokens = 0;      // rows of qkv, at most
+  std::uint64_t heads = 0, kv_heads = 0, head_size = 0;
+  std::uint64_t rotary_size = 0;  // even; 0: head_size
+  RopePairs pairs = RopePairs::kHalves;
+  bool has_bias = false;
+  std::uint64_t positions = 0;  // rows of the table, and places for a sequence in a dense cache
+  RopeCache cache = RopeCache::kNone;
+  std::uint64_t sequences = 0;             // of a cache
+  std::uint64_t pages = 0, page_size = 0;  // of a paged cache
+  std::uint64_t pages_per_sequence = 0;    // columns of the block table
+};
+
+// Device addresses of contiguous arrays that do not overlap, aligned to the size of their elements. The table has pairs
+// of floats, aligned to 8 bytes.
+//
+// Of a token whose position is not in [0, positions) nothing is written: it is padding. Keys and values whose sequence
+// is not in [0, sequences), or that have no page, go nowhere: a block table may end before pages_per_sequence, with -1.
+struct RopeArgs {
+  void* q = nullptr;                          // [tokens, heads, head_size]
+  void* k = nullptr;                          // as RopeCache says
+  void* v = nullptr;                          // as k
+  const void* qkv = nullptr;                  // [tokens, heads + 2 kv_heads, head_size]
+  const void* bias = nullptr;                 // [heads + 2 kv_heads, head_size], with has_bias
+  const float* table = nullptr;               // [positions, rotary_size / 2, 2]: cos and sin of each angle
+  const std::int32_t* position = nullptr;     // [tokens]
+  const std::int32_t* sequence = nullptr;     // [tokens], with a cache
+  const std::int32_t* block_table = nullptr;  // [sequences, pages_per_sequence], with a paged cache
+  const std::int32_t* token_count = nullptr;  // how many of the tokens there are, at most `tokens`; null: all
+};
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,298 @@
+// Rotary position embedding with and without caches: pairs, parts of heads, packs and single elements, tokens that are
+// padding, and pages that are not there.
+#include "cgrt_kernels/rope/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/rope/reference.h"
+#include "kernels/support.h"
+
+namespace cgrt::testing {
+namespace {
+
+using kernels::DType;
+using kernels::RopeArgs;
+using kernels::RopeCache;
+using kernels::RopeDesc;
+using kernels::RopePairs;
+using kernels::RopePlan;
+using kernels::size_of;
+
+template <class T>
+Bytes bytes_of(const std::vector<T>& values) {
+  const auto* const data = reinterpret_cast<const unsigned char*>(values.data());
+  return {data, data + values.size() * sizeof(T)};
+}
+
+// Tokens in turn of each sequence, at positions from somewhere on; every seventh is padding, every eleventh of no
+// sequence.
+struct Tokens {
+  std::vector<std::int32_t> position, sequence, block_table;
+
+  explicit Tokens(const RopeDesc& desc) {
+    const std::uint64_t sequences = std::max<std::uint64_t>(desc.sequences, 1);
+    const auto positions = static_cast<std::int32_t>(desc.positions);
+    for (std::uint64_t token = 0; token < desc.tokens; ++token) {
+      const std::uint64_t own = token % sequences;
+      position.push_back(static_cast<std::int32_t>((token / sequences + 3 * own) % desc.positions));
+      sequence.push_back(static_cast<std::int32_t>(own));
+      if (token % 7 == 5) position.back() = token % 2 == 0 ? -1 : positions;
+      if (token % 11 == 9) sequence.back() = token % 2 == 0 ? -1 : static_cast<std::int32_t>(sequences);
+    }
+    block_table.resize(sequences * desc.pages_per_sequence);
+    std::iota(block_table.begin(), block_table.end(), 0);
+    std::shuffle(block_table.begin(), block_table.end(), std::mt19937(3));
+    for (std::int32_t& page : block_table) {
+      if (page >= static_cast<std::int32_t>(desc.pages)) page = page % 2 == 0 ? -1 : page;
+    }
+  }
+
+  // The row of the cache that a token's keys and values belong in, or -1.
+  std::int64_t cache_row(const RopeDesc& desc, std::uint64_t token) const {
+    if (desc.cache == RopeCache::kNone) return static_cast<std::int64_t>(token);
+    const std::int64_t own = sequence[token], at = position[token];
+    if (own < 0 || own >= static_cast<std::int64_t>(desc.sequences)) return -1;
+    if (desc.cache == RopeCache::kDense) return own * static_cast<std::int64_t>(desc.positions) + at;
+    const auto size = static_cast<std::int64_t>(desc.page_size);
+    const std::int64_t page =
+        block_table[static_cast<std::size_t>(own * static_cast<std::int64_t>(desc.pages_per_sequence) + at / size)];
+    return page < 0 || page >= static_cast<std::int64_t>(desc.pages) ? -1 : page * size + at % size;
+  }
+};
+
+std::uint64_t cache_rows(const RopeDesc& desc) {
+  switch (desc.cache) {
+    case RopeCache::kNone: return desc.tokens;
+    case RopeCache::kDense: return desc.sequences * desc.positions;
+    case RopeCache::kPaged: break;
+  }
+  return desc.pages * desc.page_size;
+}
+
+absl::Status compare(const char* array, DType type, const std::vector<double>& expected, const Bytes& bytes) {
+  const std::vector<double> found = to_doubles(type, bytes);
+  const double rounding = type == DType::kFloat32 ? 1e-7 : type == DType::kFloat16 ? 1.0 / 2048 : 1.0 / 256;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (std::abs(found[i] - expected[i]) <= rounding * std::abs(expected[i]) + 3e-6) continue;
+    return absl::InternalError(absl::StrCat(array, "[", i, "]: expected ", expected[i], ", found ", found[i]));
+  }
+  return absl::OkStatus();
+}
+
+struct Setup {
+  std::size_t shift = 0;             // elements that all arrays of the type are behind an aligned address
+  std::int32_t token_count = -1000;  // on the device; -1000: none is given
+};
+
+absl::Status check(const RopeDesc& desc, const Setup& setup) {
+  CGRT_ASSIGN_OR_RETURN(const RopePlan plan, kernels::plan_rope(kDevice, desc));
+  const std::uint64_t size = desc.head_size, row_heads = desc.heads + 2 * desc.kv_heads;
+  const Tokens tokens(desc);
+  const std::vector<float> table = kernels::rope_table(desc.positions, plan.desc.rotary_size);
+  const Bytes qkv = random_elements(desc.type, desc.tokens * row_heads * size, 0.2, 1, 1);
+  const Bytes bias = random_elements(desc.type, row_heads * size, 0, 1, 2);
+  const Bytes q_before = random_elements(desc.type, desc.tokens * desc.heads * size, 9, 1, 3);
+  const Bytes k_before = random_elements(desc.type, cache_rows(desc) * desc.kv_heads * size, 7, 1, 4);
+  const Bytes v_before = random_elements(desc.type, cache_rows(desc) * desc.kv_heads * size, 5, 1, 5);
+
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  const std::size_t shift = setup.shift * size_of(desc.type);
+  RopeArgs args;
+  CGRT_ASSIGN_OR_RETURN(args.q, trial.output(q_before, shift));
+  CGRT_ASSIGN_OR_RETURN(args.k, trial.output(k_before, shift));
+  CGRT_ASSIGN_OR_RETURN(args.v, trial.output(v_before, shift));
+  CGRT_ASSIGN_OR_RETURN(args.qkv, trial.input(qkv, shift));
+  if (desc.has_bias) {
+    CGRT_ASSIGN_OR_RETURN(args.bias, trial.input(bias, shift));
+  }
+  const auto input = [&](const auto& values, auto*& argument) -> absl::Status {
+    CGRT_ASSIGN_OR_RETURN(void* const data, trial.input(bytes_of(values)));
+    argument = static_cast<std::remove_reference_t<decltype(argument)>>(data);
+    return absl::OkStatus();
+  };
+  CGRT_RETURN_IF_ERROR(input(table, args.table));
+  CGRT_RETURN_IF_ERROR(input(tokens.position, args.position));
+  if (desc.cache != RopeCache::kNone) CGRT_RETURN_IF_ERROR(input(tokens.sequence, args.sequence));
+  if (desc.cache == RopeCache::kPaged) CGRT_RETURN_IF_ERROR(input(tokens.block_table, args.block_table));
+  if (setup.token_count != -1000) CGRT_RETURN_IF_ERROR(input(std::vector{setup.token_count}, args.token_count));
+  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_rope(target, plan, args); }));
+
+  std::vector<double> q = to_doubles(desc.type, q_before), k = to_doubles(desc.type, k_before),
+                      v = to_doubles(desc.type, v_before);
+  const std::vector<double> from = to_doubles(desc.type, qkv), added = to_doubles(desc.type, bias);
+  for (std::uint64_t token = 0; token < desc.tokens; ++token) {
+    const std::int32_t position = tokens.position[token];
+    if (position < 0 || position >= static_cast<std::int32_t>(desc.positions)) continue;
+    if (setup.token_count != -1000 && static_cast<std::int64_t>(token) >= setup.token_count) break;
+    const std::int64_t row = tokens.cache_row(desc, token);
+    for (std::uint64_t head = 0; head < row_heads; ++head) {
+      std::vector<double> elements(size);
+      for (std::uint64_t i = 0; i < size; ++i) {
+        elements[i] = from[(token * row_heads + head) * size + i] + (desc.has_bias ? added[head * size + i] : 0);
+      }
+      const bool is_query = head < desc.heads, is_value = head >= desc.heads + desc.kv_heads;
+      if (!is_value) {
+        const float* const angles = &table[static_cast<std::size_t>(position) * plan.desc.rotary_size];
+        elements = kernels::rope_reference(desc.pairs, plan.desc.rotary_size, elements, angles);
+      }
+      if (!is_query && row < 0) continue;
+      const std::uint64_t at = is_query ? token * desc.heads + head
+                                        : static_cast<std::uint64_t>(row) * desc.kv_heads +
+                                              (head - desc.heads - (is_value ? desc.kv_heads : 0));
+      std::copy(elements.begin(), elements.end(),
+                (is_query   ? q
+                 : is_value ? v
+                            : k)
+                        .begin() +
+                    static_cast<std::ptrdiff_t>(at * size));
+    }
+  }
+  CGRT_RETURN_IF_ERROR(compare("q", desc.type, q, trial.found(args.q)));
+  CGRT_RETURN_IF_ERROR(compare("k", desc.type, k, trial.found(args.k)));
+  return compare("v", desc.type, v, trial.found(args.v));
+}
+
+// heads, kv_heads, head_size, rotary_size
+struct Heads {
+  std::uint64_t heads, kv_heads, size, rotary = 0;
+};
+constexpr Heads kHeads[] = {
+    {1, 1, 2},      {4, 4, 64},    {8, 2, 128},    {4, 1, 256},    {3, 3, 80},     {2, 1, 96, 32},
+    {2, 2, 80, 16}, {2, 1, 40, 8}, {1, 2, 24, 16}, {3, 1, 66, 66}, {2, 2, 72, 20}, {5, 3, 7, 6},
+};
+// As models have them: of Llama 3 8B and 70B, GPT-J, Phi-2.
+constexpr Heads kReal[] = {{32, 8, 128}, {64, 8, 128}, {16, 16, 256, 64}, {32, 32, 80, 32}};
+
+void check_heads(Report& report, const Heads& heads, std::uint64_t tokens, std::uint64_t positions) {
+  for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kNeighbours}) {
+      for (const RopeCache cache : {RopeCache::kNone, RopeCache::kDense, RopeCache::kPaged}) {
+        if (heads.size % 2 != 0 && heads.rotary == 0) continue;
+        const std::uint64_t page_size = cache == RopeCache::kPaged && heads.kv_heads == 1 ? 1 : 16;
+        const std::uint64_t columns = (positions + page_size - 1) / page_size + 1;
+        RopeDesc desc{.type = type,
+                      .tokens = tokens,
+                      .heads = heads.heads,
+                      .kv_heads = heads.kv_heads,
+                      .head_size = heads.size,
+                      .rotary_size = heads.rotary,
+                      .pairs = pairs,
+                      .has_bias = cache != RopeCache::kDense,
+                      .positions = positions,
+                      .cache = cache,
+                      .sequences = 3,
+                      .pages = 2 * columns,  // for two thirds of the block table
+                      .page_size = page_size,
+                      .pages_per_sequence = columns};
+        const Setup setups[] = {{}, {.shift = 1}, {.token_count = static_cast<std::int32_t>(tokens / 2)}};
+        for (const Setup& setup : setups) {
+          report.check(absl::StrCat(to_string(cache), " ", to_string(type),
+                                    pairs == RopePairs::kHalves ? " halves " : " neighbours ", tokens, " tokens of ",
+                                    heads.heads, " and ", heads.kv_heads, " heads of ", heads.size, ", ", heads.rotary,
+                                    " turn; shifted by ", setup.shift, ", ", setup.token_count, " tokens"),
+                       check(desc, setup));
+        }
+      }
+    }
+  }
+}
+
+absl::Status refused(const absl::Status& status, const char* text) {
+  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
+}
+
+void check_refusals(Report& report) {
+  const RopeDesc good{.tokens = 4,
+                      .heads = 2,
+                      .kv_heads = 1,
+                      .head_size = 64,
+                      .has_bias = true,
+                      .positions = 32,
+                      .cache = RopeCache::kPaged,
+                      .sequences = 2,
+                      .pages = 8,
+                      .page_size = 16,
+                      .pages_per_sequence = 2};
+  const auto refuses = [&](const char* text, auto change) {
+    RopeDesc desc = good;
+    change(desc);
+    report.check(absl::StrCat("rope refuses: ", text), refused(kernels::plan_rope(kDevice, desc).status(), text));
+  };
+  refuses("tokens is 0; it can be 1 to 2147483647", [](RopeDesc& d) { d.tokens = 0; });
+  refuses("heads is 0", [](RopeDesc& d) { d.heads = 0; });
+  refuses("kv_heads is 0", [](RopeDesc& d) { d.kv_heads = 0; });
+  refuses("head_size is 2147483648", [](RopeDesc& d) { d.head_size = std::uint64_t{1} << 31; });
+  refuses("a row of qkv has 2000000002 heads of 64 elements", [](RopeDesc& d) { d.kv_heads = 1000000000; });
+  refuses("2147483647 tokens of 131072 threads",
+          [](RopeDesc& d) { d.tokens = 2147483647, d.heads = 510, d.head_size = 512; });
+  refuses("rotary_size is 31; it can be an even number of at most 64", [](RopeDesc& d) { d.rotary_size = 31; });
+  refuses("rotary_size is 66", [](RopeDesc& d) { d.rotary_size = 66; });
+  refuses("rotary_size is 63", [](RopeDesc& d) { d.head_size = 63; });
+  refuses("positions is 0", [](RopeDesc& d) { d.positions = 0; });
+  refuses("sequences is 0", [](RopeDesc& d) { d.sequences = 0; });
+  refuses("pages is 0", [](RopeDesc& d) { d.pages = 0; });
+  refuses("pages of 16 hold fewer than 33 positions", [](RopeDesc& d) { d.positions = 33; });
+  refuses("int32", [](RopeDesc& d) { d.type = DType::kInt32; });
+
+  const absl::StatusOr<RopePlan> plan = kernels::plan_rope(kDevice, good);
+  const absl::StatusOr<Trial> trial = Trial::create();
+  if (!plan.ok() || !trial.ok()) return report.check("rope plans", absl::InternalError("no plan or no stream"));
+  alignas(16) static float memory[4];
+  auto* const numbers = reinterpret_cast<std::int32_t*>(memory);
+  const RopeArgs all{memory, memory, memory, memory, memory, memory, numbers, numbers, numbers, numbers};
+  const auto refuses_args = [&](const char* text, auto change) {
+    RopeArgs args = all;
+    change(args);
+    report.check(absl::StrCat("rope refuses: ", text), refused(launch_rope(trial->stream(), *plan, args), text));
+  };
+  const auto odd = [](auto* pointer) {
+    return reinterpret_cast<decltype(pointer)>(reinterpret_cast<std::uintptr_t>(pointer) + 1);
+  };
+  refuses_args("q is null", [](RopeArgs& a) { a.q = nullptr; });
+  refuses_args("k is null", [](RopeArgs& a) { a.k = nullptr; });
+  refuses_args("v is null", [](RopeArgs& a) { a.v = nullptr; });
+  refuses_args("qkv (0x", [&](RopeArgs& a) { a.qkv = odd(static_cast<const char*>(a.qkv)); });
+  refuses_args("bias is null", [](RopeArgs& a) { a.bias = nullptr; });
+  refuses_args("table (0x", [](RopeArgs& a) { a.table += 1; });
+  refuses_args("position is null", [](RopeArgs& a) { a.position = nullptr; });
+  refuses_args("sequence is null", [](RopeArgs& a) { a.sequence = nullptr; });
+  refuses_args("block_table is null", [](RopeArgs& a) { a.block_table = nullptr; });
+  refuses_args("token_count (0x", [&](RopeArgs& a) { a.token_count = odd(a.token_count); });
+}
+
+// A pair turns by the angle of its position: known values.
+absl::Status check_table() {
+  const std::vector<float> table = kernels::rope_table(100001, 4, 10000);
+  const auto is = [&](std::uint64_t position, std::uint64_t pair, double angle) {
+    const float* const found = &table[(position * 2 + pair) * 2];
+    return std::abs(static_cast<double>(found[0]) - std::cos(angle)) < 1e-7 &&
+           std::abs(static_cast<double>(found[1]) - std::sin(angle)) < 1e-7;
+  };
+  if (is(0, 0, 0) && is(1, 0, 1) && is(1, 1, 0.01) && is(100000, 0, 100000) && is(100000, 1, 1000)) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError("the table has other angles");
+}
+
+}  // namespace
+
+void check_rope(Report& report) {
+  check_refusals(report);
+  report.check("rope_table", check_table());
+  for (const Heads& heads : kHeads) {
+    for (const std::uint64_t tokens : {1, 34}) check_heads(report, heads, tokens, 50);
+  }
+  if (report.is_simulated()) return;
+  for (const Heads& heads : kReal) {
+    for (const std::uint64_t tokens : {1, 257, 4097}) check_heads(report, heads, tokens, 4097);
+  }
+}
+
+}  // namespace cgrt::testing
