@@ -12,6 +12,7 @@ absl::StatusOr<Work> make_work(const Case& test) {
            make_reduce_ladder,
            make_atomics,
            make_cub_reduce,
+           make_rope,
            make_scan,
            make_cub,
            make_matmul,
