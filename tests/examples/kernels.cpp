@@ -5,6 +5,7 @@
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/cub/cub.h"
+#include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "cgrt_kernels/histogram/histogram.h"
@@ -87,6 +88,16 @@ CGRT_EXAMPLE(rope) {
   CGRT_ASSIGN_OR_RETURN(const std::int32_t* const sequence, memory.make<std::int32_t>(tokens));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/rope/rope.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(dropout) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(std::uint8_t* const mask, memory.make_output<std::uint8_t>(n));
+  CGRT_ASSIGN_OR_RETURN(RandomState* const state, memory.make_output<RandomState>(1));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/dropout/dropout.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -7,6 +7,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/cub/cub.h"
+#include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/map.h"
 #include "cgrt_kernels/elementwise/matrix.h"
@@ -151,6 +152,14 @@ void add_others(Plans& plans, Memory memory) {
                                     .qkv = memory.at(3),
                                     .table = memory.at<float>(4),
                                     .position = memory.at<std::int32_t>(5)});
+              });
+  }
+  for (const DropoutOp op : {DropoutOp::kForward, DropoutOp::kBackward}) {
+    plans.add(to_string(op), plan_dropout(kDevice, {.op = op, .count = 1000}), kId,
+              [=](LaunchTarget target, const DropoutPlan& plan) {
+                return launch_dropout(
+                    target, plan,
+                    {.out = a, .in = a, .mask = memory.at<std::uint8_t>(1), .state = memory.at<RandomState>(2)});
               });
   }
   plans.add("a map", plan_map(kDevice, clamp_kernel(), 1000), kId, [=](LaunchTarget target, const auto& plan) {

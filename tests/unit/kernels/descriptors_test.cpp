@@ -6,6 +6,7 @@
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/cub/cub.h"
+#include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "cgrt_kernels/histogram/histogram.h"
@@ -66,6 +67,7 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   const UpsampleDesc upsample{.batch = 1, .channels = 1, .height = 2, .width = 2, .out_height = 4, .out_width = 4};
   expect_refused(plan_upsample, upsample, &UpsampleDesc::op, "op");
   expect_refused(plan_upsample, upsample, &UpsampleDesc::layout, "layout");
+  expect_refused(plan_dropout, DropoutDesc{.count = 8}, &DropoutDesc::op, "op");
   const RopeDesc rope{.tokens = 1, .heads = 1, .kv_heads = 1, .head_size = 8, .positions = 2};
   expect_refused(plan_rope, rope, &RopeDesc::pairs, "pairs");
   expect_refused(plan_rope, rope, &RopeDesc::cache, "cache");

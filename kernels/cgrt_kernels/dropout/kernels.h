@@ -1,0 +1,29 @@
+// What dropout's plan and device code have in common. Internal.
+#pragma once
+
+#include <cuda_runtime_api.h>  // __host__, __device__
+
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/dropout/dropout_desc.h"
+
+namespace cgrt::kernels {
+
+inline constexpr int kDropoutBlock = 256;  // threads
+inline constexpr int kDropoutPacks = 2;    // that a thread has under way at a time
+
+struct DropoutParams {
+  DropoutArgs args;
+  std::uint64_t count;
+  std::uint32_t threshold;  // numbers below it drop their element
+  float scale;
+};
+
+// `pack`: bytes, 16, 8, 4 or 2, at least an element.
+Kernel<DropoutParams> dropout_kernel(DropoutOp op, DType type, std::uint32_t pack);
+
+// What a launch adds to the offset of its state.
+__host__ __device__ constexpr std::uint64_t dropout_draws(std::uint64_t count) { return (count + 3) / 4; }
+
+}  // namespace cgrt::kernels

@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
+#include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/dropout/dropout.h"
+#include "cgrt_kernels/dropout/kernels.h"
+
+namespace cgrt::kernels {
+
+absl::StatusOr<DropoutPlan> plan_dropout(ContextRef context, const DropoutDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("dropout", "op", desc.op, DropoutOp::kBackward));
+  const char* const name = to_string(desc.op);
+  CGRT_RETURN_IF_ERROR(check_float(name, desc.type));
+  constexpr std::uint64_t kEnd = std::uint64_t{1} << 40;
+  if (desc.count == 0 || desc.count >= kEnd) {
+    return refuse(name, absl::StrCat("count is ", desc.count, "; it can be 1 to ", kEnd - 1, "."));
+  }
+  if (!(desc.probability >= 0 && desc.probability < 1)) {
+    return refuse(name, absl::StrCat("probability is ", desc.probability, "; it can be 0 to below 1."));
+  }
+  CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  CGRT_ASSIGN_OR_RETURN(const int threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  DropoutPlan plan{desc, {}};
+  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
+  std::uint32_t alignment = 16;
+  for (DropoutPlan::Launch& launch : plan.by_alignment) {
+    const std::uint32_t pack = std::max(alignment, size);
+    launch.kernel = dropout_kernel(desc.op, desc.type, pack);
+    CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
+    const std::uint64_t tiles = (desc.count - 1) / (std::uint64_t{kDropoutBlock} * kDropoutPacks * (pack / size)) + 1;
+    const auto at_once = static_cast<std::uint64_t>(sms) * static_cast<std::uint64_t>(threads / kDropoutBlock);
+    launch.config = {.grid = static_cast<std::uint32_t>(std::min(tiles, at_once)), .block = kDropoutBlock};
+    alignment /= 2;
+  }
+  return plan;
+}
+
+absl::Status launch_dropout(LaunchTarget target, const DropoutPlan& plan, const DropoutArgs& args) {
+  const DropoutDesc& desc = plan.desc;
+  const char* const name = to_string(desc.op);
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
+  CGRT_RETURN_IF_ERROR(check_pointer(name, "mask", args.mask, 1));
+  DropoutParams params{args, desc.count, 0, 1 / (1 - desc.probability)};
+  if (desc.op == DropoutOp::kForward) {
+    CGRT_RETURN_IF_ERROR(check_pointer(name, "state", args.state, alignof(RandomState)));
+    // Rounded up, as numbers are compared with the product itself: a float's is exact, and below 2^32.
+    const double threshold = static_cast<double>(desc.probability) * 4294967296.0;
+    params.threshold = static_cast<std::uint32_t>(threshold);
+    if (static_cast<double>(params.threshold) < threshold) ++params.threshold;
+  } else {
+    params.args.state = nullptr;
+  }
+  const std::uintptr_t bits = address_bits(args.out, args.in);
+  const int index = bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3;
+  const DropoutPlan::Launch& chosen = plan.by_alignment[index];
+  return launch(target, chosen.config, chosen.kernel, params);
+}
+
+}  // namespace cgrt::kernels
