@@ -9,10 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "kernels/support.h"
@@ -236,6 +238,51 @@ Operation scan_of_rows(std::uint64_t columns) {
                                          kernels::launch_scan);
           }};
 }
+Operation dropout_backward(std::uint64_t columns) {
+  return {"dropout_backward",
+          columns,
+          columns,
+          columns / 8 / kSize,
+          columns,
+          [=](StreamRef stream, std::uint64_t rows, const Arrays& arrays) -> absl::Status {
+            const kernels::DropoutDesc desc{kernels::DropoutOp::kBackward, kType, rows * columns};
+            CGRT_ASSIGN_OR_RETURN(const auto plan, kernels::plan_dropout(kDevice, desc));
+            auto* const mask = static_cast<std::uint8_t*>(const_cast<void*>(arrays.b));  // is read only
+            CGRT_RETURN_IF_ERROR(kernels::launch_dropout(stream, plan, {arrays.out, arrays.a, mask}));
+            return stream.synchronize();
+          }};
+}
+// Tokens whose positions repeat as the rows do.
+Operation rope(std::uint64_t heads, std::uint64_t head_size) {
+  const std::uint64_t columns = heads * head_size;
+  return {
+      "rope",
+      columns,
+      columns + 2 * head_size,
+      0,
+      columns,
+      [=](StreamRef stream, std::uint64_t rows, const Arrays& arrays) -> absl::Status {
+        const kernels::RopeDesc desc{
+            .type = kType, .tokens = rows, .heads = heads, .kv_heads = 1, .head_size = head_size, .positions = kUnit};
+        CGRT_ASSIGN_OR_RETURN(const auto plan, kernels::plan_rope(kDevice, desc));
+        std::vector<std::int32_t> positions(rows);
+        for (std::uint64_t i = 0; i < rows; ++i) positions[i] = static_cast<std::int32_t>(i % kUnit);
+        const std::vector<float> turns = kernels::rope_table(kUnit, head_size);
+        CGRT_ASSIGN_OR_RETURN(DeviceBuffer kept, DeviceBuffer::create(kDevice, 2 * rows * head_size * kSize));
+        CGRT_ASSIGN_OR_RETURN(DeviceBuffer position, DeviceBuffer::create(kDevice, rows * sizeof(positions[0])));
+        CGRT_ASSIGN_OR_RETURN(DeviceBuffer table, DeviceBuffer::create(kDevice, turns.size() * sizeof(turns[0])));
+        CGRT_RETURN_IF_ERROR(copy(stream, position.data(), positions.data(), position.size_bytes()));
+        CGRT_RETURN_IF_ERROR(copy(stream, table.data(), turns.data(), table.size_bytes()));
+        CGRT_RETURN_IF_ERROR(launch_rope(stream, plan,
+                                         {.q = arrays.out,
+                                          .k = kept.data(),
+                                          .v = kept.as<unsigned char>() + rows * head_size * kSize,
+                                          .qkv = arrays.a,
+                                          .table = table.as<float>(),
+                                          .position = position.as<std::int32_t>()}));
+        return stream.synchronize();
+      }};
+}
 
 }  // namespace
 
@@ -243,7 +290,8 @@ void check_large_arrays(Report& report) {
   using kernels::MatrixOp;
   using kernels::NormOp;
   using kernels::Residual;
-  std::vector<Operation> operations{add(4096), matrix(MatrixOp::kSiluAndMul, 4096)};
+  std::vector<Operation> operations{add(4096), matrix(MatrixOp::kSiluAndMul, 4096), dropout_backward(4096),
+                                    rope(32, 128)};
   // In registers, in streams and slices, of lanes, and the same where rows are not aligned.
   for (const std::uint64_t columns : {64, 127, 4096, 4097, 65536, 200001}) {
     operations.push_back(softmax(columns));
