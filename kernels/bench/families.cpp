@@ -18,6 +18,7 @@ absl::StatusOr<Work> make_work(const Case& test) {
            make_cub,
            make_matmul,
            make_batch_norm,
+           make_topk,
            make_upsample,
            make_index,
            make_bandwidth,

@@ -203,6 +203,11 @@ T __shfl_down_sync(unsigned, T value, unsigned by, unsigned width = 32) {
   const unsigned lane = emulated::lane();
   return emulated::of_lane(value, lane % width + by < width ? lane + by : lane);
 }
+inline unsigned __reduce_max_sync(unsigned all, unsigned value) {
+  for (int distance = 16; distance > 0; distance /= 2) value = std::max(value, __shfl_xor_sync(all, value, distance));
+  return value;
+}
+inline unsigned __reduce_min_sync(unsigned all, unsigned value) { return ~__reduce_max_sync(all, ~value); }
 inline unsigned __ballot_sync(unsigned, int value) {
   return emulated::mask_of(value, [](int there) { return there != 0; });
 }

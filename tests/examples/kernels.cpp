@@ -15,6 +15,7 @@
 #include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
+#include "cgrt_kernels/topk/topk.h"
 #include "cgrt_kernels/upsample/upsample.h"
 #include "examples/examples.h"
 
@@ -98,6 +99,15 @@ CGRT_EXAMPLE(dropout) {
   CGRT_ASSIGN_OR_RETURN(RandomState* const state, memory.make_output<RandomState>(1));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/dropout/dropout.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(topk) {
+  CGRT_ASSIGN_OR_RETURN(float* const weights, memory.make_output<float>(tokens * 8));
+  CGRT_ASSIGN_OR_RETURN(std::int32_t* const chosen, memory.make_output<std::int32_t>(tokens * 8));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/topk/topk.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -18,6 +18,7 @@
 #include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
+#include "cgrt_kernels/topk/topk.h"
 #include "cgrt_kernels/upsample/upsample.h"
 #include "kernels/own_maps.h"
 #include "kernels/support.h"
@@ -162,6 +163,12 @@ void add_others(Plans& plans, Memory memory) {
                     {.out = a, .in = a, .mask = memory.at<std::uint8_t>(1), .state = memory.at<RandomState>(2)});
               });
   }
+  plans.add("topk", plan_topk(kDevice, {.tokens = 4, .experts = 64, .k = 8}), kId,
+            [=](LaunchTarget target, const TopkPlan& plan) {
+              return launch_topk(
+                  target, plan,
+                  {.weights = memory.at<float>(1), .chosen = memory.at<std::int32_t>(2), .logits = memory.at(3)});
+            });
   plans.add("a map", plan_map(kDevice, clamp_kernel(), 1000), kId, [=](LaunchTarget target, const auto& plan) {
     return launch_map(target, plan, Clamp{0, 1}, static_cast<__half*>(a), static_cast<const __half*>(a));
   });

@@ -1,0 +1,129 @@
+#include "cgrt_kernels/topk/kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "cgrt_kernels/common/dispatch.cuh"
+#include "cgrt_kernels/common/pack.cuh"
+#include "cgrt_kernels/common/programmatic.cuh"
+
+namespace cgrt::kernels {
+namespace {
+
+__host__ __device__ std::uint32_t tokens_of(const TopkParams& p) {
+  if (p.args.token_count == nullptr) return p.tokens;
+  const std::int32_t count = *p.args.token_count;
+  return count <= 0 ? 0 : static_cast<std::uint32_t>(count) < p.tokens ? static_cast<std::uint32_t>(count) : p.tokens;
+}
+
+// A number that is larger for larger logits and never 0; equal for 0 and -0, least for what is no number.
+__device__ __forceinline__ std::uint32_t rank_of(float logit) {
+  if (logit != logit) return 1;
+  const std::uint32_t bits = __float_as_uint(logit + 0.0f);
+  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
+}
+
+__device__ __forceinline__ float sum_of_warp(float value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
+  return value;
+}
+
+// Lane i has the logits of experts i, i + 32, ...
+template <class T, int kPerLane>
+__global__ void __launch_bounds__(kTopkBlock) topk_softmax(const __grid_constant__ TopkParams p) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint64_t token = std::uint64_t{blockIdx.x} * (kTopkBlock / 32) + threadIdx.x / 32;
+  wait_for_predecessors();
+  let_dependents_start();
+  if (token >= tokens_of(p)) return;
+  const T* const row = static_cast<const T*>(p.args.logits) + token * p.experts;
+  float logits[kPerLane];
+  std::uint32_t ranks[kPerLane];  // 0: no expert, or chosen already
+#pragma unroll
+  for (int i = 0; i < kPerLane; ++i) {
+    const std::uint32_t expert = lane + i * 32;
+    logits[i] = expert < p.experts ? to_float(row[expert]) : 0.0f;
+    ranks[i] = expert < p.experts ? rank_of(logits[i]) : 0;
+  }
+
+  float max = 0, own = 0;  // the largest logit, and that of the expert that this lane writes
+  std::uint32_t own_expert = 0;
+  float sum = 0;  // of all that this lane has
+  for (std::uint32_t round = 0; round < p.k; ++round) {
+    std::uint32_t best = 0, expert = ~0u;
+    float logit = 0;
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) {
+      if (ranks[i] > best) best = ranks[i], expert = lane + i * 32, logit = logits[i];
+    }
+    const std::uint32_t largest = __reduce_max_sync(~0u, best);
+    const std::uint32_t first = __reduce_min_sync(~0u, best == largest ? expert : ~0u);
+    logit = __shfl_sync(~0u, logit, first % 32);
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) {
+      if (first == lane + i * 32) ranks[i] = 0;
+    }
+    if (round == 0) {
+      max = logit;
+#pragma unroll
+      for (int i = 0; i < kPerLane; ++i) {
+        if (lane + i * 32 < p.experts) sum += expf(logits[i] - max);
+      }
+    }
+    if (lane == round) own = logit, own_expert = first;
+  }
+  sum = sum_of_warp(sum);
+  const float weight = lane < p.k ? expf(own - max) : 0;
+  const float chosen_sum = sum_of_warp(weight);
+  if (p.weights == TopkWeights::kNormalized && sum == sum) sum = chosen_sum;
+  if (lane >= p.k) return;
+  p.args.weights[token * p.k + lane] = weight / sum;
+  p.args.chosen[token * p.k + lane] = static_cast<std::int32_t>(own_expert);
+}
+
+template <class T>
+void topk_on_host(HostGrid, TopkParams p) {
+  std::vector<std::int32_t> order(p.experts);
+  std::vector<float> logits(p.experts);
+  for (std::uint64_t token = 0; token < tokens_of(p); ++token) {
+    const T* const row = static_cast<const T*>(p.args.logits) + token * p.experts;
+    for (std::uint32_t i = 0; i < p.experts; ++i) order[i] = static_cast<std::int32_t>(i), logits[i] = to_float(row[i]);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      return std::isnan(logits[b]) ? !std::isnan(logits[a]) : logits[a] > logits[b];
+    });
+    const float max = logits[order[0]];
+    float sum = 0, chosen_sum = 0;
+    for (std::uint32_t i = 0; i < p.experts; ++i) {
+      const float weight = std::exp(logits[order[i]] - max);
+      sum += weight;
+      if (i < p.k) chosen_sum += weight;
+    }
+    if (p.weights == TopkWeights::kNormalized && !std::isnan(sum)) sum = chosen_sum;
+    for (std::uint32_t i = 0; i < p.k; ++i) {
+      p.args.weights[token * p.k + i] = std::exp(logits[order[i]] - max) / sum;
+      p.args.chosen[token * p.k + i] = order[i];
+    }
+  }
+}
+
+template <class T, int kPerLane>
+Kernel<TopkParams> of_experts() {
+  return make_kernel<topk_softmax<T, kPerLane>, topk_on_host<T>,
+                     KernelResources{.registers = kPerLane == 16 ? 72 : 40, .max_threads = kTopkBlock}>();
+}
+
+}  // namespace
+
+Kernel<TopkParams> topk_kernel(DType type, std::uint32_t experts) {
+  return of_float_type(type, [=]<class T>() {
+    if (experts <= 32) return of_experts<T, 1>();
+    if (experts <= 64) return of_experts<T, 2>();
+    if (experts <= 128) return of_experts<T, 4>();
+    return experts <= 256 ? of_experts<T, 8>() : of_experts<T, 16>();
+  });
+}
+
+}  // namespace cgrt::kernels
