@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cgrt_kernels/common/device_count.h"
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
@@ -8,12 +9,6 @@
 
 namespace cgrt::kernels {
 namespace {
-
-__host__ __device__ std::uint32_t tokens_of(const RopeParams& p) {
-  if (p.args.token_count == nullptr) return p.tokens;
-  const std::int32_t count = *p.args.token_count;
-  return count <= 0 ? 0 : static_cast<std::uint32_t>(count) < p.tokens ? static_cast<std::uint32_t>(count) : p.tokens;
-}
 
 // Rows of kv_heads heads, in the arrays of keys and values; kNowhere: not kept.
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
@@ -102,7 +97,7 @@ __global__ void __launch_bounds__(kRopeBlock) rope(const __grid_constant__ RopeP
   const std::uint32_t head = p.head_items.quotient(item);
   wait_for_predecessors();
   let_dependents_start();
-  if (token >= tokens_of(p)) return;
+  if (token >= count_at(p.args.token_count, p.tokens)) return;
   const auto position = static_cast<std::uint32_t>(p.args.position[token]);
   if (position >= p.positions) return;
   T* const to = target_of<T>(p, token, position, head);
@@ -147,7 +142,7 @@ template <class T, RopePairs kPairs>
 void rope_on_host(HostGrid, RopeParams p) {
   const std::uint32_t half = p.rotary_size / 2;
   std::vector<float> values(p.head_size);
-  for (std::uint64_t token = 0; token < tokens_of(p); ++token) {
+  for (std::uint64_t token = 0, count = count_at(p.args.token_count, p.tokens); token < count; ++token) {
     const auto position = static_cast<std::uint32_t>(p.args.position[token]);
     if (position >= p.positions) continue;
     for (std::uint32_t head = 0; head < heads_of_row(p); ++head) {

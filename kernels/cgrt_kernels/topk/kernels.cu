@@ -5,18 +5,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "cgrt_kernels/common/device_count.h"
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 
 namespace cgrt::kernels {
 namespace {
-
-__host__ __device__ std::uint32_t tokens_of(const TopkParams& p) {
-  if (p.args.token_count == nullptr) return p.tokens;
-  const std::int32_t count = *p.args.token_count;
-  return count <= 0 ? 0 : static_cast<std::uint32_t>(count) < p.tokens ? static_cast<std::uint32_t>(count) : p.tokens;
-}
 
 // A number that is larger for larger logits and never 0; equal for 0 and -0, least for what is no number.
 __device__ __forceinline__ std::uint32_t rank_of(float logit) {
@@ -38,7 +33,7 @@ __global__ void __launch_bounds__(kTopkBlock) topk_softmax(const __grid_constant
   const std::uint64_t token = std::uint64_t{blockIdx.x} * (kTopkBlock / 32) + threadIdx.x / 32;
   wait_for_predecessors();
   let_dependents_start();
-  if (token >= tokens_of(p)) return;
+  if (token >= count_at(p.args.token_count, p.tokens)) return;
   const T* const row = static_cast<const T*>(p.args.logits) + token * p.experts;
   float logits[kPerLane];
   std::uint32_t ranks[kPerLane];  // 0: no expert, or chosen already
@@ -88,7 +83,7 @@ template <class T>
 void topk_on_host(HostGrid, TopkParams p) {
   std::vector<std::int32_t> order(p.experts);
   std::vector<float> logits(p.experts);
-  for (std::uint64_t token = 0; token < tokens_of(p); ++token) {
+  for (std::uint64_t token = 0, count = count_at(p.args.token_count, p.tokens); token < count; ++token) {
     const T* const row = static_cast<const T*>(p.args.logits) + token * p.experts;
     for (std::uint32_t i = 0; i < p.experts; ++i) order[i] = static_cast<std::int32_t>(i), logits[i] = to_float(row[i]);
     std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
