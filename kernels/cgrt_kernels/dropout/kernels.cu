@@ -1,66 +1,43 @@
 #include "cgrt_kernels/dropout/kernels.h"
 
 #include <cstdint>
-#include <cstring>
 
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/philox.h"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/elementwise/map.cuh"
 
 namespace cgrt::kernels {
 namespace {
 
-template <int kBytes>
-struct WordOf;
-template <>
-struct WordOf<2> {
-  using Type = std::uint16_t;
-};
-template <>
-struct WordOf<4> {
-  using Type = std::uint32_t;
-};
-template <>
-struct WordOf<8> {
-  using Type = uint2;
-};
-template <>
-struct WordOf<16> {
-  using Type = uint4;
-};
-
 // kPack elements that are moved at once where all of them are in the array, else one by one.
 template <class T, int kPack>
 struct Elements {
-  using Word = typename WordOf<kPack * sizeof(T)>::Type;
-  alignas(Word) T of[kPack];
+  Pack<T, kPack> pack;
 
   __device__ __forceinline__ void load(const T* from, std::uint64_t begin, std::uint64_t count) {
     if (begin + kPack <= count) {
-      const Word word = *reinterpret_cast<const Word*>(from + begin);
-      std::memcpy(of, &word, sizeof(word));
+      pack = internal::load_pack<kPack>(from + begin);
       return;
     }
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) of[i] = begin + i < count ? from[begin + i] : from_float<T>(0);
+    for (int i = 0; i < kPack; ++i) pack.of[i] = begin + i < count ? from[begin + i] : from_float<T>(0);
   }
   __device__ __forceinline__ void store(T* to, std::uint64_t begin, std::uint64_t count) const {
     if (begin + kPack <= count) {
-      Word word;
-      std::memcpy(&word, of, sizeof(word));
-      *reinterpret_cast<Word*>(to + begin) = word;
+      internal::store_pack(to + begin, pack);
       return;
     }
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
-      if (begin + i < count) to[begin + i] = of[i];
+      if (begin + i < count) to[begin + i] = pack.of[i];
     }
   }
   __device__ __forceinline__ void apply(std::uint32_t kept, float scale) {
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
-      of[i] = from_float<T>((kept >> i & 1) != 0 ? to_float(of[i]) * scale : 0.0f);
+      pack.of[i] = from_float<T>((kept >> i & 1) != 0 ? to_float(pack.of[i]) * scale : 0.0f);
     }
   }
 };
