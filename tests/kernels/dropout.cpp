@@ -42,7 +42,7 @@ Bytes bits_of(const std::vector<bool>& kept) {
   return bytes;
 }
 
-// Random numbers, among them some that are none: those that are dropped are 0 all the same.
+// Random numbers, NaN and infinity among them: where these are dropped, too, the result is 0.
 Bytes numbers(const DropoutDesc& desc) {
   Bytes bytes = random_elements(desc.type, desc.count, 0.5, 3, 1);
   for (std::uint64_t i = 3; i < desc.count; i += 97) {

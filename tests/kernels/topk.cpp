@@ -1,4 +1,4 @@
-// The largest of each row with their softmax: lanes that are full and not, equal logits, and what is no number.
+// The largest of each row with their softmax: lanes that are full and not, equal logits, and NaN.
 #include "cgrt_kernels/topk/topk.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ using kernels::TopkDesc;
 using kernels::TopkPlan;
 using kernels::TopkWeights;
 
-// Some rows have few different logits, some experts that are masked, all of them masked, or no numbers.
+// Some rows have few different logits, some experts that are masked, all of them masked, or NaN.
 Bytes logits_of(const TopkDesc& desc) {
   Bytes bytes = random_elements(desc.type, desc.tokens * desc.experts, 0, 3, 1);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -27,7 +27,8 @@ def baseline(case):
     bias = random_tensor(case, row * size)
     places = torch.arange(tokens, device=DEVICE) % POSITIONS
     slots = (POSITIONS // 16 - 1 - places // 16) * 16 + places % 16
-    angles = torch.outer(torch.arange(POSITIONS, device=DEVICE), 10000.0 ** (-torch.arange(0, size, 2, device=DEVICE) / size))
+    frequencies = 10000.0 ** (-torch.arange(0, size, 2, device=DEVICE) / size)
+    angles = torch.outer(torch.arange(POSITIONS, device=DEVICE), frequencies)
     cosine, sine = (torch.cat((table, table), 1).to(case.dtype) for table in (angles.cos(), angles.sin()))
 
     def turned(x):

@@ -1,4 +1,4 @@
-// Numbers of tokens that change between launches of one executable. Plain: no Abseil.
+// Numbers of tokens that change between launches of one executable. Internal.
 #pragma once
 
 #include <cuda_runtime_api.h>  // __host__, __device__

@@ -5,9 +5,10 @@
 
 namespace cgrt::kernels {
 
-// In device memory, aligned to 8 bytes: copy RandomState{.seed = ...} there once. Each launch takes the numbers of its
-// own (philox.h) from `offset` on and moves it behind them, so that every replay of a graph has others. Launches that
-// may run at the same time need a state each, with seeds of their own. To repeat a launch, copy the state before it.
+// In device memory, aligned to 8 bytes: copy RandomState{.seed = ...} there once. Each launch takes its numbers
+// (philox.h) from `offset` on and adds to `offset` how many it took, so that every replay of a graph has others.
+// Launches that may run at the same time need a state each, with seeds of their own. To repeat a launch, copy the state
+// before it.
 struct RandomState {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;   // of four numbers each

@@ -14,7 +14,7 @@ enum class DropoutOp : std::uint8_t {
 };
 constexpr const char* to_string(DropoutOp op) { return op == DropoutOp::kForward ? "dropout" : "dropout_backward"; }
 
-// out[i] = in[i] / (1 - probability) where element i is kept, else 0, also of what is no number. Element i of a forward
+// out[i] = in[i] / (1 - probability) where element i is kept, else 0, also where in[i] is NaN. Element i of a forward
 // launch is kept when number i from the state's offset on is at least probability * 2^32.
 struct DropoutDesc {
   DropoutOp op = DropoutOp::kForward;

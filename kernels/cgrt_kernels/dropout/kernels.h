@@ -11,7 +11,7 @@
 namespace cgrt::kernels {
 
 inline constexpr int kDropoutBlock = 256;  // threads
-inline constexpr int kDropoutPacks = 2;    // that a thread has under way at a time
+inline constexpr int kDropoutPacks = 2;    // that a thread has in flight
 
 struct DropoutParams {
   DropoutArgs args;

@@ -87,8 +87,8 @@ __device__ __forceinline__ void turn_neighbours(const float2* row, std::uint32_t
   }
 }
 
-// Each thread has two packs of a head: of halves those that turn together, while there are; else two that are side by
-// side, the second of which a head may lack.
+// Each thread has two packs of a head. With kHalves these are rotated together, as long as there are such; else they
+// are neighbours, of which a head may lack the second.
 template <class T, Alignment kAlignment, RopePairs kPairs>
 __global__ void __launch_bounds__(kRopeBlock) rope(const __grid_constant__ RopeParams p) {
   using Pack = PackFor<T, kAlignment>;

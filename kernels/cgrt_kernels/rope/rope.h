@@ -5,14 +5,14 @@
 //   CGRT_ASSIGN_OR_RETURN(RopePlan plan, plan_rope(DeviceRef(0), {.type = DType::kBFloat16, .tokens = tokens,
 //       .heads = 32, .kv_heads = 8, .head_size = 128, .positions = positions, .cache = RopeCache::kDense,
 //       .sequences = sequences}));
-//   const std::vector<float> turns = rope_table(positions, 128);   // on the host: copy it to `table` once
+//   const std::vector<float> angles = rope_table(positions, 128);   // on the host: copy it to `table` once
 //   CGRT_RETURN_IF_ERROR(launch_rope(stream.ref(), plan, {.q = q, .k = k_cache, .v = v_cache, .qkv = qkv,
 //       .table = table, .position = position, .sequence = sequence}));
 //
 // Positions, sequences, the block table and the number of tokens are read on the device: one executable serves all
 // steps of at most `tokens` tokens. A plan is a value and depends on the device and the descriptor only. One kernel, no
-// workspace, no allocation, the same bits in every run. Packs of 16 bytes where arrays, heads and halves of what turns
-// are aligned to them, single elements elsewhere.
+// workspace, no allocation, the same bits in every run. Packs of 16 bytes where arrays, heads and halves of what is
+// rotated are aligned to them, single elements elsewhere.
 #pragma once
 
 #include <vector>
@@ -43,13 +43,13 @@ struct RopePlan {
 };
 
 // kInvalidArgument for other types, for sizes of 0 or of 2^31 and more, for a rotary_size that is odd or larger than a
-// head, for fewer pages than its positions in a row of the block table, and for what the cache does not have.
+// head, and for a row of the block table whose pages hold fewer than `positions` positions.
 absl::StatusOr<RopePlan> plan_rope(ContextRef context, const RopeDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
 absl::Status launch_rope(LaunchTarget target, const RopePlan& plan, const RopeArgs& args);
 
-// The table of the original embedding: pair i of position p turns by p * base^(-2 i / rotary_size). Angles are
+// The table of the original embedding: pair i of position p is rotated by p * base^(-2 i / rotary_size). Angles are
 // computed in double: in float those of late positions are off by some hundredths.
 std::vector<float> rope_table(std::uint64_t positions, std::uint64_t rotary_size, double base = 10000);
 

@@ -8,7 +8,7 @@
 
 namespace cgrt::kernels {
 
-// Which two elements of a head turn together.
+// Which two elements of a head are rotated together.
 enum class RopePairs : std::uint8_t {
   kHalves,      // i and i + rotary_size / 2: Llama, GPT-NeoX
   kNeighbours,  // 2 i and 2 i + 1: GPT-J
@@ -30,8 +30,8 @@ constexpr const char* to_string(RopeCache cache) {
 }
 
 // Each token has a row of qkv: its queries, keys and values, head by head. The bias is added to all of them; then the
-// first rotary_size elements of each query and key turn by the angles of the token's position. Computed in float,
-// rounded once.
+// first rotary_size elements of each query and key are rotated by the angles of the token's position. Computed in
+// float, rounded once.
 struct RopeDesc {
   DType type = DType::kFloat16;  // of all arrays but the table; or bfloat16, float32
   std::uint64_t tokens = 0;      // rows of qkv, at most
@@ -50,7 +50,8 @@ struct RopeDesc {
 // of floats, aligned to 8 bytes.
 //
 // Of a token whose position is not in [0, positions) nothing is written: it is padding. Keys and values whose sequence
-// is not in [0, sequences), or that have no page, go nowhere: a block table may end before pages_per_sequence, with -1.
+// is not in [0, sequences), or that have no page, are not written: rows of a block table may end with -1. No two tokens
+// of a launch have the same sequence and position, or either's keys and values may stay.
 struct RopeArgs {
   void* q = nullptr;                          // [tokens, heads, head_size]
   void* k = nullptr;                          // as RopeCache says

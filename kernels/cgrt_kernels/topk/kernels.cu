@@ -13,7 +13,7 @@
 namespace cgrt::kernels {
 namespace {
 
-// A number that is larger for larger logits and never 0; equal for 0 and -0, least for what is no number.
+// A number that is larger for larger logits and never 0; equal for 0 and -0, least for NaN.
 __device__ __forceinline__ std::uint32_t rank_of(float logit) {
   if (logit != logit) return 1;
   const std::uint32_t bits = __float_as_uint(logit + 0.0f);

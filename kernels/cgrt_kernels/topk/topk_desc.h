@@ -16,8 +16,8 @@ enum class TopkWeights : std::uint8_t {
 
 inline constexpr std::uint32_t kTopkMaxExperts = 512, kTopkMaxChosen = 32;
 
-// Of each token the k experts with the largest logits, largest first; of equal ones the first. No number (NaN) comes
-// last, and makes the weights of its token NaN. Computed in float.
+// Of each token the k experts with the largest logits, largest first; of equal ones the first. NaN comes last, and
+// makes all weights of its token NaN. Computed in float.
 struct TopkDesc {
   DType type = DType::kFloat32;  // of the logits; or float16, bfloat16
   std::uint64_t tokens = 0;      // at most
