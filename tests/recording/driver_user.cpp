@@ -2,10 +2,12 @@
 // through this file as a plugin that is linked against it and loaded late. Then makes and launches executable graphs.
 // Fails when a launch does.
 //   driver_user [PLUGIN]
-//   driver_user --graph      sets parameters of an executable in place of that
+//   driver_user --graph             sets parameters of an executable in place of that
+//   driver_user --capture PLUGIN    has the plugin end a capture
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -43,6 +45,12 @@ static bool instantiate_with_params(void* driver) {
 #ifdef LINKED
 extern "C" int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                               void**, void**);
+extern "C" int cuMemAlloc_v2(std::uintptr_t*, std::size_t);
+extern "C" int allocate_linked() {
+  std::uintptr_t address = 0;
+  const int result = cuMemAlloc_v2(&address, 1024);
+  return result == 900 ? 0 : 1;
+}
 extern "C" int launch_linked() { return call(&cuLaunchKernel) + call(&cuLaunchKernel); }
 #endif
 
@@ -70,7 +78,17 @@ static int use_graph() {
   return failed;
 }
 
+static int capture(const char* path) {
+  void *const plugin = dlopen(path, RTLD_NOW), *graph = nullptr, *const stream = nullptr;
+  const auto allocate = plugin != nullptr ? reinterpret_cast<int (*)()>(dlsym(plugin, "allocate_linked")) : nullptr;
+  int failed = call_driver("cuStreamBeginCapture_v2", stream, 0);
+  failed += allocate != nullptr ? allocate() : 1;
+  failed += call_driver("cuStreamEndCapture", stream, &graph) == 901 ? 0 : 1;
+  return failed;
+}
+
 int main(int argc, char** argv) {
+  if (argc > 2 && std::strcmp(argv[1], "--capture") == 0) return capture(argv[2]);
   if (argc > 1 && std::strcmp(argv[1], "--graph") == 0) return use_graph();
   int failed = 0;
   const auto check = [&](const char* way, bool is_ok) {

@@ -1,8 +1,10 @@
-// libcuda.so.1 with a kernel launch and a few calls for executables, so that what `graphdump run` preloads is tried
-// without a GPU. All arguments must arrive.
+// libcuda.so.1 with a kernel launch, a few calls for executables and a capture that fails, so that what `graphdump run`
+// preloads is tried without a GPU. All arguments must arrive.
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 extern "C" {
 
@@ -34,9 +36,42 @@ int cuGraphLaunch(std::uintptr_t exec, void*) { return exec == 16 || exec == 17 
 int cuGraphLaunch_ptsz(std::uintptr_t exec, void*) { return exec == 16 || exec == 17 ? 0 : 1; }
 int cuGraphExecDestroy(std::uintptr_t exec) { return exec == 16 ? 0 : 1; }
 
+// A capture that an allocation ends, with the lines of the driver's log.
+using Callback = void (*)(void* data, int level, char* text, std::size_t length);
+static struct {
+  Callback callback;
+  void* data;
+} listeners[4];
+static int listener_count = 0;
+int cuLogsRegisterCallback(Callback callback, void* data, void**) {
+  if (listener_count == 4) return 1;
+  listeners[listener_count++] = {callback, data};
+  return 0;
+}
+int cuStreamBeginCapture_v2(void*, int) { return 0; }
+int cuMemAlloc_v2(std::uintptr_t*, std::size_t) {
+  for (const char* line : {"API call conflicts with a stream capture sequence initiated from the calling thread",
+                           "Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from cuMemAlloc_v2"}) {
+    char text[128];
+    std::strcpy(text, line);
+    for (int i = 0; i < listener_count; ++i) listeners[i].callback(listeners[i].data, 0, text, sizeof(text));
+  }
+  return 900;
+}
+int cuStreamEndCapture(void*, void** graph) {
+  *graph = nullptr;
+  return 901;
+}
+
+// Enough for the recorder to use it: it needs many functions, of which it calls few.
+static int accept() { return 0; }
+static int refuse() { return 1; }
 int cuGetProcAddress_v2(const char* name, void** function, int, unsigned long long, int*) {
-  const bool is_known = std::strcmp(name, "cuLaunchKernel") == 0;
-  *function = is_known ? reinterpret_cast<void*>(&cuLaunchKernel) : nullptr;
-  return is_known ? 0 : 500;
+  const auto is = [&](const char* other) { return std::strcmp(name, other) == 0; };
+  *function = is("cuLaunchKernel")           ? reinterpret_cast<void*>(&cuLaunchKernel)
+              : is("cuLogsRegisterCallback") ? reinterpret_cast<void*>(&cuLogsRegisterCallback)
+              : is("cuInit")                 ? reinterpret_cast<void*>(&accept)
+                                             : reinterpret_cast<void*>(&refuse);
+  return 0;
 }
 }

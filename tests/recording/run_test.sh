@@ -81,6 +81,13 @@ else
   expect "parameters set node by node" 0 run "$user" --graph
   complains "launched 1 time, 2 nodes set (not followed: cuGraphClone refused the graph"
   complains "), 1 node enabled or disabled"
+  expect "a call of a plugin that ends a capture" 1 "$graphdump" explain -- "$user" --capture "$plugin"
+  grep -qE "call of the same thread: cuMemAlloc_v2 returned 900.* The call came from plugin.so, in allocate_linked" err out ||
+    fail "the plugin is not named"
+  mkdir broken && cp "$graphdump" "$(dirname "$graphdump")/libgraphdump_preload.so" broken && : >broken/libgraphdump_inject.so
+  expect "a recorder that cannot be loaded" 0 broken/graphdump run -o graphs -- "$user" --graph
+  complains "graphdump: nothing is recorded of process "
+  complains "libgraphdump_inject.so: file too short"
 fi
 
 if [ "$failures" != 0 ]; then

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "cgrt/driver/api.h"
+#include "inject/callers.h"
 
 namespace graphdump {
 namespace {
@@ -18,7 +19,10 @@ std::string tell_own_thread(const driver::LoggedCapture* logged, CUstream stream
                             CUresult result) {
   if (logged != nullptr) {
     const std::optional<driver::RefusedCall> call = logged->first_refused();
-    if (call.has_value()) return driver::tell(*call, stream, mode);
+    if (call.has_value()) {
+      const std::string caller = callers::of(call->thread, call->function);
+      return absl::StrCat(driver::tell(*call, stream, mode), caller.empty() ? "" : ". The call came from ", caller);
+    }
   }
   const char *name = nullptr, *text = nullptr;
   driver::api().GetErrorName(result, &name);

@@ -19,6 +19,7 @@
 #include "cgrt/driver/capture_log.h"
 #include "cgrt/graph/snapshot.h"
 #include "cgrt/stream/capture_mode.h"
+#include "inject/callers.h"
 #include "inject/exec_lists.h"
 #include "inject/failed_capture.h"
 #include "inject/followed.h"
@@ -263,6 +264,7 @@ void on_conditional_handle(CUgraphConditionalHandle handle, unsigned at_launch, 
 
 void on_capture_begin(CUstream stream, CUstreamCaptureMode mode) {
   driver::CaptureLog::listen();
+  callers::listen();
   driver::LoggedThread& thread = logged_thread();
   const std::size_t depth = capturing.size();
   driver::LoggedCapture* const logged = depth < thread.captures.size() ? &thread.captures[depth] : nullptr;

@@ -6,7 +6,9 @@
 // function; those linked against libcuda.so.1 call its symbols, which are exported here as well.
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 
@@ -30,8 +32,11 @@ Lookup real_dlsym = nullptr;
 
 Replace load_replace() {
   const char* const path = std::getenv(graphdump::kLibraryVariable);
-  void* const library = path != nullptr ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  return library != nullptr ? reinterpret_cast<Replace>(real_dlsym(library, "graphdump_replace")) : nullptr;
+  if (path == nullptr) return nullptr;
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) return reinterpret_cast<Replace>(real_dlsym(library, "graphdump_replace"));
+  std::fprintf(stderr, "graphdump: nothing is recorded of process %d: %s\n", getpid(), dlerror());
+  return nullptr;
 }
 
 thread_local bool is_loading = false;  // the recorder's library looks up functions, too
