@@ -8,7 +8,8 @@
 //
 // The state is on the device and moves on with each launch: every replay of a graph drops other elements, and the same
 // state gives the same mask, whatever the device and the target. A plan is a value and depends on the device and the
-// descriptor only. One kernel, no workspace, no allocation. Packs of 16 bytes, narrower where arrays are not aligned.
+// descriptor only. One kernel, no workspace, no allocation. Arrays are read and written 16 bytes at a time, wherever
+// they begin.
 #pragma once
 
 #include "absl/status/status.h"
@@ -29,10 +30,10 @@ struct DropoutPlan {
   };
 
   DropoutDesc desc;
-  Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes
+  Launch aligned, unaligned;  // for arrays that are aligned to 16 bytes, and others
 
   // See common/topology.h.
-  std::uint64_t topology_id() const { return topology_of_kernels({by_alignment[0].config.attributes}); }
+  std::uint64_t topology_id() const { return topology_of_kernels({aligned.config.attributes}); }
 };
 
 // kInvalidArgument for no elements or 2^40 and more, for other types, and for a probability that is none or 1.

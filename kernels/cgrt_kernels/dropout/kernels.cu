@@ -1,6 +1,7 @@
 #include "cgrt_kernels/dropout/kernels.h"
 
 #include <cstdint>
+#include <cstring>
 
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/pack.cuh"
@@ -11,34 +12,76 @@
 namespace cgrt::kernels {
 namespace {
 
-// kPack elements that are moved at once where all of them are in the array, else one by one.
-template <class T, int kPack>
+// 16 bytes of elements, from a multiple of as many elements on.
+template <class T, Alignment kAlignment>
 struct Elements {
+  static constexpr int kPack = kPackSize<T>;
   Pack<T, kPack> pack;
 
   __device__ __forceinline__ void load(const T* from, std::uint64_t begin, std::uint64_t count) {
-    if (begin + kPack <= count) {
-      pack = internal::load_pack<kPack>(from + begin);
+    if constexpr (kAlignment == Alignment::kAligned) {
+      if (begin + kPack <= count) {
+        pack = internal::load_pack<kPack>(from + begin);
+        return;
+      }
+    } else if (begin >= kPack && begin + 2 * kPack <= count) {  // both aligned packs that it lies in are in the array
+      pack = internal::ShiftedPack<T, kPack>(from + begin).take();
       return;
     }
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) pack.of[i] = begin + i < count ? from[begin + i] : from_float<T>(0);
+    pack = internal::load_some<kPack>(from + begin, begin < count ? count - begin : 0);
   }
+
+  // For all threads of a warp, whose packs follow each other.
   __device__ __forceinline__ void store(T* to, std::uint64_t begin, std::uint64_t count) const {
-    if (begin + kPack <= count) {
-      internal::store_pack(to + begin, pack);
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      if (begin + i < count) to[begin + i] = pack.of[i];
+    if constexpr (kAlignment == Alignment::kAligned) {
+      store_aligned(to, begin, count);
+    } else {
+      store_shifted(to, begin, count);
     }
   }
+  __device__ __forceinline__ void store_aligned(T* to, std::uint64_t begin, std::uint64_t count) const {
+    if (begin + kPack <= count) {
+      internal::store_whole_pack(to + begin, pack);
+    } else if (begin < count) {
+      internal::store_some(to + begin, pack, count - begin);
+    }
+  }
+
   __device__ __forceinline__ void apply(std::uint32_t kept, float scale) {
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
       pack.of[i] = from_float<T>((kept >> i & 1) != 0 ? to_float(pack.of[i]) * scale : 0.0f);
     }
+  }
+
+ private:
+  // A thread stores the aligned 16 bytes in which its pack begins: the end of the pack before, and its own begin. What
+  // no thread has so, at the ends of a warp's packs and of the array, is stored by element.
+  __device__ __forceinline__ void store_shifted(T* to, std::uint64_t begin, std::uint64_t count) const {
+    const bool is_whole = begin + kPack <= count;
+    const std::uint32_t beyond = reinterpret_cast<std::uintptr_t>(to) % 16, lane = threadIdx.x % 32;
+    std::uint32_t words[8];
+    std::memcpy(words + 4, &pack, 16);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = __shfl_up_sync(~0u, words[4 + i], 1);
+    internal::shift_words<4>(words, (16 - beyond) % 16);
+    const bool has_begin = is_whole && (lane != 0 || beyond == 0);
+    if (has_begin) {
+      const uint4 chunk = beyond != 0 ? uint4{words[0], words[1], words[2], words[3]} : own_words();
+      *reinterpret_cast<uint4*>(reinterpret_cast<unsigned char*>(to + begin) - beyond) = chunk;
+    }
+    const bool has_end = (lane != 31 && begin + 2 * kPack <= count) || (beyond == 0 && is_whole);
+    if (has_begin && has_end) return;
+    const int own = static_cast<int>((16 - beyond) / sizeof(T));  // in the 16 bytes in which the pack begins
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      if (!(i < own ? has_begin : has_end) && begin + i < count) to[begin + i] = pack.of[i];
+    }
+  }
+  __device__ __forceinline__ uint4 own_words() const {
+    uint4 words;
+    std::memcpy(&words, &pack, sizeof(words));
+    return words;
   }
 };
 
@@ -46,18 +89,11 @@ struct Elements {
 template <int kPack>
 __device__ __forceinline__ std::uint32_t draw(const RandomState& state, std::uint64_t begin, std::uint32_t threshold) {
   std::uint32_t kept = 0;
-  if constexpr (kPack >= 4) {
 #pragma unroll
-    for (int i = 0; i < kPack; i += 4) {
-      const Random4 numbers = random4(state.seed, state.offset + (begin + i) / 4);
+  for (int i = 0; i < kPack; i += 4) {
+    const Random4 numbers = random4(state.seed, state.offset + (begin + i) / 4);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) kept |= (numbers.of[k] >= threshold ? 1u : 0u) << (i + k);
-    }
-  } else {
-    const Random4 numbers = random4(state.seed, state.offset + begin / 4);
-#pragma unroll
-    for (int k = 0; k < 4; ++k) kept |= (numbers.of[k] >= threshold ? 1u : 0u) << k;
-    kept = kept >> (begin % 4) & ((1u << kPack) - 1);
+    for (int k = 0; k < 4; ++k) kept |= (numbers.of[k] >= threshold ? 1u : 0u) << (i + k);
   }
   return kept;
 }
@@ -80,49 +116,85 @@ __device__ __forceinline__ std::uint32_t within(std::uint32_t kept, std::uint64_
   return count - begin < 8 ? kept & ((1u << (count - begin)) - 1) : kept;
 }
 
-// The state as it is for all blocks of the launch: the one that has read it last moves it on.
-__device__ __forceinline__ RandomState take_state(const DropoutParams& p) {
-  __shared__ std::uint64_t seed, offset;
-  if (threadIdx.x == 0) {
-    seed = p.args.state->seed, offset = p.args.state->offset;
-    __threadfence();
-    if (atomicAdd(&p.args.state->arrived, 1u) == gridDim.x - 1) {
-      p.args.state->offset = offset + dropout_draws(p.count);
-      p.args.state->arrived = 0;
-    }
-  }
+// When no thread of the block needs the state any more: the last block moves it on, for the next launch.
+__device__ __forceinline__ void leave_state(const DropoutParams& p, std::uint64_t offset) {
   __syncthreads();
-  return {.seed = seed, .offset = offset};
+  if (threadIdx.x != 0) return;
+  __threadfence();
+  if (atomicAdd(&p.args.state->arrived, 1u) == gridDim.x - 1) {
+    p.args.state->offset = offset + dropout_draws(p.count);
+    p.args.state->arrived = 0;
+  }
 }
 
-// Blocks go through the array together, kDropoutPacks packs of each thread at a time.
-template <class T, int kPack, DropoutOp kOp>
+// Blocks go through the array together, kPacks packs of each thread at a time.
+template <class T, Alignment kAlignment, int kPacks>
 __global__ void __launch_bounds__(kDropoutBlock) dropout(const __grid_constant__ DropoutParams p) {
-  constexpr int kTile = kDropoutBlock * kDropoutPacks;  // packs
+  constexpr int kPack = kPackSize<T>, kTile = kDropoutBlock * kPacks;  // a tile in packs
   const T* const in = static_cast<const T*>(p.args.in);
   T* const out = static_cast<T*>(p.args.out);
   wait_for_predecessors();
   let_dependents_start();
   RandomState state;
-  if constexpr (kOp == DropoutOp::kForward) state = take_state(p);
+  state.seed = p.args.state->seed, state.offset = p.args.state->offset;
   for (std::uint64_t tile = std::uint64_t{blockIdx.x} * kTile; tile * kPack < p.count;
        tile += std::uint64_t{gridDim.x} * kTile) {
     const std::uint64_t first = (tile + threadIdx.x) * kPack;
-    Elements<T, kPack> elements[kDropoutPacks];
+    Elements<T, kAlignment> elements[kPacks];
 #pragma unroll
-    for (int i = 0; i < kDropoutPacks; ++i) elements[i].load(in, first + i * kDropoutBlock * kPack, p.count);
+    for (int i = 0; i < kPacks; ++i) elements[i].load(in, first + i * kDropoutBlock * kPack, p.count);
 #pragma unroll
-    for (int i = 0; i < kDropoutPacks; ++i) {
+    for (int i = 0; i < kPacks; ++i) {
       const std::uint64_t begin = first + i * kDropoutBlock * kPack;
-      std::uint32_t kept = 0;
-      if constexpr (kOp == DropoutOp::kForward) {
-        kept = within(draw<kPack>(state, begin, p.threshold), begin, p.count);
-        store_bits<kPack>(p.args.mask, begin, p.count, kept);
-      } else if (begin < p.count) {
-        kept = static_cast<std::uint32_t>(p.args.mask[begin / 8]) >> (begin % 8);
-      }
+      const std::uint32_t kept = within(draw<kPack>(state, begin, p.threshold), begin, p.count);
+      store_bits<kPack>(p.args.mask, begin, p.count, kept);
       elements[i].apply(kept, p.scale);
       elements[i].store(out, begin, p.count);
+    }
+  }
+  leave_state(p, state.offset);
+}
+
+// Bits of a mask from element `begin` on, those of the elements that the array has.
+template <int kPack>
+__device__ __forceinline__ std::uint32_t load_bits(const std::uint8_t* mask, std::uint64_t begin, std::uint64_t count) {
+  std::uint32_t bits = mask[begin / 8];
+  const std::uint32_t shift = begin % 8;
+  if (shift + kPack > 8 && (begin / 8 + 1) * 8 < count) bits |= std::uint32_t{mask[begin / 8 + 1]} << 8;
+  return bits >> shift;
+}
+
+// Likewise; packs are aligned in the output, and the elements before the first are the first block's.
+template <class T, Alignment kAlignment, int kPacks>
+__global__ void __launch_bounds__(kDropoutBlock) dropout_backward(const __grid_constant__ DropoutParams p) {
+  constexpr int kPack = kPackSize<T>, kTile = kDropoutBlock * kPacks;
+  const T* const in = static_cast<const T*>(p.args.in);
+  T* const out = static_cast<T*>(p.args.out);
+  wait_for_predecessors();
+  let_dependents_start();
+  std::uint32_t head = 0;
+  if constexpr (kAlignment == Alignment::kUnaligned) {
+    head = (0 - internal::element_address(out)) % static_cast<std::uint32_t>(kPack);
+    if (blockIdx.x == 0 && threadIdx.x < head && threadIdx.x < p.count) {
+      const bool is_kept = (p.args.mask[0] >> threadIdx.x & 1) != 0;
+      out[threadIdx.x] = from_float<T>(is_kept ? to_float(in[threadIdx.x]) * p.scale : 0.0f);
+    }
+  }
+  for (std::uint64_t tile = std::uint64_t{blockIdx.x} * kTile; head + tile * kPack < p.count;
+       tile += std::uint64_t{gridDim.x} * kTile) {
+    const std::uint64_t first = head + (tile + threadIdx.x) * kPack;
+    Elements<T, kAlignment> elements[kPacks];
+    std::uint32_t kept[kPacks] = {};
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const std::uint64_t begin = first + i * kDropoutBlock * kPack;
+      elements[i].load(in, begin, p.count);
+      if (begin < p.count) kept[i] = load_bits<kPack>(p.args.mask, begin, p.count);
+    }
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      elements[i].apply(kept[i], p.scale);
+      elements[i].store_aligned(out, first + i * kDropoutBlock * kPack, p.count);
     }
   }
 }
@@ -148,28 +220,20 @@ void dropout_on_host(HostGrid, DropoutParams p) {
   if constexpr (kOp == DropoutOp::kForward) p.args.state->offset += dropout_draws(p.count);
 }
 
-template <class T, int kPack>
-Kernel<DropoutParams> of_pack(DropoutOp op) {
-  constexpr KernelResources kResources{.registers = 32, .max_threads = kDropoutBlock};
-  constexpr auto kForward = DropoutOp::kForward, kBackward = DropoutOp::kBackward;
-  if (op == kBackward) {
-    return make_kernel<dropout<T, kPack, kBackward>, dropout_on_host<T, kBackward>, kResources>();
+template <class T, Alignment kAlignment, int kPacks>
+Kernel<DropoutParams> of_packs(DropoutOp op) {
+  constexpr KernelResources kResources{.registers = 40, .max_threads = kDropoutBlock};
+  if (op == DropoutOp::kBackward) {
+    return make_kernel<dropout_backward<T, kAlignment, kPacks>, dropout_on_host<T, DropoutOp::kBackward>, kResources>();
   }
-  return make_kernel<dropout<T, kPack, kForward>, dropout_on_host<T, kForward>, kResources>();
+  return make_kernel<dropout<T, kAlignment, kPacks>, dropout_on_host<T, DropoutOp::kForward>, kResources>();
 }
 
 }  // namespace
 
-Kernel<DropoutParams> dropout_kernel(DropoutOp op, DType type, std::uint32_t pack) {
-  return of_float_type(type, [=]<class T>() {
-    constexpr int kMax = kPackSize<T>;
-    switch (pack / sizeof(T)) {
-      case kMax: return of_pack<T, kMax>(op);
-      case kMax / 2: return of_pack<T, kMax / 2>(op);
-      case 1: break;
-      default: return of_pack<T, 2>(op);  // of 16 bits
-    }
-    return of_pack<T, 1>(op);
+Kernel<DropoutParams> dropout_kernel(DropoutOp op, DType type, Alignment alignment, bool is_small) {
+  return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
+    return is_small ? of_packs<T, kAlignment, 1>(op) : of_packs<T, kAlignment, kDropoutPacks>(op);
   });
 }
 

@@ -6,12 +6,13 @@
 #include <cstdint>
 
 #include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/dropout/dropout_desc.h"
 
 namespace cgrt::kernels {
 
 inline constexpr int kDropoutBlock = 256;  // threads
-inline constexpr int kDropoutPacks = 2;    // that a thread has in flight
+inline constexpr int kDropoutPacks = 2;    // that a thread has in flight, of arrays that fill the device
 
 struct DropoutParams {
   DropoutArgs args;
@@ -21,7 +22,8 @@ struct DropoutParams {
 };
 
 // `pack`: bytes, 16, 8, 4 or 2, at least an element.
-Kernel<DropoutParams> dropout_kernel(DropoutOp op, DType type, std::uint32_t pack);
+// `is_small`: a thread has one pack, and all are there at once.
+Kernel<DropoutParams> dropout_kernel(DropoutOp op, DType type, Alignment alignment, bool is_small);
 
 // What a launch adds to the offset of its state.
 __host__ __device__ constexpr std::uint64_t dropout_draws(std::uint64_t count) { return (count + 3) / 4; }

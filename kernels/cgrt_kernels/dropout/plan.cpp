@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -24,17 +25,16 @@ absl::StatusOr<DropoutPlan> plan_dropout(ContextRef context, const DropoutDesc& 
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   CGRT_ASSIGN_OR_RETURN(const int threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
-  DropoutPlan plan{desc, {}};
-  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
-  std::uint32_t alignment = 16;
-  for (DropoutPlan::Launch& launch : plan.by_alignment) {
-    const std::uint32_t pack = std::max(alignment, size);
-    launch.kernel = dropout_kernel(desc.op, desc.type, pack);
-    CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
-    const std::uint64_t tiles = (desc.count - 1) / (std::uint64_t{kDropoutBlock} * kDropoutPacks * (pack / size)) + 1;
-    const auto at_once = static_cast<std::uint64_t>(sms) * static_cast<std::uint64_t>(threads / kDropoutBlock);
-    launch.config = {.grid = static_cast<std::uint32_t>(std::min(tiles, at_once)), .block = kDropoutBlock};
-    alignment /= 2;
+  const auto at_once = static_cast<std::uint64_t>(sms) * static_cast<std::uint64_t>(threads / kDropoutBlock);
+  const std::uint64_t packs = (desc.count - 1) / (16 / size_of(desc.type)) + 1;
+  const bool is_small = packs <= at_once * kDropoutBlock;
+  const std::uint64_t tiles = (packs - 1) / (std::uint64_t{kDropoutBlock} * (is_small ? 1 : kDropoutPacks)) + 1;
+  DropoutPlan plan{desc, {}, {}};
+  for (const auto& [launch, alignment] :
+       {std::pair(&plan.aligned, Alignment::kAligned), {&plan.unaligned, Alignment::kUnaligned}}) {
+    launch->kernel = dropout_kernel(desc.op, desc.type, alignment, is_small);
+    launch->config = {.grid = static_cast<std::uint32_t>(std::min(tiles, at_once)), .block = kDropoutBlock};
+    CGRT_RETURN_IF_ERROR(preload(launch->kernel, context));
   }
   return plan;
 }
@@ -55,9 +55,8 @@ absl::Status launch_dropout(LaunchTarget target, const DropoutPlan& plan, const 
   } else {
     params.args.state = nullptr;
   }
-  const std::uintptr_t bits = address_bits(args.out, args.in);
-  const int index = bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3;
-  const DropoutPlan::Launch& chosen = plan.by_alignment[index];
+  const DropoutPlan::Launch& chosen =
+      alignment_of(args.out, args.in) == Alignment::kAligned ? plan.aligned : plan.unaligned;
   return launch(target, chosen.config, chosen.kernel, params);
 }
 

@@ -45,11 +45,9 @@ __host__ __device__ __forceinline__ void turn(float& a, float& b, float cosine, 
 }
 
 template <class Pack, int kSize, class T>
-__device__ __forceinline__ void load(const T* from, const T* bias, float (&values)[kSize]) {
-  unpack(*reinterpret_cast<const Pack*>(from), values);
-  if (bias == nullptr) return;
+__device__ __forceinline__ void add(const T* from, float (&values)[kSize]) {
   float more[kSize];
-  unpack(*reinterpret_cast<const Pack*>(bias), more);
+  unpack(*reinterpret_cast<const Pack*>(from), more);
 #pragma unroll
   for (int i = 0; i < kSize; ++i) values[i] += more[i];
 }
@@ -95,14 +93,6 @@ __global__ void __launch_bounds__(kRopeBlock) rope(const __grid_constant__ RopeP
   constexpr int kSize = kPackSizeFor<T, kAlignment>;
   const auto [token, item] = p.row_items.divide(std::uint64_t{blockIdx.x} * kRopeBlock + threadIdx.x);
   const std::uint32_t head = p.head_items.quotient(item);
-  wait_for_predecessors();
-  let_dependents_start();
-  if (token >= count_at(p.args.token_count, p.tokens)) return;
-  const auto position = static_cast<std::uint32_t>(p.args.position[token]);
-  if (position >= p.positions) return;
-  T* const to = target_of<T>(p, token, position, head);
-  if (to == nullptr) return;
-
   const std::uint32_t rotary_size = turns(p, head) ? p.rotary_size : 0;
   const std::uint32_t half = rotary_size / 2;
   std::uint32_t first = (item - head * p.head_items.value()) * kSize, second;
@@ -114,15 +104,29 @@ __global__ void __launch_bounds__(kRopeBlock) rope(const __grid_constant__ RopeP
     first = 2 * first, second = first + kSize;  // behind both halves: 2 half + 2 (first - half)
   }
   const bool has_second = second < p.head_size;
+  wait_for_predecessors();
+  let_dependents_start();
+  if (token >= count_at(p.args.token_count, p.tokens)) return;
 
+  // Before it is known where they go, which takes up to three reads, one after the other.
   const T* const from = static_cast<const T*>(p.args.qkv) + (token * heads_of_row(p) + head) * p.head_size;
-  const T* const bias =
-      p.args.bias == nullptr ? nullptr : static_cast<const T*>(p.args.bias) + std::uint64_t{head} * p.head_size;
+  const Pack low = *reinterpret_cast<const Pack*>(from + first);
+  const Pack high = has_second ? *reinterpret_cast<const Pack*>(from + second) : Pack{};
+  const auto position = static_cast<std::uint32_t>(p.args.position[token]);
+  if (position >= p.positions) return;
+  T* const to = target_of<T>(p, token, position, head);
+  if (to == nullptr) return;
+
+  float a[kSize], b[kSize];
+  unpack(low, a);
+  unpack(high, b);
+  if (p.args.bias != nullptr) {
+    const T* const bias = static_cast<const T*>(p.args.bias) + std::uint64_t{head} * p.head_size;
+    add<Pack>(bias + first, a);
+    if (has_second) add<Pack>(bias + second, b);
+  }
   const float2* const row =
       reinterpret_cast<const float2*>(p.args.table) + std::uint64_t{position} * (p.rotary_size / 2);
-  float a[kSize], b[kSize] = {};
-  load<Pack>(from + first, bias == nullptr ? nullptr : bias + first, a);
-  if (has_second) load<Pack>(from + second, bias == nullptr ? nullptr : bias + second, b);
   if constexpr (kPairs == RopePairs::kHalves) {
     if (is_in_halves) turn_halves<kAlignment>(row + first, a, b);
   } else if constexpr (kSize == 1) {
