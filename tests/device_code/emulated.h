@@ -17,6 +17,7 @@
 #define CGRT_EMULATED_ARCH 800
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -43,12 +44,13 @@ void yield();
 
 void* dynamic_shared();
 unsigned lane();
-unsigned char* slot(unsigned lane);  // 16 bytes of each lane of the warp
+constexpr std::size_t kSlotBytes = 24;
+unsigned char* slot(unsigned lane);  // of each lane of the warp
 
 // all(value of each lane), between two meetings.
 template <class T, class All>
 auto among_lanes(T value, All all) {
-  static_assert(sizeof(T) <= 16);
+  static_assert(sizeof(T) <= kSlotBytes);
   std::memcpy(slot(lane()), &value, sizeof(T));
   meet_warp();
   const auto result = all([](unsigned of) {
@@ -120,6 +122,10 @@ void ptx_cp_async_cg_shared_global(To to, From from) {
   at<uint4>(to) = at<const uint4>(from);
 }
 template <class To, class From>
+void ptx_cp_async_cg_shared_global(To to, From from, int bytes) {
+  at<uint4>(to) = bytes == 0 ? uint4{} : at<const uint4>(from);
+}
+template <class To, class From>
 void ptx_cp_async_ca_shared_global(To to, From from) {
   at<U32>(to) = at<const U32>(from);
 }
@@ -178,6 +184,41 @@ void ptx_mbarrier_wait(Address barrier, U32 phase) {
 inline void ptx_ex2_approx_ftz_f32(float& result, float x) { result = x < -126 ? 0 : std::exp2(x); }
 inline void ptx_div_approx_ftz_f32(float& result, float x, float y) {
   result = std::abs(y) > 0x1p126f && !std::isinf(x) ? 0 * x : x / y;
+}
+inline void ptx_lop3_b32(U32& result, U32 a, U32 b, U32 c) { result = (a & b) | c; }  // with 0xea
+// Lane 4 g + t has of a: rows g and g + 8, columns 2 t, 2 t + 1 and those plus 8; of b: rows as a's columns, column g;
+// of d: rows g and g + 8, columns 2 t and 2 t + 1.
+template <class Pair>
+void mma_m16n8k16(float* const (&d)[4], std::array<U32, 6> words) {  // of a and b
+  const unsigned g = lane() / 4, t = lane() % 4;
+  const auto put = [](float* to, U32 word) {
+    Pair two;
+    std::memcpy(static_cast<void*>(&two), &word, sizeof(word));
+    to[0] = static_cast<float>(two.x), to[1] = static_cast<float>(two.y);
+  };
+  float left[2][16], right[2][16];
+  among_lanes(words, [&](auto value_of) {
+    for (unsigned i = 0; i < 4; ++i) {
+      const auto a = value_of(4 * g + i);
+      for (unsigned word = 0; word < 4; ++word) put(&left[word % 2][2 * i + word / 2 * 8], a[word]);
+      for (unsigned column = 0; column < 2; ++column) {
+        const auto b = value_of(4 * (2 * t + column) + i);
+        put(&right[column][2 * i], b[4]), put(&right[column][2 * i + 8], b[5]);
+      }
+    }
+    return 0;
+  });
+  for (int i = 0; i < 4; ++i) {
+    for (int k = 0; k < 16; ++k) *d[i] += left[i / 2][k] * right[i % 2][k];
+  }
+}
+inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, float& d1, float& d2, float& d3, U32 a0,
+                                                                  U32 a1, U32 a2, U32 a3, U32 b0, U32 b1) {
+  mma_m16n8k16<__half2>({&d0, &d1, &d2, &d3}, {a0, a1, a2, a3, b0, b1});
+}
+inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(float& d0, float& d1, float& d2, float& d3, U32 a0,
+                                                                    U32 a1, U32 a2, U32 a3, U32 b0, U32 b1) {
+  mma_m16n8k16<__nv_bfloat162>({&d0, &d1, &d2, &d3}, {a0, a1, a2, a3, b0, b1});
 }
 inline void ptx_max_NaN_f32(float& result, float a, float b) { result = a != a ? a : b != b || a < b ? b : a; }
 inline void ptx_min_NaN_f32(float& result, float a, float b) { result = a != a ? a : b != b || b < a ? b : a; }
