@@ -15,6 +15,7 @@ absl::StatusOr<Work> make_work(const Case& test) {
            make_cub_reduce,
            make_rope,
            make_scan,
+           make_skinny_gemm,
            make_cub,
            make_matmul,
            make_batch_norm,

@@ -14,6 +14,7 @@
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/topk/topk.h"
 #include "cgrt_kernels/upsample/upsample.h"
@@ -108,6 +109,15 @@ CGRT_EXAMPLE(topk) {
   CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/topk/topk.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(skinny_gemm) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const w, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/skinny_gemm/skinny_gemm.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -17,6 +17,7 @@
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/topk/topk.h"
 #include "cgrt_kernels/upsample/upsample.h"
@@ -169,6 +170,15 @@ void add_others(Plans& plans, Memory memory) {
                   target, plan,
                   {.weights = memory.at<float>(1), .chosen = memory.at<std::int32_t>(2), .logits = memory.at(3)});
             });
+  for (const std::uint64_t n : {8, 4096}) {  // with and without tiles that blocks share
+    plans.add(
+        absl::StrCat("skinny_gemm of ", n), plan_skinny_gemm(kDevice, {.rows = 4, .n = n, .k = 512}), kId,
+        [=](LaunchTarget target, const SkinnyGemmPlan& plan) {
+          return launch_skinny_gemm(
+              target, plan,
+              {.y = a, .x = memory.at(1), .weights = memory.at(2), .workspace = {memory.at(3), plan.workspace_bytes}});
+        });
+  }
   plans.add("a map", plan_map(kDevice, clamp_kernel(), 1000), kId, [=](LaunchTarget target, const auto& plan) {
     return launch_map(target, plan, Clamp{0, 1}, static_cast<__half*>(a), static_cast<const __half*>(a));
   });

@@ -15,6 +15,7 @@
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/topk/topk.h"
 #include "cgrt_kernels/upsample/upsample.h"
@@ -70,6 +71,9 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   expect_refused(plan_upsample, upsample, &UpsampleDesc::layout, "layout");
   expect_refused(plan_dropout, DropoutDesc{.count = 8}, &DropoutDesc::op, "op");
   expect_refused(plan_topk, TopkDesc{.tokens = 1, .experts = 8, .k = 2}, &TopkDesc::weights, "weights");
+  const SkinnyGemmDesc skinny_gemm{.rows = 1, .n = 8, .k = 8};
+  expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::weights, "weights");
+  expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::activation, "activation");
   const RopeDesc rope{.tokens = 1, .heads = 1, .kv_heads = 1, .head_size = 8, .positions = 2};
   expect_refused(plan_rope, rope, &RopeDesc::pairs, "pairs");
   expect_refused(plan_rope, rope, &RopeDesc::cache, "cache");

@@ -1,0 +1,77 @@
+// What skinny_gemm's plan and device code have in common. Internal.
+//
+// A tile is the rows of W that a block multiplies at once: 16 for each of kRowWarps warps, while the other warps take
+// other parts of k. A stage is what a block loads of a tile at a time. The stages of all tiles, in order, are divided
+// among the blocks in equal ranges. Where a range ends within a tile, its blocks leave their sums in the workspace, and
+// the last to come adds them in the order of the blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/divisor.h"
+#include "cgrt_kernels/skinny_gemm/skinny_gemm_desc.h"
+
+namespace cgrt::kernels {
+
+inline constexpr std::uint32_t kSkinnyThreads = 256, kSkinnyWarps = kSkinnyThreads / 32;
+inline constexpr std::uint32_t kSkinnyStageBytes = kSkinnyThreads * 64;  // of W: 2 packs of 2 rows for each thread
+
+// Where scales are applied.
+enum class SkinnyScales : std::uint8_t {
+  kNone,
+  kToSums,     // groups hold whole packs of the 4 lanes that share a row
+  kToWeights,  // smaller groups: weights are rounded to the type of x
+};
+
+// Which kernel.
+struct SkinnyShape {
+  std::uint32_t columns;    // of 8 rows of x each: 1, 2, 4, 8
+  std::uint32_t row_warps;  // 1 or 4 with one column, else 8
+};
+
+// Values of k in a stage.
+constexpr std::uint32_t skinny_stage_values(std::uint32_t bits, std::uint32_t row_warps) {
+  return kSkinnyWarps / row_warps * 8 * (128 / bits);
+}
+// Of x in shared memory. The 64 bytes more let 8 lanes read 16 bytes of two rows without bank conflicts.
+constexpr std::uint32_t skinny_x_row_bytes(std::uint32_t bits, std::uint32_t row_warps) {
+  return skinny_stage_values(bits, row_warps) * 2 + 64;
+}
+// Stages in shared memory: one is in use, the others are on their way.
+constexpr std::uint32_t skinny_depth(std::uint32_t columns) { return columns == 8 ? 3 : 4; }
+// Of a block: the stages, and the sums of warps that share rows.
+constexpr std::uint32_t skinny_shared_bytes(std::uint32_t rows, std::uint32_t bits, SkinnyShape shape) {
+  const std::uint32_t stage = kSkinnyStageBytes + rows * skinny_x_row_bytes(bits, shape.row_warps);
+  return skinny_depth(shape.columns) * stage + (shape.row_warps < kSkinnyWarps ? kSkinnyThreads * 16 : 0);
+}
+// The sums of a tile, in the workspace.
+constexpr std::size_t skinny_part_bytes(SkinnyShape shape) {
+  return std::size_t{shape.row_warps} * shape.columns * 32 * 16;
+}
+
+struct SkinnyGemmParams {
+  SkinnyGemmArgs args;
+  std::uint32_t* counters;  // of blocks that share a tile, at the number of the first
+  void* parts;              // two for each block
+  std::uint64_t x_stride, y_stride;
+  std::uint64_t weight_row_bytes, scale_row_bytes;
+  std::uint64_t weight_distance_bytes, scale_distance_bytes;  // from a thread's first row of W to its second
+  std::uint32_t rows, n, k;
+  std::uint32_t weight_rows;    // n or 2 n
+  std::uint32_t warp_columns;   // of y, that a warp's 16 rows of W give: 16 or 8
+  std::uint32_t distance;       // the same in rows: 8 or n
+  std::uint32_t tiles, stages;  // in all, and of a tile
+  Divisor group;
+  std::uint32_t groups;  // of a row
+  SkinnyActivation activation;
+  bool weights_are_constant;
+};
+
+// A file for each kind of weights.
+Kernel<SkinnyGemmParams> skinny_gemm_float_kernel(DType type, SkinnyShape shape);
+Kernel<SkinnyGemmParams> skinny_gemm_int8_kernel(DType type, SkinnyScales scales, SkinnyShape shape);
+Kernel<SkinnyGemmParams> skinny_gemm_int4_kernel(DType type, SkinnyScales scales, SkinnyShape shape);
+
+}  // namespace cgrt::kernels
