@@ -30,7 +30,7 @@ std::vector<Fiber> fibers;
 std::size_t count, current;
 ucontext_t scheduler;
 bool has_moved;
-unsigned char slots[32][32][16];
+unsigned char slots[32][32][kSlotBytes];
 void (*thread_body)(void*);
 void* thread_context;
 

@@ -17,12 +17,14 @@
 #define CGRT_EMULATED_ARCH 800
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "cgrt/launch/kernel.h"
 
@@ -43,12 +45,13 @@ void yield();
 
 void* dynamic_shared();
 unsigned lane();
-unsigned char* slot(unsigned lane);  // 16 bytes of each lane of the warp
+constexpr std::size_t kSlotBytes = 24;
+unsigned char* slot(unsigned lane);  // of each lane of the warp
 
 // all(value of each lane), between two meetings.
 template <class T, class All>
 auto among_lanes(T value, All all) {
-  static_assert(sizeof(T) <= 16);
+  static_assert(sizeof(T) <= kSlotBytes);
   std::memcpy(slot(lane()), &value, sizeof(T));
   meet_warp();
   const auto result = all([](unsigned of) {
@@ -120,9 +123,19 @@ void ptx_cp_async_cg_shared_global(To to, From from) {
   at<uint4>(to) = at<const uint4>(from);
 }
 template <class To, class From>
+void ptx_cp_async_cg_shared_global(To to, From from, int bytes) {
+  at<uint4>(to) = bytes == 0 ? uint4{} : at<const uint4>(from);
+}
+template <class To, class From>
 void ptx_cp_async_ca_shared_global(To to, From from) {
   at<U32>(to) = at<const U32>(from);
 }
+template <class To, class From>
+void ptx_cp_async_cg_shared_global_L2_cache_hint(To to, From from, U32 bytes, U64) {
+  at<uint4>(to) = {};
+  std::memcpy(&at<uint4>(to), &at<const uint4>(from), bytes);
+}
+inline void ptx_createpolicy_fractional_L2_evict_first_b64(U64& policy) { policy = 0; }
 inline void ptx_cp_async_commit_group() {}
 inline void ptx_cp_async_wait_group(int) {}
 template <class Address>
@@ -156,6 +169,34 @@ template <class Address>
 void ptx_ld_shared_u32(U32& value, Address from) {
   value = at<U32>(from);
 }
+// Elements of 16 bits, row and column, of matrix `i`, whose rows begin at the addresses that lanes have.
+template <class Address, class Element>
+void load_matrices(U32 (&matrices)[4], Address row, Element element) {
+  among_lanes(row, [&](auto row_of) {
+    for (unsigned i = 0; i < 4; ++i) {
+      std::uint16_t pair[2];
+      for (unsigned j = 0; j < 2; ++j) {
+        const auto [matrix_row, column] = element(j);
+        const uint4 words = at<const uint4>(row_of(8 * i + matrix_row));
+        std::memcpy(&pair[j], reinterpret_cast<const unsigned char*>(&words) + 2 * column, 2);
+      }
+      std::memcpy(&matrices[i], pair, 4);
+    }
+    return 0;
+  });
+}
+template <class Address>
+void ptx_ldmatrix_sync_aligned_m8n8_x4_shared_b16(U32& a, U32& b, U32& c, U32& d, Address row) {
+  U32 matrices[4];
+  load_matrices(matrices, row, [](unsigned j) { return std::pair(lane() / 4, lane() % 4 * 2 + j); });
+  a = matrices[0], b = matrices[1], c = matrices[2], d = matrices[3];
+}
+template <class Address>
+void ptx_ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(U32& a, U32& b, U32& c, U32& d, Address row) {
+  U32 matrices[4];
+  load_matrices(matrices, row, [](unsigned j) { return std::pair(lane() % 4 * 2 + j, lane() / 4); });
+  a = matrices[0], b = matrices[1], c = matrices[2], d = matrices[3];
+}
 struct Barrier {
   std::uint16_t arrivals, left;
   U32 phase;
@@ -178,6 +219,40 @@ void ptx_mbarrier_wait(Address barrier, U32 phase) {
 inline void ptx_ex2_approx_ftz_f32(float& result, float x) { result = x < -126 ? 0 : std::exp2(x); }
 inline void ptx_div_approx_ftz_f32(float& result, float x, float y) {
   result = std::abs(y) > 0x1p126f && !std::isinf(x) ? 0 * x : x / y;
+}
+// Lane 4 g + t has of a: rows g and g + 8, columns 2 t, 2 t + 1 and those plus 8; of b: rows as a's columns, column g;
+// of d: rows g and g + 8, columns 2 t and 2 t + 1.
+template <class Pair>
+void mma_m16n8k16(float* const (&d)[4], std::array<U32, 6> words) {  // of a and b
+  const unsigned g = lane() / 4, t = lane() % 4;
+  const auto put = [](float* to, U32 word) {
+    Pair two;
+    std::memcpy(static_cast<void*>(&two), &word, sizeof(word));
+    to[0] = static_cast<float>(two.x), to[1] = static_cast<float>(two.y);
+  };
+  float left[2][16], right[2][16];
+  among_lanes(words, [&](auto value_of) {
+    for (unsigned i = 0; i < 4; ++i) {
+      const auto a = value_of(4 * g + i);
+      for (unsigned word = 0; word < 4; ++word) put(&left[word % 2][2 * i + word / 2 * 8], a[word]);
+      for (unsigned column = 0; column < 2; ++column) {
+        const auto b = value_of(4 * (2 * t + column) + i);
+        put(&right[column][2 * i], b[4]), put(&right[column][2 * i + 8], b[5]);
+      }
+    }
+    return 0;
+  });
+  for (int i = 0; i < 4; ++i) {
+    for (int k = 0; k < 16; ++k) *d[i] += left[i / 2][k] * right[i % 2][k];
+  }
+}
+inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, float& d1, float& d2, float& d3, U32 a0,
+                                                                  U32 a1, U32 a2, U32 a3, U32 b0, U32 b1) {
+  mma_m16n8k16<__half2>({&d0, &d1, &d2, &d3}, {a0, a1, a2, a3, b0, b1});
+}
+inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(float& d0, float& d1, float& d2, float& d3, U32 a0,
+                                                                    U32 a1, U32 a2, U32 a3, U32 b0, U32 b1) {
+  mma_m16n8k16<__nv_bfloat162>({&d0, &d1, &d2, &d3}, {a0, a1, a2, a3, b0, b1});
 }
 inline void ptx_max_NaN_f32(float& result, float a, float b) { result = a != a ? a : b != b || a < b ? b : a; }
 inline void ptx_min_NaN_f32(float& result, float a, float b) { result = a != a ? a : b != b || b < a ? b : a; }

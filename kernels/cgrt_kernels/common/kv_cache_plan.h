@@ -1,4 +1,4 @@
-// Checks of a cache of keys and values, for the .cpp files of families.
+// Checks of a cache of keys and values, for the plans of families. Internal.
 #pragma once
 
 #include "absl/status/status.h"
