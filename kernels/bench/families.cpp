@@ -7,6 +7,7 @@ absl::StatusOr<Work> make_work(const Case& test) {
   for (const auto make : {
            make_softmax,
            make_norm,
+           make_decode_attention,
            make_dropout,
            make_elementwise,
            make_reduce,

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "cgrt/launch/kernel.h"
 
@@ -129,6 +130,12 @@ template <class To, class From>
 void ptx_cp_async_ca_shared_global(To to, From from) {
   at<U32>(to) = at<const U32>(from);
 }
+template <class To, class From>
+void ptx_cp_async_cg_shared_global_L2_cache_hint(To to, From from, U32 bytes, U64) {
+  at<uint4>(to) = {};
+  std::memcpy(&at<uint4>(to), &at<const uint4>(from), bytes);
+}
+inline void ptx_createpolicy_fractional_L2_evict_first_b64(U64& policy) { policy = 0; }
 inline void ptx_cp_async_commit_group() {}
 inline void ptx_cp_async_wait_group(int) {}
 template <class Address>
@@ -161,6 +168,34 @@ void ptx_red_shared_add_u32(Address to) {
 template <class Address>
 void ptx_ld_shared_u32(U32& value, Address from) {
   value = at<U32>(from);
+}
+// Elements of 16 bits, row and column, of matrix `i`, whose rows begin at the addresses that lanes have.
+template <class Address, class Element>
+void load_matrices(U32 (&matrices)[4], Address row, Element element) {
+  among_lanes(row, [&](auto row_of) {
+    for (unsigned i = 0; i < 4; ++i) {
+      std::uint16_t pair[2];
+      for (unsigned j = 0; j < 2; ++j) {
+        const auto [matrix_row, column] = element(j);
+        const uint4 words = at<const uint4>(row_of(8 * i + matrix_row));
+        std::memcpy(&pair[j], reinterpret_cast<const unsigned char*>(&words) + 2 * column, 2);
+      }
+      std::memcpy(&matrices[i], pair, 4);
+    }
+    return 0;
+  });
+}
+template <class Address>
+void ptx_ldmatrix_sync_aligned_m8n8_x4_shared_b16(U32& a, U32& b, U32& c, U32& d, Address row) {
+  U32 matrices[4];
+  load_matrices(matrices, row, [](unsigned j) { return std::pair(lane() / 4, lane() % 4 * 2 + j); });
+  a = matrices[0], b = matrices[1], c = matrices[2], d = matrices[3];
+}
+template <class Address>
+void ptx_ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(U32& a, U32& b, U32& c, U32& d, Address row) {
+  U32 matrices[4];
+  load_matrices(matrices, row, [](unsigned j) { return std::pair(lane() % 4 * 2 + j, lane() / 4); });
+  a = matrices[0], b = matrices[1], c = matrices[2], d = matrices[3];
 }
 struct Barrier {
   std::uint16_t arrivals, left;

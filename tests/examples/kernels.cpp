@@ -5,6 +5,7 @@
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/cub/cub.h"
+#include "cgrt_kernels/decode_attention/decode_attention.h"
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
@@ -90,6 +91,19 @@ CGRT_EXAMPLE(rope) {
   CGRT_ASSIGN_OR_RETURN(const std::int32_t* const sequence, memory.make<std::int32_t>(tokens));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/rope/rope.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(decode_attention) {
+  constexpr std::uint64_t positions = 64, sequences = 2;
+  const Workspace workspace;  // short sequences need none
+  CGRT_ASSIGN_OR_RETURN(void* const out, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const q, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const k_cache, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const v_cache, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const std::int32_t* const lengths, memory.make<std::int32_t>(sequences));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/decode_attention/decode_attention.h.1.inc"
   return stream.ref().synchronize();
 }
 

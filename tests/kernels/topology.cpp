@@ -7,6 +7,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/cub/cub.h"
+#include "cgrt_kernels/decode_attention/decode_attention.h"
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/map.h"
@@ -178,6 +179,20 @@ void add_others(Plans& plans, Memory memory) {
               target, plan,
               {.y = a, .x = memory.at(1), .weights = memory.at(2), .workspace = {memory.at(3), plan.workspace_bytes}});
         });
+  }
+  for (const std::uint64_t positions : {64, 1000}) {
+    const DecodeAttentionDesc desc{.heads = 2,
+                                   .cache = {.sequences = 1, .positions = positions, .kv_heads = 1, .head_size = 64}};
+    plans.add(absl::StrCat("decode attention of ", positions), plan_decode_attention(kDevice, desc), kId,
+              [=](LaunchTarget target, const DecodeAttentionPlan& plan) {
+                return launch_decode_attention(target, plan,
+                                               {.out = a,
+                                                .q = memory.at(1),
+                                                .k = memory.at(2),
+                                                .v = memory.at(3),
+                                                .lengths = memory.at<std::int32_t>(4),
+                                                .workspace = {a, plan.workspace_bytes}});
+              });
   }
   plans.add("a map", plan_map(kDevice, clamp_kernel(), 1000), kId, [=](LaunchTarget target, const auto& plan) {
     return launch_map(target, plan, Clamp{0, 1}, static_cast<__half*>(a), static_cast<const __half*>(a));

@@ -6,19 +6,10 @@
 
 #include <cmath>
 
+#include "cgrt_kernels/common/exp2.cuh"
 #include "cgrt_kernels/elementwise/elementwise_desc.h"
 
 namespace cgrt::kernels {
-
-__host__ __device__ inline float exp2_of(float x) {  // within 2 units in the last place; 0 below -126
-#ifdef __CUDA_ARCH__
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-#else
-  return std::exp2(x);
-#endif
-}
 
 __host__ __device__ inline float divided(float x, float y) {  // the same; 0 where y is above 2^126
 #ifdef __CUDA_ARCH__

@@ -6,6 +6,7 @@
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/cub/cub.h"
+#include "cgrt_kernels/decode_attention/decode_attention.h"
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
@@ -74,6 +75,13 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   const SkinnyGemmDesc skinny_gemm{.rows = 1, .n = 8, .k = 8};
   expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::weights, "weights");
   expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::activation, "activation");
+  const DecodeAttentionDesc decode{.heads = 2,
+                                   .cache = {.sequences = 1, .positions = 8, .kv_heads = 1, .head_size = 64}};
+  expect_refused(plan_decode_attention, decode, &DecodeAttentionDesc::type, "type");
+  const auto plan_layout = [](ContextRef context, const KvCacheDesc& cache) {
+    return plan_decode_attention(context, {.heads = 2, .cache = cache});
+  };
+  expect_refused(plan_layout, decode.cache, &KvCacheDesc::layout, "layout");
   const RopeDesc rope{.tokens = 1, .heads = 1, .kv_heads = 1, .head_size = 8, .positions = 2};
   expect_refused(plan_rope, rope, &RopeDesc::pairs, "pairs");
   expect_refused(plan_rope, rope, &RopeDesc::cache, "cache");
