@@ -130,12 +130,6 @@ template <class To, class From>
 void ptx_cp_async_ca_shared_global(To to, From from) {
   at<U32>(to) = at<const U32>(from);
 }
-template <class To, class From>
-void ptx_cp_async_cg_shared_global_L2_cache_hint(To to, From from, U32 bytes, U64) {
-  at<uint4>(to) = {};
-  std::memcpy(&at<uint4>(to), &at<const uint4>(from), bytes);
-}
-inline void ptx_createpolicy_fractional_L2_evict_first_b64(U64& policy) { policy = 0; }
 inline void ptx_cp_async_commit_group() {}
 inline void ptx_cp_async_wait_group(int) {}
 template <class Address>

@@ -7,6 +7,7 @@
 
 #include "cgrt_kernels/common/arrival.cuh"
 #include "cgrt_kernels/common/async_copy.cuh"
+#include "cgrt_kernels/common/async_copy_or_zero.cuh"
 #include "cgrt_kernels/common/device_count.h"
 #include "cgrt_kernels/common/exp2.cuh"
 #include "cgrt_kernels/common/matrix_load.cuh"
@@ -14,7 +15,6 @@
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/reduction.cuh"
-#include "cgrt_kernels/common/streamed_copy.cuh"
 #include "cgrt_kernels/decode_attention/kernels.h"
 #include "cgrt_kernels/decode_attention/reference.h"
 
@@ -97,7 +97,7 @@ class Reader {
  public:
   __device__ __forceinline__ Reader(const DecodeAttentionParams& p, std::uint32_t sequence, std::uint32_t kv_head,
                                     std::uint32_t end)
-      : p_(p), sequence_(sequence), end_(end), lane_(threadIdx.x % 32), policy_(streaming_policy()) {
+      : p_(p), sequence_(sequence), end_(end), lane_(threadIdx.x % 32) {
     k_ = static_cast<const T*>(p.args.k) + kv_head * p.cache.head_stride;
     v_ = static_cast<const T*>(p.args.v) + kv_head * p.cache.head_stride;
   }
@@ -115,11 +115,11 @@ class Reader {
     for (std::uint32_t i = 0; i < kDecodeTile * Rows::kPieces / 32; ++i) {
       const std::uint32_t row = lane_ / Rows::kPieces + i * (32 / Rows::kPieces), piece = lane_ % Rows::kPieces;
       const std::uint64_t offset = __shfl_sync(~0u, row_offset, static_cast<int>(row));
-      const std::uint32_t bytes = offset == kNowhere ? 0 : 16;
-      const std::uint64_t from = (offset == kNowhere ? 0 : offset) + piece * (16 / sizeof(T));
+      const bool is_there = offset != kNowhere;
+      const std::uint64_t from = (is_there ? offset : 0) + piece * (16 / sizeof(T));
       unsigned char* const to = stage + Rows::place(row, piece);
-      copy_streamed(to, k_ + from, bytes, policy_);
-      copy_streamed(to + Rows::kBytes, v_ + from, bytes, policy_);
+      copy_or_zero_asynchronously(to, k_ + from, is_there);
+      copy_or_zero_asynchronously(to + Rows::kBytes, v_ + from, is_there);
     }
   }
 
@@ -127,7 +127,6 @@ class Reader {
   const DecodeAttentionParams& p_;
   const T *k_, *v_;
   std::uint32_t sequence_, end_, lane_;
-  std::uint64_t policy_;
 };
 
 // One tile, whose first `count` rows count.
@@ -275,8 +274,8 @@ __global__ void __launch_bounds__(kWarps * 32) decode_attention(const __grid_con
   for (std::uint32_t i = threadIdx.x; i < kRows * Rows::kPieces; i += kThreads) {
     const std::uint32_t row = i / Rows::kPieces, piece = i % Rows::kPieces;
     const bool is_there = row < p.group;
-    copy_streamed(q_rows + Rows::place(row, piece), q_heads + (is_there ? row : 0) * kHeadSize + piece * 8,
-                  is_there ? 16 : 0, streaming_policy());
+    copy_or_zero_asynchronously(q_rows + Rows::place(row, piece),
+                                q_heads + (is_there ? row : 0) * kHeadSize + piece * 8, is_there);
   }
   end_copy_group();
   {
