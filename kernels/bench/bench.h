@@ -52,6 +52,7 @@ absl::StatusOr<Work> make_reduce_ladder(const Case& test);
 absl::StatusOr<Work> make_atomics(const Case& test);
 absl::StatusOr<Work> make_cub_reduce(const Case& test);
 absl::StatusOr<Work> make_rope(const Case& test);
+absl::StatusOr<Work> make_sampling(const Case& test);
 absl::StatusOr<Work> make_scan(const Case& test);
 absl::StatusOr<Work> make_cub(const Case& test);
 absl::StatusOr<Work> make_matmul(const Case& test);  // without cuBLASLt there is none

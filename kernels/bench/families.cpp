@@ -14,6 +14,7 @@ absl::StatusOr<Work> make_work(const Case& test) {
            make_atomics,
            make_cub_reduce,
            make_rope,
+           make_sampling,
            make_scan,
            make_cub,
            make_matmul,

@@ -13,6 +13,7 @@
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/rope/rope.h"
+#include "cgrt_kernels/sampling/sampling.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/topk/topk.h"
@@ -108,6 +109,19 @@ CGRT_EXAMPLE(topk) {
   CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/topk/topk.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(sampling) {
+  constexpr std::uint64_t sequences = 13, vocabulary = 500;
+  CGRT_ASSIGN_OR_RETURN(std::int32_t* const sampled, memory.make_output<std::int32_t>(sequences));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const float* const temperature, memory.make<float>(sequences));
+  CGRT_ASSIGN_OR_RETURN(const std::int32_t* const top_k, memory.make<std::int32_t>(sequences));
+  CGRT_ASSIGN_OR_RETURN(const float* const top_p, memory.make<float>(sequences));
+  CGRT_ASSIGN_OR_RETURN(RandomState* const state, memory.make_output<RandomState>(1));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/sampling/sampling.h.1.inc"
   return stream.ref().synchronize();
 }
 

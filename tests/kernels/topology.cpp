@@ -16,6 +16,7 @@
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/rope/rope.h"
+#include "cgrt_kernels/sampling/sampling.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/topk/topk.h"
@@ -169,6 +170,19 @@ void add_others(Plans& plans, Memory memory) {
                   target, plan,
                   {.weights = memory.at<float>(1), .chosen = memory.at<std::int32_t>(2), .logits = memory.at(3)});
             });
+  for (const SamplingOp op : {SamplingOp::kGreedy, SamplingOp::kRandom, SamplingOp::kFiltered}) {
+    for (const std::uint64_t vocabulary : {1000, 100000}) {
+      const SamplingDesc desc{.op = op, .rows = 2, .vocabulary = vocabulary};
+      plans.add(absl::StrCat(to_string(op), " of ", vocabulary), plan_sampling(kDevice, desc), kId,
+                [=](LaunchTarget target, const SamplingPlan& plan) {
+                  return launch_sampling(target, plan,
+                                         {.token = memory.at(1),
+                                          .logits = memory.at(2),
+                                          .state = memory.at<RandomState>(3),
+                                          .workspace = {a, plan.workspace_bytes}});
+                });
+    }
+  }
   plans.add("a map", plan_map(kDevice, clamp_kernel(), 1000), kId, [=](LaunchTarget target, const auto& plan) {
     return launch_map(target, plan, Clamp{0, 1}, static_cast<__half*>(a), static_cast<const __half*>(a));
   });

@@ -14,6 +14,7 @@
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/rope/rope.h"
+#include "cgrt_kernels/sampling/sampling.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/topk/topk.h"
@@ -70,6 +71,7 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   expect_refused(plan_upsample, upsample, &UpsampleDesc::layout, "layout");
   expect_refused(plan_dropout, DropoutDesc{.count = 8}, &DropoutDesc::op, "op");
   expect_refused(plan_topk, TopkDesc{.tokens = 1, .experts = 8, .k = 2}, &TopkDesc::weights, "weights");
+  expect_refused(plan_sampling, SamplingDesc{.rows = 2, .vocabulary = 8}, &SamplingDesc::op, "op");
   const RopeDesc rope{.tokens = 1, .heads = 1, .kv_heads = 1, .head_size = 8, .positions = 2};
   expect_refused(plan_rope, rope, &RopeDesc::pairs, "pairs");
   expect_refused(plan_rope, rope, &RopeDesc::cache, "cache");
