@@ -58,6 +58,7 @@ absl::StatusOr<Work> make_cub(const Case& test);
 absl::StatusOr<Work> make_matmul(const Case& test);  // without cuBLASLt there is none
 absl::StatusOr<Work> make_dropout(const Case& test);
 absl::StatusOr<Work> make_elementwise(const Case& test);
+absl::StatusOr<Work> make_group_norm(const Case& test);
 absl::StatusOr<Work> make_batch_norm(const Case& test);
 absl::StatusOr<Work> make_topk(const Case& test);
 absl::StatusOr<Work> make_upsample(const Case& test);

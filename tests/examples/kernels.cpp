@@ -8,6 +8,7 @@
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
@@ -109,6 +110,16 @@ CGRT_EXAMPLE(topk) {
   CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/topk/topk.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(group_norm) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, memory.make_output<char>(std::size_t{2} * 64 * 64 * 320 * 2));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, memory.make<char>(std::size_t{2} * 64 * 64 * 320 * 2));
+  CGRT_ASSIGN_OR_RETURN(const void* const weight, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const bias, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/group_norm/group_norm.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -11,6 +11,7 @@
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/map.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
@@ -170,6 +171,14 @@ void add_others(Plans& plans, Memory memory) {
                   target, plan,
                   {.weights = memory.at<float>(1), .chosen = memory.at<std::int32_t>(2), .logits = memory.at(3)});
             });
+  for (const std::uint64_t plane : {1, 4096}) {
+    plans.add(absl::StrCat("group_norm of ", plane),
+              plan_group_norm(kDevice, {.batch = 2, .plane = plane, .channels = 64}), kId,
+              [=](LaunchTarget target, const GroupNormPlan& plan) {
+                return launch_group_norm(
+                    target, plan, {.y = memory.at(1), .x = memory.at(1), .workspace = {a, plan.workspace_bytes}});
+              });
+  }
   for (const SamplingOp op : {SamplingOp::kGreedy, SamplingOp::kRandom, SamplingOp::kFiltered}) {
     for (const std::uint64_t vocabulary : {1000, 100000}) {
       const SamplingDesc desc{.op = op, .rows = 2, .vocabulary = vocabulary};

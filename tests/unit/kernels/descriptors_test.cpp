@@ -9,6 +9,7 @@
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
@@ -72,6 +73,8 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   expect_refused(plan_dropout, DropoutDesc{.count = 8}, &DropoutDesc::op, "op");
   expect_refused(plan_topk, TopkDesc{.tokens = 1, .experts = 8, .k = 2}, &TopkDesc::weights, "weights");
   expect_refused(plan_sampling, SamplingDesc{.rows = 2, .vocabulary = 8}, &SamplingDesc::op, "op");
+  const GroupNormDesc group_norm{.batch = 1, .plane = 4, .channels = 64};
+  expect_refused(plan_group_norm, group_norm, &GroupNormDesc::activation, "activation");
   const RopeDesc rope{.tokens = 1, .heads = 1, .kv_heads = 1, .head_size = 8, .positions = 2};
   expect_refused(plan_rope, rope, &RopeDesc::pairs, "pairs");
   expect_refused(plan_rope, rope, &RopeDesc::cache, "cache");
