@@ -289,6 +289,16 @@ unsigned __match_any_sync(unsigned, T value) {
 }
 inline void __syncwarp(unsigned = ~0u) { emulated::meet_warp(); }
 inline void __syncthreads() { emulated::meet_block(); }
+inline int __syncthreads_count(int value) {
+  static int count;
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  count += value != 0 ? 1 : 0;
+  __syncthreads();
+  const int result = count;
+  __syncthreads();
+  return result;
+}
 inline void __threadfence() {}
 inline long long clock64() {
   static long long now;
@@ -322,6 +332,10 @@ inline float __int_as_float(int value) { return std::bit_cast<float>(value); }
 inline int __float_as_int(float value) { return std::bit_cast<int>(value); }
 inline long long __double_as_longlong(double value) { return std::bit_cast<long long>(value); }
 inline double __longlong_as_double(long long value) { return std::bit_cast<double>(value); }
+inline unsigned __float2uint_rn(float value) {
+  return value > 0 ? static_cast<unsigned>(std::min(std::rint(static_cast<double>(value)), 4294967295.0)) : 0;
+}
+inline float __logf(float value) { return std::log(value); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline float rsqrtf(float value) { return 1 / std::sqrt(value); }

@@ -63,12 +63,9 @@ struct Layer {
 absl::StatusOr<Layer> plan_layer(DType type, KvLayout layout) {
   const NormDesc norm{.op = NormOp::kRmsNorm, .type = type, .rows = kSequences, .columns = kHidden};
   const auto product = [&](std::uint64_t n, std::uint64_t k, SkinnyActivation activation, bool has_residual) {
-    return plan_skinny_gemm(kDevice, {.type = type,
-                                      .rows = kSequences,
-                                      .n = n,
-                                      .k = k,
-                                      .activation = activation,
-                                      .has_residual = has_residual});
+    return plan_skinny_gemm(
+        kDevice,
+        {.type = type, .rows = kSequences, .n = n, .k = k, .activation = activation, .has_residual = has_residual});
   };
   RopeDesc rope{.type = type,
                 .tokens = kSequences,
@@ -78,11 +75,8 @@ absl::StatusOr<Layer> plan_layer(DType type, KvLayout layout) {
                 .positions = kPositions,
                 .cache = RopeCache::kDense,
                 .sequences = kSequences};
-  KvCacheDesc cache{.layout = layout,
-                    .sequences = kSequences,
-                    .positions = kPositions,
-                    .kv_heads = kKvHeads,
-                    .head_size = kSize};
+  KvCacheDesc cache{
+      .layout = layout, .sequences = kSequences, .positions = kPositions, .kv_heads = kKvHeads, .head_size = kSize};
   if (layout == KvLayout::kPaged) {
     rope.cache = RopeCache::kPaged;
     rope.pages = cache.pages = kPages;
@@ -178,13 +172,9 @@ absl::Status check(const Expected& expected, KvLayout layout, std::int32_t count
 
   const auto product = [&](LaunchTarget target, const SkinnyGemmPlan& plan, void* y, const void* from,
                            const void* weights, const void* residual = nullptr) {
-    return launch_skinny_gemm(target, plan,
-                              {.y = y,
-                               .x = from,
-                               .weights = weights,
-                               .residual = residual,
-                               .row_count = row_count,
-                               .workspace = workspace});
+    return launch_skinny_gemm(
+        target, plan,
+        {.y = y, .x = from, .weights = weights, .residual = residual, .row_count = row_count, .workspace = workspace});
   };
   const auto norm = [&](LaunchTarget target, const void* in, const void* weight) {
     return launch_norm(target, layer.norm, {.out = normed, .in = in, .weight = weight, .workspace = workspace});

@@ -12,11 +12,13 @@
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/map.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/rope/rope.h"
+#include "cgrt_kernels/sampling/sampling.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
@@ -193,6 +195,27 @@ void add_others(Plans& plans, Memory memory) {
                                                 .lengths = memory.at<std::int32_t>(4),
                                                 .workspace = {a, plan.workspace_bytes}});
               });
+  }
+  for (const std::uint64_t plane : {1, 4096}) {
+    plans.add(absl::StrCat("group_norm of ", plane),
+              plan_group_norm(kDevice, {.batch = 2, .plane = plane, .channels = 64}), kId,
+              [=](LaunchTarget target, const GroupNormPlan& plan) {
+                return launch_group_norm(
+                    target, plan, {.y = memory.at(1), .x = memory.at(1), .workspace = {a, plan.workspace_bytes}});
+              });
+  }
+  for (const SamplingOp op : {SamplingOp::kGreedy, SamplingOp::kRandom, SamplingOp::kFiltered}) {
+    for (const std::uint64_t vocabulary : {1000, 100000}) {
+      const SamplingDesc desc{.op = op, .rows = 2, .vocabulary = vocabulary};
+      plans.add(absl::StrCat(to_string(op), " of ", vocabulary), plan_sampling(kDevice, desc), kId,
+                [=](LaunchTarget target, const SamplingPlan& plan) {
+                  return launch_sampling(target, plan,
+                                         {.token = memory.at(1),
+                                          .logits = memory.at(2),
+                                          .state = memory.at<RandomState>(3),
+                                          .workspace = {a, plan.workspace_bytes}});
+                });
+    }
   }
   plans.add("a map", plan_map(kDevice, clamp_kernel(), 1000), kId, [=](LaunchTarget target, const auto& plan) {
     return launch_map(target, plan, Clamp{0, 1}, static_cast<__half*>(a), static_cast<const __half*>(a));

@@ -7,6 +7,7 @@
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/philox.h"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/random_state.cuh"
 #include "cgrt_kernels/elementwise/map.cuh"
 
 namespace cgrt::kernels {
@@ -116,17 +117,6 @@ __device__ __forceinline__ std::uint32_t within(std::uint32_t kept, std::uint64_
   return count - begin < 8 ? kept & ((1u << (count - begin)) - 1) : kept;
 }
 
-// When no thread of the block needs the state any more: the last block moves it on, for the next launch.
-__device__ __forceinline__ void leave_state(const DropoutParams& p, std::uint64_t offset) {
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  __threadfence();
-  if (atomicAdd(&p.args.state->arrived, 1u) == gridDim.x - 1) {
-    p.args.state->offset = offset + dropout_draws(p.count);
-    p.args.state->arrived = 0;
-  }
-}
-
 // Blocks go through the array together, kPacks packs of each thread at a time.
 template <class T, Alignment kAlignment, int kPacks>
 __global__ void __launch_bounds__(kDropoutBlock) dropout(const __grid_constant__ DropoutParams p) {
@@ -152,7 +142,7 @@ __global__ void __launch_bounds__(kDropoutBlock) dropout(const __grid_constant__
       elements[i].store(out, begin, p.count);
     }
   }
-  leave_state(p, state.offset);
+  leave_state(p.args.state, state.offset, dropout_draws(p.count));
 }
 
 // Bits of a mask from element `begin` on, those of the elements that the array has.
@@ -222,7 +212,7 @@ void dropout_on_host(HostGrid, DropoutParams p) {
 
 template <class T, Alignment kAlignment, int kPacks>
 Kernel<DropoutParams> of_packs(DropoutOp op) {
-  constexpr KernelResources kResources{.registers = 40, .max_threads = kDropoutBlock};
+  constexpr KernelResources kResources{.registers = 50, .max_threads = kDropoutBlock};
   if (op == DropoutOp::kBackward) {
     return make_kernel<dropout_backward<T, kAlignment, kPacks>, dropout_on_host<T, DropoutOp::kBackward>, kResources>();
   }

@@ -10,11 +10,13 @@
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
 #include "cgrt_kernels/rope/rope.h"
+#include "cgrt_kernels/sampling/sampling.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
@@ -82,6 +84,9 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
     return plan_decode_attention(context, {.heads = 2, .cache = cache});
   };
   expect_refused(plan_layout, decode.cache, &KvCacheDesc::layout, "layout");
+  expect_refused(plan_sampling, SamplingDesc{.rows = 2, .vocabulary = 8}, &SamplingDesc::op, "op");
+  const GroupNormDesc group_norm{.batch = 1, .plane = 4, .channels = 64};
+  expect_refused(plan_group_norm, group_norm, &GroupNormDesc::activation, "activation");
   const RopeDesc rope{.tokens = 1, .heads = 1, .kv_heads = 1, .head_size = 8, .positions = 2};
   expect_refused(plan_rope, rope, &RopeDesc::pairs, "pairs");
   expect_refused(plan_rope, rope, &RopeDesc::cache, "cache");

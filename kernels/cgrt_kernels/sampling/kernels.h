@@ -1,0 +1,45 @@
+// What sampling's plan and device code have in common. Internal.
+#pragma once
+
+#include <cuda_runtime_api.h>  // __host__, __device__
+
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/common/alignment.h"
+#include "cgrt_kernels/common/divisor.h"
+#include "cgrt_kernels/sampling/sampling_desc.h"
+
+namespace cgrt::kernels {
+
+inline constexpr int kSamplingBlock = 256;          // threads
+inline constexpr int kSamplingFilteredBlock = 768;  // of kFiltered, at most: 80 registers each
+
+// What a block has found in its slice of a row, in the workspace.
+struct alignas(16) SamplingPart {
+  std::uint64_t best;
+  float max, sum;
+};
+
+struct SamplingParams {
+  SamplingArgs args;
+  SamplingOp op;
+  DType token_type;
+  std::uint32_t rows, vocabulary;
+  std::uint32_t slice;  // logits of a block, a multiple of 16 bytes
+  Divisor slices;
+  std::uint32_t* counters;  // one for each row, and a part for each slice of each, in the workspace
+  SamplingPart* parts;
+};
+
+Kernel<SamplingParams> sampling_kernel(SamplingOp op, DType type, Alignment alignment);
+
+// What a row takes of the state, and what a launch adds to its offset.
+__host__ __device__ constexpr std::uint64_t sampling_draws_of_row(std::uint64_t vocabulary) {
+  return (vocabulary + 3) / 4;
+}
+__host__ __device__ constexpr std::uint64_t sampling_draws(std::uint64_t rows, std::uint64_t vocabulary) {
+  return rows * sampling_draws_of_row(vocabulary);
+}
+
+}  // namespace cgrt::kernels
