@@ -134,132 +134,135 @@ CGRT_EXAMPLE(skinny_gemm) {
   CGRT_ASSIGN_OR_RETURN(const void* const w, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/skinny_gemm/skinny_gemm.h.1.inc"
-  CGRT_EXAMPLE(group_norm) {
-    CGRT_ASSIGN_OR_RETURN(void* const y, memory.make_output<char>(std::size_t{2} * 64 * 64 * 320 * 2));
-    CGRT_ASSIGN_OR_RETURN(const void* const x, memory.make<char>(std::size_t{2} * 64 * 64 * 320 * 2));
-    CGRT_ASSIGN_OR_RETURN(const void* const weight, input(memory));
-    CGRT_ASSIGN_OR_RETURN(const void* const bias, input(memory));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(group_norm) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, memory.make_output<char>(std::size_t{2} * 64 * 64 * 320 * 2));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, memory.make<char>(std::size_t{2} * 64 * 64 * 320 * 2));
+  CGRT_ASSIGN_OR_RETURN(const void* const weight, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const bias, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/group_norm/group_norm.h.1.inc"
-    return stream.ref().synchronize();
-  }
+  return stream.ref().synchronize();
+}
 
-  CGRT_EXAMPLE(sampling) {
-    constexpr std::uint64_t sequences = 13, vocabulary = 500;
-    CGRT_ASSIGN_OR_RETURN(std::int32_t* const sampled, memory.make_output<std::int32_t>(sequences));
-    CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
-    CGRT_ASSIGN_OR_RETURN(const float* const temperature, memory.make<float>(sequences));
-    CGRT_ASSIGN_OR_RETURN(const std::int32_t* const top_k, memory.make<std::int32_t>(sequences));
-    CGRT_ASSIGN_OR_RETURN(const float* const top_p, memory.make<float>(sequences));
-    CGRT_ASSIGN_OR_RETURN(RandomState* const state, memory.make_output<RandomState>(1));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+CGRT_EXAMPLE(sampling) {
+  constexpr std::uint64_t sequences = 13, vocabulary = 500;
+  CGRT_ASSIGN_OR_RETURN(std::int32_t* const sampled, memory.make_output<std::int32_t>(sequences));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const float* const temperature, memory.make<float>(sequences));
+  CGRT_ASSIGN_OR_RETURN(const std::int32_t* const top_k, memory.make<std::int32_t>(sequences));
+  CGRT_ASSIGN_OR_RETURN(const float* const top_p, memory.make<float>(sequences));
+  CGRT_ASSIGN_OR_RETURN(RandomState* const state, memory.make_output<RandomState>(1));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/sampling/sampling.h.1.inc"
-    return stream.ref().synchronize();
-  }
+  return stream.ref().synchronize();
+}
 
-  CGRT_EXAMPLE(histogram) {
-    CGRT_ASSIGN_OR_RETURN(std::int32_t* const counts, memory.make_output<std::int32_t>(256));
-    CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+CGRT_EXAMPLE(histogram) {
+  CGRT_ASSIGN_OR_RETURN(std::int32_t* const counts, memory.make_output<std::int32_t>(256));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/histogram/histogram.h.1.inc"
-    return stream.ref().synchronize();
-  }
+  return stream.ref().synchronize();
+}
 
-  CGRT_EXAMPLE(reduce) {
-    constexpr std::uint64_t rows = 13, columns = 500;
-    CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
-    CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+CGRT_EXAMPLE(reduce) {
+  constexpr std::uint64_t rows = 13, columns = 500;
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/reduce/reduce.h.1.inc"
-    return stream.ref().synchronize();
-  }
+  return stream.ref().synchronize();
+}
 
-  CGRT_EXAMPLE(scan) {
-    CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
-    CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+CGRT_EXAMPLE(scan) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/scan/scan.h.1.inc"
-    return stream.ref().synchronize();
-  }
+  return stream.ref().synchronize();
+}
 
-  CGRT_EXAMPLE(workspace) {
-    CGRT_ASSIGN_OR_RETURN(void* const z, output(memory));
-    CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
-    CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
-    CGRT_ASSIGN_OR_RETURN(const ScanPlan scan, plan_scan(DeviceRef(0), {.columns = n}));
-    CGRT_ASSIGN_OR_RETURN(const ReducePlan sum, plan_reduce(DeviceRef(0), {.columns = n}));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+CGRT_EXAMPLE(workspace) {
+  CGRT_ASSIGN_OR_RETURN(void* const z, output(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const ScanPlan scan, plan_scan(DeviceRef(0), {.columns = n}));
+  CGRT_ASSIGN_OR_RETURN(const ReducePlan sum, plan_reduce(DeviceRef(0), {.columns = n}));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/common/workspace.h.1.inc"
-    return stream.ref().synchronize();
-  }
+  return stream.ref().synchronize();
+}
 
-  CGRT_EXAMPLE(cub) {
-    CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
-    CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+CGRT_EXAMPLE(cub) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/cub/cub.h.1.inc"
-    return stream.ref().synchronize();
-  }
+  return stream.ref().synchronize();
+}
 
-  CGRT_EXAMPLE(index) {
-    constexpr std::uint64_t nodes = 11, edges = 40;
-    CGRT_ASSIGN_OR_RETURN(void* const sums, output(memory));
-    CGRT_ASSIGN_OR_RETURN(void* const messages, input(memory));
-    CGRT_ASSIGN_OR_RETURN(const void* const targets, input(memory));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
-    CGRT_RETURN_IF_ERROR(fill32(stream, sums, 0, nodes * 128));
-    CGRT_RETURN_IF_ERROR(fill32(stream, messages, kOne, edges * 128));
+CGRT_EXAMPLE(index) {
+  constexpr std::uint64_t nodes = 11, edges = 40;
+  CGRT_ASSIGN_OR_RETURN(void* const sums, output(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const messages, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const targets, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(fill32(stream, sums, 0, nodes * 128));
+  CGRT_RETURN_IF_ERROR(fill32(stream, messages, kOne, edges * 128));
 #include "heads/cgrt_kernels/index/index.h.1.inc"
-    return first_is(stream, sums, 40);  // all edges lead to the first node
-  }
+  return first_is(stream, sums, 40);  // all edges lead to the first node
+}
 
-  CGRT_EXAMPLE(elementwise) {
-    CGRT_ASSIGN_OR_RETURN(void* const y, input(memory));
-    CGRT_ASSIGN_OR_RETURN(void* const x, input(memory));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
-    CGRT_RETURN_IF_ERROR(fill32(stream, x, kOne, n));
+CGRT_EXAMPLE(elementwise) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, input(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(fill32(stream, x, kOne, n));
 #include "heads/cgrt_kernels/elementwise/elementwise.h.1.inc"
-    return first_is(stream, y, 2);
-  }
+  return first_is(stream, y, 2);
+}
 
-  CGRT_EXAMPLE(elementwise_matrix) {
-    CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
-    CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+CGRT_EXAMPLE(elementwise_matrix) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/elementwise/matrix.h.1.inc"
-    return stream.ref().synchronize();
-  }
+  return stream.ref().synchronize();
+}
 
-  CGRT_EXAMPLE(common_topology) {
-    constexpr std::uint64_t rows = 100, columns = 1000;
-    CGRT_ASSIGN_OR_RETURN(const SoftmaxPlan plan,
-                          plan_softmax(DeviceRef(0), {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}));
-    CGRT_ASSIGN_OR_RETURN(void* const y, memory.make_output<float>(2 * rows * columns));
-    CGRT_ASSIGN_OR_RETURN(const void* const x, memory.make<float>(2 * rows * columns));
-    CGRT_ASSIGN_OR_RETURN(Graph first, Graph::create(DeviceRef(0)));
-    CGRT_RETURN_IF_ERROR(launch_softmax(first.cursor(), plan, {.out = y, .in = x}));
-    CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(first));
-    CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
-    CGRT_RETURN_IF_ERROR(launch_softmax(
-        graph.cursor(), *plan_softmax(DeviceRef(0), {SoftmaxOp::kSoftmax, DType::kFloat32, 2 * rows, columns}),
-        {.out = y, .in = x}));
+CGRT_EXAMPLE(common_topology) {
+  constexpr std::uint64_t rows = 100, columns = 1000;
+  CGRT_ASSIGN_OR_RETURN(const SoftmaxPlan plan,
+                        plan_softmax(DeviceRef(0), {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}));
+  CGRT_ASSIGN_OR_RETURN(void* const y, memory.make_output<float>(2 * rows * columns));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, memory.make<float>(2 * rows * columns));
+  CGRT_ASSIGN_OR_RETURN(Graph first, Graph::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(launch_softmax(first.cursor(), plan, {.out = y, .in = x}));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(first));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(launch_softmax(
+      graph.cursor(), *plan_softmax(DeviceRef(0), {SoftmaxOp::kSoftmax, DType::kFloat32, 2 * rows, columns}),
+      {.out = y, .in = x}));
 #include "heads/cgrt_kernels/common/topology.h.1.inc"
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
-    CGRT_RETURN_IF_ERROR(exec.launch(stream));
-    return stream.ref().synchronize();
-  }
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(exec.launch(stream));
+  return stream.ref().synchronize();
+}
 
-  // A library, as far as the example can tell.
-  absl::Status sort_with_a_library(CUstream stream, void* keys, std::uint64_t count) {
-    return fill32(StreamRef(stream), keys, 0, count);
-  }
+// A library, as far as the example can tell.
+absl::Status sort_with_a_library(CUstream stream, void* keys, std::uint64_t count) {
+  return fill32(StreamRef(stream), keys, 0, count);
+}
 
-  CGRT_EXAMPLE(common_library) {
-    CGRT_ASSIGN_OR_RETURN(void* const keys, output(memory));
-    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+CGRT_EXAMPLE(common_library) {
+  CGRT_ASSIGN_OR_RETURN(void* const keys, output(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/common/library.h.1.inc"
-    return stream.ref().synchronize();
-  }
+  return stream.ref().synchronize();
+}
 
 }  // namespace
 }  // namespace cgrt::examples
