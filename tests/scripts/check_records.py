@@ -17,11 +17,15 @@ from fill_tables import DRAW, FIGURE, PAGES, PICTURE, TABLE, printed
 from includes import included
 
 
-# Records that are older than what they measure, and until when. One that is current again must go from here.
-WAITING = {}  # by file: why
+# Records that are older than what they measure, or lack cases, and until when. One that is whole and current must go
+# from here.
+WAITING = {  # by file: why
+    "kernels/bench/records/decode_attention.json": "a case needs more memory than a GPU has: until it has fewer sets",
+    "kernels/bench/records/dropout.json": "11 cases of the gradient wait for time on a GPU",
+}
 # Host code that runs before anything is timed: how a library's call gets into a graph.
 UNTIMED = {f"kernels/cgrt_kernels/common/library.{end}" for end in ("cpp", "h")}
-IS_OLDER = re.compile(r"has changed since")
+MAY_WAIT = re.compile(r"has changed since|could not be measured")
 SOURCES = ("kernels", "runtime", "samples", "tools")
 TREES = tempfile.TemporaryDirectory()
 
@@ -146,7 +150,7 @@ def main(root):
             errors += wrong
         elif not wrong:
             errors.append(f"{name}: is current; take it out of WAITING in {pathlib.Path(__file__).name}")
-        elif not all(IS_OLDER.search(error) for error in wrong):
+        elif not all(MAY_WAIT.search(error) for error in wrong):
             errors += wrong
         else:
             waiting += 1

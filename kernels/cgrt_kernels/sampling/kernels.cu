@@ -18,6 +18,11 @@
 namespace cgrt::kernels {
 namespace {
 
+// The value that has the rank.
+__device__ __forceinline__ float value_of(std::uint32_t rank) {
+  return __uint_as_float((rank >> 31) != 0 ? rank & 0x7FFFFFFF : ~rank);
+}
+
 // Calls visit(index of the first, floats, how many) for the packs of [begin, end) of a row, shared by the block. A
 // thread loads kInFlight of them at a time.
 template <class T, Alignment kAlignment, int kInFlight, class Visit>

@@ -128,7 +128,6 @@ absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const Skinny
   const std::uint64_t stages = ceil_divide<std::uint64_t>(desc.k, skinny_stage_values(bits, shape.row_warps));
   const std::uint64_t wave = machine.sms * static_cast<std::uint64_t>(std::max(of_sm.blocks_per_sm, 1));
   plan.config.grid = grid_of(machine, wave, tiles, stages);
-  plan.config.attributes.shared_carveout_percent = 100;  // or CUDA may leave room for fewer blocks than fit
   if (has_shared_tiles(plan.config, tiles, stages)) {
     plan.workspace_bytes = workspace_with(2 * plan.config.grid.x * skinny_part_bytes(shape));
   }

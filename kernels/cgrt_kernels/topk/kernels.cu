@@ -9,16 +9,10 @@
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/rank.cuh"
 
 namespace cgrt::kernels {
 namespace {
-
-// A number that is larger for larger logits and never 0; equal for 0 and -0, least for NaN.
-__device__ __forceinline__ std::uint32_t rank_of(float logit) {
-  if (logit != logit) return 1;
-  const std::uint32_t bits = __float_as_uint(logit + 0.0f);
-  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
-}
 
 __device__ __forceinline__ float sum_of_warp(float value) {
 #pragma unroll
