@@ -4,7 +4,6 @@
 #include <cstring>
 #include <random>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/cub/reference.h"
@@ -125,11 +124,6 @@ absl::Status check_select_of(const SelectDesc& desc) {
   CGRT_RETURN_IF_ERROR(compare(to_bytes(std::vector{count}), trial.found(selected), "selected"));
   expected.resize(static_cast<std::size_t>(count) * size_of(desc.type));
   return compare(expected, trial.found(args.out), "out");
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("wanted \"", text, "\", found: ", status.ToString()));
 }
 
 absl::Status check_refusals() {

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <random>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cgrt/base/status_macros.h"
@@ -25,12 +24,6 @@ using kernels::KvCacheDesc;
 using kernels::KvLayout;
 
 using Lengths = std::vector<std::int32_t>;
-
-template <class T>
-Bytes bytes_of(const std::vector<T>& values) {
-  const auto* const data = reinterpret_cast<const unsigned char*>(values.data());
-  return {data, data + values.size() * sizeof(T)};
-}
 
 std::uint64_t blocks_of(const KvCacheDesc& cache) {
   return cache.layout == KvLayout::kPaged ? cache.pages : cache.sequences;
@@ -308,11 +301,6 @@ void check_real(Report& report) {
                {4096, 4000, 1, 0, 77, 2049, 3333, 128, 4095, 4096, 4096, 512, 511, 9, 1000, 2000});
     check_case(report, dense(DType::kBFloat16, heads, 128, 64, 1024), Lengths(64, 1000));
   }
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
 void check_refusals(Report& report) {

@@ -114,12 +114,6 @@ Bytes in_pages(const Bytes& dense) {
   return paged;
 }
 
-template <class T>
-Bytes bytes_of(const std::vector<T>& values) {
-  const auto* const data = reinterpret_cast<const unsigned char*>(values.data());
-  return {data, data + values.size() * sizeof(T)};
-}
-
 // `count`: how many of the sequences there are, as the device is told.
 absl::Status check(const Expected& expected, KvLayout layout, std::int32_t count) {
   const DType type = expected.type;

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/dropout/reference.h"
@@ -141,11 +140,6 @@ absl::Status check_replays() {
     expected.offset += (desc.count + 3) / 4;
   }
   return absl::OkStatus();
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
 void check_refusals(Report& report) {

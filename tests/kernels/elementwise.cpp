@@ -8,7 +8,6 @@
 #include <limits>
 #include <tuple>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/elementwise/map.h"
@@ -342,13 +341,6 @@ void check_maps(Report& report) {
                    }));
     }
   }
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (status.code() == absl::StatusCode::kInvalidArgument && absl::StrContains(std::string(status.message()), text)) {
-    return absl::OkStatus();
-  }
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
 absl::Status check_refusals() {

@@ -6,7 +6,6 @@
 #include <limits>
 #include <random>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/group_norm/reference.h"
@@ -82,11 +81,6 @@ absl::Status check(const GroupNormDesc& desc, const Setup& setup) {
   CGRT_RETURN_IF_ERROR(
       trial.run(args.workspace, [&](LaunchTarget target) { return kernels::launch_group_norm(target, plan, args); }));
   return compare(desc, setup, in, trial.found(args.y), to_doubles(desc.type, weight), to_doubles(desc.type, bias));
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
 void check_refusals(Report& report) {

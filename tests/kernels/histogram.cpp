@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/histogram/reference.h"
@@ -147,11 +146,6 @@ void check_edges(Report& report) {
                    check_edges_of<std::int32_t>({DType::kInt32, 0, bins, lower, upper}, 0));
     }
   }
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("wanted \"", text, "\", found: ", status.ToString()));
 }
 
 absl::Status check_refusals() {

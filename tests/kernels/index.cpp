@@ -7,7 +7,6 @@
 #include <optional>
 #include <random>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/index/reference.h"
@@ -226,11 +225,6 @@ constexpr Shape kShapes[] = {{1, 1, 1},     {3, 1, 40},    {5, 7, 31},    {5, 8,
 // The published sizes: few and 1024 indices into long rows.
 constexpr Shape kReal[] = {
     {1 << 25, 1, 15}, {32768, 1024, 15}, {32, 1 << 20, 15}, {1 << 25, 1, 1024}, {32768, 1024, 1024}};
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.message()));
-}
 
 void check_refusals(Report& report) {
   const IndexDesc good{.op = IndexOp::kAdd, .rows = 100, .columns = 8, .count = 64, .order = SumOrder::kFixed};

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <random>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/rope/reference.h"
@@ -23,12 +22,6 @@ using kernels::RopeDesc;
 using kernels::RopePairs;
 using kernels::RopePlan;
 using kernels::size_of;
-
-template <class T>
-Bytes bytes_of(const std::vector<T>& values) {
-  const auto* const data = reinterpret_cast<const unsigned char*>(values.data());
-  return {data, data + values.size() * sizeof(T)};
-}
 
 // Tokens in turn of each sequence, at positions from somewhere on; every seventh is padding, every eleventh of no
 // sequence.
@@ -201,11 +194,6 @@ void check_heads(Report& report, const Heads& heads, std::uint64_t tokens, std::
       }
     }
   }
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
 void check_refusals(Report& report) {

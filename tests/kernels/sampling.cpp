@@ -8,7 +8,6 @@
 #include <limits>
 #include <random>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/sampling/reference.h"
@@ -29,12 +28,6 @@ using kernels::size_of;
 
 constexpr RandomState kState{.seed = 0x123456789ABCDEF, .offset = 0xFFFFFFF0};  // whose upper half soon changes
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-template <class T>
-Bytes bytes_of(const std::vector<T>& values) {
-  const auto* const data = reinterpret_cast<const unsigned char*>(values.data());
-  return {data, data + values.size() * sizeof(T)};
-}
 
 // How the logits of all rows are: `deviation` 0 makes them equal.
 struct Logits {
@@ -249,11 +242,6 @@ absl::Status check_replays() {
     before = std::move(tokens);
   }
   return absl::OkStatus();
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
 void check_refusals(Report& report) {

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/scan/reference.h"
@@ -186,11 +185,6 @@ absl::Status check_extremes(DType type) {
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("wanted \"", text, "\", found: ", status.ToString()));
 }
 
 absl::Status check_refusals() {

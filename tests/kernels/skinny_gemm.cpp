@@ -7,7 +7,6 @@
 #include <cstring>
 #include <random>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/skinny_gemm/reference.h"
@@ -154,11 +153,6 @@ absl::Status check(const SkinnyGemmDesc& asked, std::int32_t row_count = kNoCoun
         absl::StrCat("row ", row, ", column ", column, ": expected ", expected, ", found ", value));
   }
   return absl::OkStatus();
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
 void check_refusals(Report& report) {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 
@@ -88,6 +89,11 @@ std::vector<double> to_doubles(DType type, const Bytes& bytes, std::uint64_t fir
 
 std::vector<double> to_doubles(DType type, const Bytes& bytes) {
   return to_doubles(type, bytes, 0, bytes.size() / size_of(type));
+}
+
+absl::Status refused(const absl::Status& status, const char* text) {
+  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
 absl::StatusOr<Trial> Trial::create() {

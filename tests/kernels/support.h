@@ -29,6 +29,15 @@ Bytes to_elements(kernels::DType type, const std::vector<double>& values);
 std::vector<double> to_doubles(kernels::DType type, const Bytes& bytes);
 std::vector<double> to_doubles(kernels::DType type, const Bytes& bytes, std::uint64_t first, std::uint64_t count);
 
+template <class T>
+Bytes bytes_of(const std::vector<T>& values) {
+  const auto* const data = reinterpret_cast<const unsigned char*>(values.data());
+  return {data, data + values.size() * sizeof(T)};
+}
+
+// Fails unless `status` is a refusal with `text` in its sentence.
+absl::Status refused(const absl::Status& status, const char* text);
+
 // Arrays in device memory, each between guards, and a launch that is tried on them eagerly, captured
 // and explicitly. Arrays have their first bytes again before each try.
 class Trial {

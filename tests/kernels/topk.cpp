@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/topk/reference.h"
@@ -83,11 +82,6 @@ absl::Status check(const TopkDesc& desc, std::size_t shift, std::int32_t token_c
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
 void check_refusals(Report& report) {

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/upsample/reference.h"
@@ -126,11 +125,6 @@ void check_images(Report& report, const Images& images, bool is_thorough) {
       }
     }
   }
-}
-
-absl::Status refused(const absl::Status& status, const char* text) {
-  if (absl::IsInvalidArgument(status) && absl::StrContains(status.message(), text)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.message()));
 }
 
 }  // namespace
