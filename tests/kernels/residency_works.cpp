@@ -5,12 +5,16 @@
 
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/decode_attention/decode_attention.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/sampling/sampling.h"
 #include "cgrt_kernels/scan/scan.h"
+#include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/upsample/upsample.h"
 
@@ -199,6 +203,72 @@ Make elementwise(std::uint64_t count) {
   };
 }
 
+// Parts of sequences, which the block that ends last merges.
+Make decode_attention(std::uint64_t sequences, std::uint64_t positions) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const DecodeAttentionDesc desc{
+        .heads = 8,
+        .cache = {.sequences = arena.rows(sequences), .positions = positions, .kv_heads = 2, .head_size = 128}};
+    CGRT_ASSIGN_OR_RETURN(const DecodeAttentionPlan plan, plan_decode_attention(kDevice, desc));
+    const std::uint64_t rows = desc.cache.sequences, bytes = rows * 8 * 128 * 2;
+    CGRT_ASSIGN_OR_RETURN(void* const q, arena.numbers(desc.type, rows * 8 * 128));
+    CGRT_ASSIGN_OR_RETURN(void* const k, arena.numbers(desc.type, rows * positions * 2 * 128));
+    CGRT_ASSIGN_OR_RETURN(void* const v, arena.numbers(desc.type, rows * positions * 2 * 128));
+    CGRT_ASSIGN_OR_RETURN(void* const lengths, arena.filled(rows * 4, static_cast<std::uint32_t>(positions)));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const DecodeAttentionArgs args{.out = out,
+                                   .q = q,
+                                   .k = k,
+                                   .v = v,
+                                   .lengths = static_cast<const std::int32_t*>(lengths),
+                                   .workspace = workspace};
+    return Work{[=](LaunchTarget target) { return launch_decode_attention(target, plan, args); }, out, bytes};
+  };
+}
+
+// Tiles of weights that blocks share.
+Make skinny_gemm(std::uint64_t n, std::uint64_t k) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const SkinnyGemmDesc desc{.type = DType::kBFloat16, .rows = 16, .n = arena.rows(n), .k = k};
+    CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan plan, plan_skinny_gemm(kDevice, desc));
+    const std::size_t bytes = 16 * desc.n * 2;
+    CGRT_ASSIGN_OR_RETURN(void* const x, arena.numbers(desc.type, 16 * k));
+    CGRT_ASSIGN_OR_RETURN(void* const weights, arena.numbers(desc.type, desc.n * k));
+    CGRT_ASSIGN_OR_RETURN(void* const y, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const SkinnyGemmArgs args{.y = y, .x = x, .weights = weights, .workspace = workspace};
+    return Work{[=](LaunchTarget target) { return launch_skinny_gemm(target, plan, args); }, y, bytes};
+  };
+}
+
+// Slices of rows.
+Make greedy_sampling(std::uint64_t count, std::uint64_t vocabulary) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const SamplingDesc desc{.rows = arena.rows(count), .vocabulary = vocabulary};
+    CGRT_ASSIGN_OR_RETURN(const SamplingPlan plan, plan_sampling(kDevice, desc));
+    const std::size_t bytes = desc.rows * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const logits, arena.input(desc.rows * vocabulary * 4));
+    CGRT_ASSIGN_OR_RETURN(void* const token, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const SamplingArgs args{.token = token, .logits = logits, .workspace = workspace};
+    return Work{[=](LaunchTarget target) { return launch_sampling(target, plan, args); }, token, bytes};
+  };
+}
+
+Make group_norm(std::uint64_t batch, std::uint64_t plane, std::uint64_t channels) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const GroupNormDesc desc{.type = DType::kFloat32, .batch = arena.rows(batch), .plane = plane, .channels = channels};
+    CGRT_ASSIGN_OR_RETURN(const GroupNormPlan plan, plan_group_norm(kDevice, desc));
+    const std::size_t bytes = desc.batch * plane * channels * size_of(desc.type);
+    CGRT_ASSIGN_OR_RETURN(void* const x, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const y, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
+    const GroupNormArgs args{.y = y, .x = x, .workspace = workspace};
+    return Work{[=](LaunchTarget target) { return launch_group_norm(target, plan, args); }, y, bytes};
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<Arena> Arena::create(std::uint64_t scale) {
@@ -215,6 +285,14 @@ absl::StatusOr<void*> Arena::input(std::size_t bytes) {
   input_ = buffer.data(), input_bytes_ = numbers.size();
   buffers_.push_back(std::move(buffer));  // works that have the one before keep it
   return input_;
+}
+
+absl::StatusOr<void*> Arena::numbers(DType type, std::uint64_t count) {
+  const Bytes numbers = random_elements(type, count, 0, 1, 2);
+  CGRT_ASSIGN_OR_RETURN(void* const device, output(numbers.size()));
+  CGRT_RETURN_IF_ERROR(copy(stream(), device, numbers.data(), numbers.size()));
+  CGRT_RETURN_IF_ERROR(stream().synchronize());
+  return device;
 }
 
 absl::StatusOr<void*> Arena::filled(std::size_t bytes, std::uint32_t word) {
@@ -286,6 +364,11 @@ std::vector<NamedWork> residency_works() {
       {"upsampling", upsample(UpsampleOp::kForward, ImageLayout::kNchw)},
       {"upsampling backward", upsample(UpsampleOp::kBackward, ImageLayout::kNchw)},
       {"upsampling backward of channels last", upsample(UpsampleOp::kBackward, ImageLayout::kNhwc)},
+      {"decode attention of few sequences", decode_attention(8, 4000)},
+      {"decode attention of many sequences", decode_attention(128, 300)},
+      {"skinny_gemm", skinny_gemm(3000, 2048)},
+      {"greedy sampling of few rows", greedy_sampling(8, 100000)},
+      {"group_norm", group_norm(16, 1024, 320)},
       {"a bias for each column", matrix(2048, 2048)},
       {"elementwise add", elementwise(kMany)},
   };

@@ -25,6 +25,7 @@ class Arena {
   std::uint64_t rows(std::uint64_t count) const { return count / scale_ != 0 ? count / scale_ : 1; }
   // Random numbers of any type: of 4 bytes, so many that a work finds as many bytes as it likes.
   absl::StatusOr<void*> input(std::size_t bytes);
+  absl::StatusOr<void*> numbers(kernels::DType type, std::uint64_t count);
   // Zeros.
   absl::StatusOr<void*> output(std::size_t bytes) { return filled(bytes, 0); }
   absl::StatusOr<void*> filled(std::size_t bytes, std::uint32_t word);
