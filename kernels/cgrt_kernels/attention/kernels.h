@@ -1,0 +1,65 @@
+// What the plan and the device code of attention have in common. Internal.
+#pragma once
+
+#include <cuda_runtime_api.h>  // __host__, __device__
+
+#include <cstdint>
+
+#include "cgrt/launch/kernel.h"
+#include "cgrt_kernels/attention/attention_desc.h"
+#include "cgrt_kernels/common/device_count.h"
+
+namespace cgrt::kernels {
+
+// A block has four warps, and a warp one or two tiles of 16 queries. With two each matrix that is loaded from shared
+// memory serves two products: with one, loads are what the kernel waits for, but short sequences have enough blocks.
+inline constexpr std::uint32_t kAttentionThreads = 128, kAttentionKeys = 64;  // keys of a step
+enum class AttentionBlock : std::uint8_t { kSmall, kLarge };
+__host__ __device__ constexpr std::uint32_t attention_queries(AttentionBlock block) {
+  return kAttentionThreads / 32 * (block == AttentionBlock::kLarge ? 32 : 16);
+}
+__host__ __device__ constexpr std::uint32_t attention_shared_bytes(std::uint32_t head_size, AttentionBlock block) {
+  return (attention_queries(block) + 2 * kAttentionKeys) * head_size * 2;
+}
+
+struct AttentionParams {
+  AttentionArgs args;
+  AttentionStrides q, k, v, out;
+  std::uint32_t batch, queries, keys, heads, kv_heads, group;
+  std::uint32_t query_tiles, heads_at_once;  // as in the plan
+  float scale;                               // times log2(e): weights are powers of two
+  AttentionMask mask;
+};
+
+// The tokens of a sequence that count.
+struct AttentionTokens {
+  std::uint32_t sequence;  // of a dense array, else 0
+  std::uint32_t first;     // of a packed array, else 0
+  std::uint32_t count;
+
+  __host__ __device__ std::uint64_t offset(const AttentionStrides& strides) const {
+    return sequence * strides.batch + first * strides.token;
+  }
+};
+__host__ __device__ inline AttentionTokens attention_tokens(const std::int32_t* offsets, const std::int32_t* lengths,
+                                                            std::uint32_t sequence, std::uint32_t max) {
+  AttentionTokens tokens{sequence, 0, max};
+  if (offsets != nullptr) {
+    const std::int32_t first = offsets[sequence], between = offsets[sequence + 1] - first;
+    tokens = {0, static_cast<std::uint32_t>(first), count_at(&between, max)};
+  }
+  if (lengths != nullptr) tokens.count = count_at(lengths + sequence, tokens.count);
+  return tokens;
+}
+
+// How many of the first `keys` keys one of `queries` queries sees.
+__host__ __device__ inline std::uint32_t seen_by(AttentionMask mask, std::uint32_t query, std::uint32_t queries,
+                                                 std::uint32_t keys) {
+  if (mask == AttentionMask::kNone) return keys;
+  const std::uint32_t end = query + 1 + keys;
+  return end <= queries ? 0 : end - queries;
+}
+
+Kernel<AttentionParams> attention_kernel(DType type, std::uint64_t head_size, AttentionBlock block);
+
+}  // namespace cgrt::kernels
