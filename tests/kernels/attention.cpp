@@ -93,7 +93,8 @@ absl::Status check(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(const AttentionPlan plan, kernels::plan_attention(kDevice, test.desc));
   const AttentionDesc& desc = plan.desc;
   const std::uint64_t q_elements = test.queries.elements(desc, desc.q), k_elements = test.keys.elements(desc, desc.k);
-  const std::uint64_t out_elements = test.queries.elements(desc, desc.out), v_elements = test.keys.elements(desc, desc.v);
+  const std::uint64_t out_elements = test.queries.elements(desc, desc.out),
+                      v_elements = test.keys.elements(desc, desc.v);
   if (!Trial::has_room_for(2 * std::max({q_elements, k_elements, out_elements, v_elements}))) {
     return absl::CancelledError("");
   }
@@ -125,8 +126,7 @@ absl::Status check(const Case& test) {
   };
   CGRT_RETURN_IF_ERROR(give(test.queries, args.q_offsets, args.q_lengths));
   CGRT_RETURN_IF_ERROR(give(test.keys, args.k_offsets, args.k_lengths));
-  CGRT_RETURN_IF_ERROR(
-      trial.run([&](LaunchTarget target) { return kernels::launch_attention(target, plan, args); }));
+  CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_attention(target, plan, args); }));
 
   const Bytes out = trial.found(args.out), found_lse = test.has_lse ? trial.found(args.lse) : no_lse;
   Bytes rest = out, rest_of_lse = found_lse;  // with what they had before where something is to be written
@@ -196,7 +196,8 @@ AttentionDesc desc_of(DType type, AttentionMask mask, std::uint64_t batch, std::
           .head_size = head_size};
 }
 
-// [batch, heads, tokens, head_size] with gaps; and keys and values in one array of [tokens, 2, heads, head_size] could be.
+// [batch, heads, tokens, head_size] with gaps; and keys and values in one array of [tokens, 2, heads, head_size] could
+// be.
 AttentionDesc by_heads(AttentionDesc desc) {
   const std::uint64_t size = desc.head_size;
   desc.q = {size, desc.queries * size + 8, desc.heads * (desc.queries * size + 8)};
@@ -210,21 +211,24 @@ void check_table(Report& report) {
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
     for (const std::uint64_t head_size : {64, 128, 256}) {
       for (const AttentionMask mask : kMasks) {
-        for (const auto& [queries, keys] : {std::pair{1, 1}, {1, 200}, {17, 17}, {33, 31}, {63, 65}, {70, 3}, {130, 64}}) {
+        for (const auto& [queries, keys] :
+             {std::pair{1, 1}, {1, 200}, {17, 17}, {33, 31}, {63, 65}, {70, 3}, {130, 64}}) {
           const AttentionDesc desc = desc_of(type, mask, 1, static_cast<std::uint64_t>(queries),
                                              static_cast<std::uint64_t>(keys), 1, 1, head_size);
           check_case(report, {desc});
           check_case(report, {by_heads(desc), {}, {}, false});
         }
         check_case(report, {by_heads(desc_of(type, mask, 2, 19, 35, 6, 2, head_size))});
-        check_case(report, {desc_of(type, mask, 4, 40, 50, 2, 1, head_size), {{40, 0, 1, 33}, true}, {{7, 9, 50, 0}, true}});
+        check_case(report,
+                   {desc_of(type, mask, 4, 40, 50, 2, 1, head_size), {{40, 0, 1, 33}, true}, {{7, 9, 50, 0}, true}});
         check_case(report, {desc_of(type, mask, 4, 40, 50, 2, 1, head_size), {{40, 41, -3, 33}}, {{0, 51, 20, 1}}});
         check_case(report, {desc_of(type, mask, 2, 40, 150, 2, 2, head_size), {{39, 16}, true}, {{140, 65}}});
       }
     }
   }
   for (const AttentionMask mask : kMasks) {
-    for (const std::uint64_t queries : {15, 16, 31, 32, 47, 48, 64, 95, 96, 127, 128, 129, 191, 192, 193, 255, 256, 257}) {
+    for (const std::uint64_t queries :
+         {15, 16, 31, 32, 47, 48, 64, 95, 96, 127, 128, 129, 191, 192, 193, 255, 256, 257}) {
       check_case(report, {desc_of(DType::kBFloat16, mask, 1, queries, queries, 1, 1, 64)});
       check_case(report, {desc_of(DType::kFloat16, mask, 1, queries, 300 - queries, 2, 1, 128)});
     }
@@ -233,7 +237,8 @@ void check_table(Report& report) {
       for (const std::uint64_t queries : {65, 97, 129}) {
         check_case(report, {desc_of(DType::kFloat16, mask, 1, queries, 70, 300, 1, head_size)});
         check_case(report, {desc_of(DType::kBFloat16, mask, 2, queries, 140, 150, 2, head_size),
-                            {{static_cast<std::int32_t>(queries) - 1, 66}, true}, {{140, 33}}});
+                            {{static_cast<std::int32_t>(queries) - 1, 66}, true},
+                            {{140, 33}}});
       }
     }
     AttentionDesc scaled = desc_of(DType::kFloat16, mask, 1, 20, 90, 1, 1, 64);
@@ -248,8 +253,9 @@ void check_random(Report& report) {
   const std::uint64_t max = report.is_simulated() ? 200 : 900;
   for (int i = 0; i < 40; ++i) {
     const std::uint64_t kv_heads = any(1, 3);
-    AttentionDesc desc = desc_of(i % 2 == 0 ? DType::kFloat16 : DType::kBFloat16, kMasks[any(0, 1)], any(1, 3),
-                                 any(1, max), any(1, max), kv_heads * any(1, 4), kv_heads, std::uint64_t{64} << any(0, 2));
+    AttentionDesc desc =
+        desc_of(i % 2 == 0 ? DType::kFloat16 : DType::kBFloat16, kMasks[any(0, 1)], any(1, 3), any(1, max), any(1, max),
+                kv_heads * any(1, 4), kv_heads, std::uint64_t{64} << any(0, 2));
     if (any(0, 2) == 0) desc = by_heads(desc);
     Case test{desc, {}, {}, any(0, 1) == 0};
     const auto some = [&](Tokens& tokens, std::uint64_t most) {
@@ -272,7 +278,9 @@ void check_real(Report& report) {
     check_case(report, {desc_of(DType::kBFloat16, mask, 1, 4097, 4097, 1, 1, 128)});
     check_case(report, {desc_of(DType::kFloat16, mask, 1, 100, 40000, 2, 1, 128)});
     check_case(report, {desc_of(DType::kBFloat16, mask, 1, 200, 20000, 6, 3, 256)});
-    check_case(report, {desc_of(DType::kBFloat16, mask, 3, 700, 700, 64, 4, 64), {{700, 1, 333}, true}, {{700, 90, 334}, true}});
+    check_case(
+        report,
+        {desc_of(DType::kBFloat16, mask, 3, 700, 700, 64, 4, 64), {{700, 1, 333}, true}, {{700, 90, 334}, true}});
   }
 }
 

@@ -28,7 +28,7 @@ struct AttentionPlan {
   AttentionDesc desc;  // with its scale and strides
   Kernel<AttentionParams> kernel;
   LaunchConfig config;
-  std::uint32_t query_tiles;   // of a head: parts of its queries, a block each
+  std::uint32_t query_tiles;    // of a head: parts of its queries, a block each
   std::uint32_t heads_at_once;  // of keys and values: their blocks are neighbours, so that the cache has what they read
 
   // See common/topology.h.

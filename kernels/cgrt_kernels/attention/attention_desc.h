@@ -32,12 +32,12 @@ struct AttentionStrides {
 struct AttentionDesc {
   DType type = DType::kBFloat16;  // of all arrays but lse; or float16
   AttentionMask mask = AttentionMask::kNone;
-  std::uint64_t batch = 0;             // sequences
+  std::uint64_t batch = 0;              // sequences
   std::uint64_t queries = 0, keys = 0;  // of a sequence, at most
   std::uint64_t heads = 0, kv_heads = 0;
   std::uint64_t head_size = 0;  // 64, 128 or 256
   float scale = 0;              // 0: 1 / sqrt(head_size)
-  AttentionStrides q, k, v, out;
+  AttentionStrides q = {}, k = {}, v = {}, out = {};
 };
 
 // Device addresses of arrays that do not overlap. q, k, v and out are aligned to 16 bytes, others to their elements.
@@ -48,15 +48,15 @@ struct AttentionDesc {
 // queries that do not count are not written, and keys and values that do not count are not read. A value that the mask
 // hides from some queries only must be finite for them, too.
 struct AttentionArgs {
-  void* out = nullptr;                        // [batch, queries, heads, head_size], or packed as q
-  float* lse = nullptr;                       // [batch, heads, queries]: log(sum(exp(scale * q k^T))); may be null
-  const void* q = nullptr;                    // [batch, queries, heads, head_size] or [tokens, heads, head_size]
-  const void* k = nullptr;                    // [batch, keys, kv_heads, head_size] or [tokens, kv_heads, head_size]
-  const void* v = nullptr;                    // as k
-  const std::int32_t* q_offsets = nullptr;    // [batch + 1], ascending from 0 or more: packed queries and outputs
-  const std::int32_t* k_offsets = nullptr;    // [batch + 1]: packed keys and values
-  const std::int32_t* q_lengths = nullptr;    // [batch]; null: all
-  const std::int32_t* k_lengths = nullptr;    // [batch]; null: all
+  void* out = nullptr;                      // [batch, queries, heads, head_size], or packed as q
+  float* lse = nullptr;                     // [batch, heads, queries]: log(sum(exp(scale * q k^T))); may be null
+  const void* q = nullptr;                  // [batch, queries, heads, head_size] or [tokens, heads, head_size]
+  const void* k = nullptr;                  // [batch, keys, kv_heads, head_size] or [tokens, kv_heads, head_size]
+  const void* v = nullptr;                  // as k
+  const std::int32_t* q_offsets = nullptr;  // [batch + 1], ascending from 0 or more: packed queries and outputs
+  const std::int32_t* k_offsets = nullptr;  // [batch + 1]: packed keys and values
+  const std::int32_t* q_lengths = nullptr;  // [batch]; null: all
+  const std::int32_t* k_lengths = nullptr;  // [batch]; null: all
 };
 
 }  // namespace cgrt::kernels

@@ -44,8 +44,8 @@ struct Rows {
   static __device__ __forceinline__ const T* own_piece(const T* array, std::uint64_t stride) {
     return array + threadIdx.x / kPieces * stride + threadIdx.x % kPieces * 8;
   }
-  // A tile of rows `first` to `first` + kCount - 1, zeros for those from `end` on; all threads of the block copy. `from`
-  // moves on to the next tile.
+  // A tile of rows `first` to `first` + kCount - 1, zeros for those from `end` on; all threads of the block copy.
+  // `from` moves on to the next tile.
   template <std::uint32_t kCount, class T>
   static __device__ __forceinline__ void copy(unsigned char* to, const T*& from, std::uint64_t stride,
                                               std::uint32_t first, std::uint32_t end) {
@@ -151,8 +151,8 @@ class WarpQueries {
         const float sum = reduce_lanes<4>(sum_[tile][half]), inverse = sum == 0 ? 0 : 1 / sum;
 #pragma unroll
         for (int i = 0; i < kHeadSize / 8; ++i) {
-          *reinterpret_cast<std::uint32_t*>(shared + Head::place(row, i) + lane % 4 * 4) = Word<T>::pack(
-              {values_[tile][i][2 * half] * inverse, values_[tile][i][2 * half + 1] * inverse});
+          *reinterpret_cast<std::uint32_t*>(shared + Head::place(row, i) + lane % 4 * 4) =
+              Word<T>::pack({values_[tile][i][2 * half] * inverse, values_[tile][i][2 * half + 1] * inverse});
         }
         if (lse != nullptr && lane % 4 == 0 && row < count) {
           lse[row] = max_[tile][half] * scale * kLn2 + logf(sum);
@@ -233,7 +233,8 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
   const auto seen = [&](std::uint32_t query) {
     return seen_by(p.mask, min(query, queries.count - 1), queries.count, keys.count);
   };
-  const T* q = Head::own_piece(static_cast<const T*>(p.args.q) + queries.offset(p.q) + place.head * p.q.head, p.q.token);
+  const T* q =
+      Head::own_piece(static_cast<const T*>(p.args.q) + queries.offset(p.q) + place.head * p.q.head, p.q.token);
   const std::uint32_t kv_head = place.head / p.group;
   const T* k = Head::own_piece(static_cast<const T*>(p.args.k) + keys.offset(p.k) + kv_head * p.k.head, p.k.token);
   const T* v = Head::own_piece(static_cast<const T*>(p.args.v) + keys.offset(p.v) + kv_head * p.v.head, p.v.token);
@@ -272,10 +273,9 @@ __global__ void __launch_bounds__(kThreads) attention(const __grid_constant__ At
   let_dependents_start();
   if (own >= queries.count) return;
   T* const out = static_cast<T*>(p.args.out) + queries.offset(p.out) + place.head * p.out.head + own * p.out.token;
-  float* const lse =
-      p.args.lse == nullptr
-          ? nullptr
-          : p.args.lse + (std::uint64_t{place.sequence} * p.heads + place.head) * p.queries + own;
+  float* const lse = p.args.lse == nullptr
+                         ? nullptr
+                         : p.args.lse + (std::uint64_t{place.sequence} * p.heads + place.head) * p.queries + own;
   sums.finish(own_rows, out, p.out.token, lse, queries.count - own, p.scale);
 }
 
@@ -284,8 +284,8 @@ std::vector<double> rows_at(const void* array, const AttentionStrides& strides, 
                             std::uint64_t head) {
   std::vector<double> rows;
   for (std::uint64_t i = 0; i < tokens.count; ++i) {
-    const T* const row = static_cast<const T*>(array) + tokens.offset(strides) + head * strides.head +
-                         i * strides.token;
+    const T* const row =
+        static_cast<const T*>(array) + tokens.offset(strides) + head * strides.head + i * strides.token;
     for (int d = 0; d < kHeadSize; ++d) rows.push_back(static_cast<double>(to_float(row[d])));
   }
   return rows;
@@ -297,11 +297,10 @@ void attention_on_host(HostGrid, AttentionParams p) {
     const AttentionTokens queries = attention_tokens(p.args.q_offsets, p.args.q_lengths, sequence, p.queries);
     const AttentionTokens keys = attention_tokens(p.args.k_offsets, p.args.k_lengths, sequence, p.keys);
     for (std::uint32_t head = 0; head < p.heads; ++head) {
-      const auto [out, lse] = attention_reference(
-          rows_at<T, kHeadSize>(p.args.q, p.q, queries, head),
-          rows_at<T, kHeadSize>(p.args.k, p.k, keys, head / p.group),
-          rows_at<T, kHeadSize>(p.args.v, p.v, keys, head / p.group), kHeadSize, p.mask,
-          static_cast<double>(p.scale) / std::log2(std::exp(1)));
+      const auto [out, lse] = attention_reference(rows_at<T, kHeadSize>(p.args.q, p.q, queries, head),
+                                                  rows_at<T, kHeadSize>(p.args.k, p.k, keys, head / p.group),
+                                                  rows_at<T, kHeadSize>(p.args.v, p.v, keys, head / p.group), kHeadSize,
+                                                  p.mask, static_cast<double>(p.scale) / std::log2(std::exp(1)));
       T* const rows = static_cast<T*>(p.args.out) + queries.offset(p.out) + head * p.out.head;
       for (std::uint32_t i = 0; i < queries.count; ++i) {
         for (std::uint32_t d = 0; d < kHeadSize; ++d) {

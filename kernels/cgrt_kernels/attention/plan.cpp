@@ -58,8 +58,8 @@ absl::Status check_sizes(const AttentionDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_size("heads", desc.heads));
   CGRT_RETURN_IF_ERROR(check_size("kv_heads", desc.kv_heads));
   if (desc.heads % desc.kv_heads != 0) {
-    return refuse(kName, absl::StrCat("heads is ", desc.heads, "; it must be a multiple of ", desc.kv_heads,
-                                      ", the kv_heads."));
+    return refuse(
+        kName, absl::StrCat("heads is ", desc.heads, "; it must be a multiple of ", desc.kv_heads, ", the kv_heads."));
   }
   if (desc.head_size != 64 && desc.head_size != 128 && desc.head_size != 256) {
     return refuse(kName, absl::StrCat("head_size is ", desc.head_size, "; it can be 64, 128 or 256."));
@@ -95,9 +95,8 @@ absl::StatusOr<AttentionPlan> plan_attention(ContextRef context, const Attention
   };
   // Large blocks where there are at least two for each multiprocessor, which has room for two.
   const std::uint64_t large = tiles_of(AttentionBlock::kLarge);
-  const bool is_large =
-      desc.head_size != 256 && desc.queries > attention_queries(AttentionBlock::kSmall) &&
-      !is_at_most(large, std::uint64_t{2} * machine.sms - 1);
+  const bool is_large = desc.head_size != 256 && desc.queries > attention_queries(AttentionBlock::kSmall) &&
+                        !is_at_most(large, std::uint64_t{2} * machine.sms - 1);
   const AttentionBlock block = is_large ? AttentionBlock::kLarge : AttentionBlock::kSmall;
   const std::uint64_t tiles = tiles_of(block);
   if (!is_at_most(tiles, kMaxCount)) {
@@ -111,7 +110,10 @@ absl::StatusOr<AttentionPlan> plan_attention(ContextRef context, const Attention
   const std::uint64_t heads_at_once =
       std::clamp<std::uint64_t>(kCacheBytes / head_bytes, 1, desc.batch * desc.kv_heads);
   const auto head_size = static_cast<std::uint32_t>(desc.head_size);
-  AttentionPlan plan{desc, attention_kernel(desc.type, head_size, block), {}, static_cast<std::uint32_t>(tiles),
+  AttentionPlan plan{desc,
+                     attention_kernel(desc.type, head_size, block),
+                     {},
+                     static_cast<std::uint32_t>(tiles),
                      static_cast<std::uint32_t>(heads_at_once)};
   plan.config = {.grid = static_cast<std::uint32_t>(desc.batch * desc.heads * tiles),
                  .block = kAttentionThreads,

@@ -12,9 +12,11 @@
 namespace cgrt::kernels {
 
 // The outputs and the logarithms of the sums, of a row for each query, key and value.
-inline std::pair<std::vector<double>, std::vector<double>> attention_reference(
-    const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v, std::size_t head_size,
-    AttentionMask mask, double scale) {
+inline std::pair<std::vector<double>, std::vector<double>> attention_reference(const std::vector<double>& q,
+                                                                               const std::vector<double>& k,
+                                                                               const std::vector<double>& v,
+                                                                               std::size_t head_size,
+                                                                               AttentionMask mask, double scale) {
   const auto queries = static_cast<std::uint32_t>(q.size() / head_size);
   const auto keys = static_cast<std::uint32_t>(k.size() / head_size);
   std::vector<double> out, lse;
