@@ -57,6 +57,7 @@ absl::StatusOr<Work> make_sampling(const Case& test);
 absl::StatusOr<Work> make_scan(const Case& test);
 absl::StatusOr<Work> make_cub(const Case& test);
 absl::StatusOr<Work> make_matmul(const Case& test);  // without cuBLASLt there is none
+absl::StatusOr<Work> make_attention(const Case& test);
 absl::StatusOr<Work> make_decode_attention(const Case& test);
 absl::StatusOr<Work> make_dropout(const Case& test);
 absl::StatusOr<Work> make_elementwise(const Case& test);

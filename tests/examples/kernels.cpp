@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/cub/cub.h"
@@ -93,6 +94,17 @@ CGRT_EXAMPLE(rope) {
   CGRT_ASSIGN_OR_RETURN(const std::int32_t* const sequence, memory.make<std::int32_t>(tokens));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/rope/rope.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(attention) {
+  constexpr std::uint64_t sequences = 2;
+  CGRT_ASSIGN_OR_RETURN(void* const out, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const q, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const k, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const v, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/attention/attention.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -41,7 +41,8 @@ struct Tokens {
   }
   // Of an array with them, and of five tokens more where they are packed.
   std::uint64_t elements(const AttentionDesc& desc, const AttentionStrides& strides) const {
-    return is_packed ? static_cast<std::uint64_t>(offsets().back() + 5) * strides.token : desc.batch * strides.batch;
+    if (!is_packed) return desc.batch * strides.batch;
+    return static_cast<std::uint64_t>(offsets().back() + 5) * strides.token + desc.heads * strides.head;
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/decode_attention/decode_attention.h"
@@ -181,6 +182,14 @@ void add_others(Plans& plans, Memory memory) {
               target, plan,
               {.y = a, .x = memory.at(1), .weights = memory.at(2), .workspace = {memory.at(3), plan.workspace_bytes}});
         });
+  }
+  for (const std::uint64_t batch : {1, 1000}) {  // with small and with large blocks
+    const AttentionDesc desc{.batch = batch, .queries = 100, .keys = 100, .heads = 2, .kv_heads = 1, .head_size = 64};
+    plans.add(absl::StrCat("attention of ", batch), plan_attention(kDevice, desc), kId,
+              [=](LaunchTarget target, const AttentionPlan& plan) {
+                return launch_attention(target, plan,
+                                        {.out = a, .q = memory.at(1), .k = memory.at(2), .v = memory.at(3)});
+              });
   }
   for (const std::uint64_t positions : {64, 1000}) {
     const DecodeAttentionDesc desc{.heads = 2,

@@ -4,6 +4,7 @@
 
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
+#include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/decode_attention/decode_attention.h"
@@ -77,6 +78,9 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   const SkinnyGemmDesc skinny_gemm{.rows = 1, .n = 8, .k = 8};
   expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::weights, "weights");
   expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::activation, "activation");
+  const AttentionDesc attention{.batch = 1, .queries = 8, .keys = 8, .heads = 2, .kv_heads = 1, .head_size = 64};
+  expect_refused(plan_attention, attention, &AttentionDesc::type, "type");
+  expect_refused(plan_attention, attention, &AttentionDesc::mask, "mask");
   const DecodeAttentionDesc decode{.heads = 2,
                                    .cache = {.sequences = 1, .positions = 8, .kv_heads = 1, .head_size = 64}};
   expect_refused(plan_decode_attention, decode, &DecodeAttentionDesc::type, "type");
