@@ -118,6 +118,10 @@ void ptx_ld_global_v4_b32(U32& a, U32& b, U32& c, U32& d, Address from) {
   const uint4 words = at<uint4>(from);
   a = words.x, b = words.y, c = words.z, d = words.w;
 }
+template <class Address>
+void ptx_ld_global_L1_no_allocate_v4_b32(U32& a, U32& b, U32& c, U32& d, Address from) {
+  ptx_ld_global_v4_b32(a, b, c, d, from);
+}
 template <class To, class From>
 void ptx_cp_async_cg_shared_global(To to, From from) {
   at<uint4>(to) = at<const uint4>(from);

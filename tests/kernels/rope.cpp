@@ -279,7 +279,7 @@ void check_rope(Report& report) {
   }
   if (report.is_simulated()) return;
   for (const Heads& heads : kReal) {
-    for (const std::uint64_t tokens : {1, 257}) check_heads(report, heads, tokens, 4097);
+    for (const std::uint64_t tokens : {1, 257}) check_heads(report, heads, tokens, 261);
   }
   check_heads(report, {5, 3, 128}, 4097, 4097);
 }

@@ -332,10 +332,9 @@ void check_sampling(Report& report) {
       for (const std::uint64_t vocabulary : {1, 2, 7, 8, 33, 256, 1023}) check_shape(report, op, type, 12, vocabulary);
       for (const std::uint64_t vocabulary : {4097, 8192, 50257}) check_shape(report, op, type, 1, vocabulary);
       if (report.is_simulated()) continue;
-      for (const std::uint64_t rows : {1, 5, 64, 300, 1024}) {
-        for (const std::uint64_t vocabulary : {32000, 50257, 128256}) check_shape(report, op, type, rows, vocabulary);
-      }
-      check_shape(report, op, type, 3, 262144);
+      for (const std::uint64_t vocabulary : {32000, 50257, 128256}) check_shape(report, op, type, 5, vocabulary);
+      for (const std::uint64_t rows : {64, 300, 1024}) check_shape(report, op, type, rows, 4099);
+      check_shape(report, op, type, 1, 262144);
     }
     for (const std::int32_t count : {-1, 0, 4}) {  // none, none, and more than there can be
       report.check(absl::StrCat(to_string(op), " of ", count, " rows"),
@@ -347,7 +346,7 @@ void check_sampling(Report& report) {
   for (const DType type : kTypes) {
     check_filters(report, type, 700);
     check_filters(report, type, 9000);
-    if (!report.is_simulated()) check_filters(report, type, 151936);
+    if (!report.is_simulated() && type == DType::kBFloat16) check_filters(report, type, 151936);
   }
 }
 

@@ -284,6 +284,10 @@ void check_skinny_gemm(Report& report) {
         checks({.type = DType::kBFloat16, .rows = rows, .n = n, .k = k, .weights = weights});
       }
     }
+    for (const std::int32_t count : {1, 7, 12, 40}) {
+      const SkinnyGemmDesc desc{.type = DType::kBFloat16, .rows = 64, .n = 6144, .k = 4096, .weights = weights};
+      report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));
+    }
   }
 }
 

@@ -1,11 +1,13 @@
 // What skinny_gemm's plan and device code have in common. Internal.
 //
 // A tile is the rows of W that a block multiplies at once: 16 for each of kRowWarps warps, while the other warps take
-// other parts of k. A stage is what a block loads of a tile at a time. The stages of all tiles, in order, are divided
-// among the blocks in equal ranges. Where a range ends within a tile, its blocks leave their sums in the workspace, and
-// the last to come adds them in the order of the blocks.
+// other parts of k. A stage is what a block loads of a tile at a time, straight into registers: through shared memory
+// it took 1.15 times as long (H100). The stages of all tiles, in order, are divided among the blocks in equal ranges.
+// Where a range ends within a tile, its blocks leave their sums in the workspace, and the last to come adds them in the
+// order of the blocks; the plan takes as many blocks as end with tiles where few would idle then.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,7 +18,6 @@
 namespace cgrt::kernels {
 
 inline constexpr std::uint32_t kSkinnyThreads = 256, kSkinnyWarps = kSkinnyThreads / 32;
-inline constexpr std::uint32_t kSkinnyStageBytes = kSkinnyThreads * 64;  // of W: 2 packs of 2 rows for each thread
 
 // Where scales are applied.
 enum class SkinnyScales : std::uint8_t {
@@ -28,23 +29,38 @@ enum class SkinnyScales : std::uint8_t {
 // Which kernel.
 struct SkinnyShape {
   std::uint32_t columns;    // of 8 rows of x each: 1, 2, 4, 8
-  std::uint32_t row_warps;  // 1 or 4 with one column, else 8
+  std::uint32_t row_warps;  // 1 or 4 with one column, 4 with two, else 8
 };
 
+// Of 16 bytes, that a thread loads of each of its two rows of W in a stage.
+constexpr std::uint32_t skinny_packs(std::uint32_t bits) { return bits == 16 ? 4 : 2; }
+// Stages in registers: one is in use, the others are on their way.
+inline constexpr int kSkinnyDepth = 3;
 // Values of k in a stage.
 constexpr std::uint32_t skinny_stage_values(std::uint32_t bits, std::uint32_t row_warps) {
-  return kSkinnyWarps / row_warps * 8 * (128 / bits);
+  return kSkinnyWarps / row_warps * 4 * skinny_packs(bits) * (128 / bits);
 }
-// Of x in shared memory. The 64 bytes more let 8 lanes read 16 bytes of two rows without bank conflicts.
+// On a multiprocessor.
+constexpr std::uint32_t skinny_blocks(std::uint32_t bits, std::uint32_t columns) {
+  return bits == 16 || columns > bits / 4 ? 1 : 2;
+}
+// Of x, with which tiles are small: easy to divide, but each reads all of x, at most half as many bytes as of W.
+constexpr std::uint32_t skinny_small_tile_rows(std::uint32_t bits) { return bits / 2; }
+
+// In shared memory: the sums of warps that share rows, of two tiles.
+constexpr std::uint32_t skinny_joined_bytes(SkinnyShape shape) {
+  return shape.row_warps < kSkinnyWarps ? 2 * kSkinnyThreads * 16 * shape.columns : 0;
+}
+// A row of x there. The 64 bytes more let 8 lanes read 16 bytes of two rows without bank conflicts.
 constexpr std::uint32_t skinny_x_row_bytes(std::uint32_t bits, std::uint32_t row_warps) {
   return skinny_stage_values(bits, row_warps) * 2 + 64;
 }
-// Stages in shared memory: one is in use, the others are on their way.
-constexpr std::uint32_t skinny_depth(std::uint32_t columns) { return columns == 8 ? 3 : 4; }
-// Of a block: the stages, and the sums of warps that share rows.
-constexpr std::uint32_t skinny_shared_bytes(std::uint32_t rows, std::uint32_t bits, SkinnyShape shape) {
-  const std::uint32_t stage = kSkinnyStageBytes + rows * skinny_x_row_bytes(bits, shape.row_warps);
-  return skinny_depth(shape.columns) * stage + (shape.row_warps < kSkinnyWarps ? kSkinnyThreads * 16 : 0);
+// Of a block, which may turn out to have fewer rows.
+constexpr std::uint32_t skinny_shared_bytes(std::uint32_t bits, SkinnyShape shape) {
+  const auto of_shape = [=](SkinnyShape of) {
+    return skinny_joined_bytes(of) + kSkinnyDepth * 8 * of.columns * skinny_x_row_bytes(bits, of.row_warps);
+  };
+  return shape.columns == 1 ? skinny_joined_bytes(shape) : std::max(of_shape(shape), of_shape({2, 4}));
 }
 // The sums of a tile, in the workspace.
 constexpr std::size_t skinny_part_bytes(SkinnyShape shape) {
@@ -59,10 +75,9 @@ struct SkinnyGemmParams {
   std::uint64_t weight_row_bytes, scale_row_bytes;
   std::uint64_t weight_distance_bytes, scale_distance_bytes;  // from a thread's first row of W to its second
   std::uint32_t rows, n, k;
-  std::uint32_t weight_rows;    // n or 2 n
-  std::uint32_t warp_columns;   // of y, that a warp's 16 rows of W give: 16 or 8
-  std::uint32_t distance;       // the same in rows: 8 or n
-  std::uint32_t tiles, stages;  // in all, and of a tile
+  std::uint32_t weight_rows;   // n or 2 n
+  std::uint32_t warp_columns;  // of y, that a warp's 16 rows of W give: 16 or 8
+  std::uint32_t distance;      // the same in rows: 8 or n
   Divisor group;
   std::uint32_t groups;  // of a row
   SkinnyActivation activation;

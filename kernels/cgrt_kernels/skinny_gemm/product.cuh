@@ -8,9 +8,11 @@
 #include "cgrt_kernels/common/async_copy.cuh"
 #include "cgrt_kernels/common/async_copy_or_zero.cuh"
 #include "cgrt_kernels/common/device_count.h"
+#include "cgrt_kernels/common/load_once.cuh"
 #include "cgrt_kernels/common/mma.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/whole.cuh"
 #include "cgrt_kernels/elementwise/functors.cuh"
 #include "cgrt_kernels/skinny_gemm/kernels.h"
 #include "cgrt_kernels/skinny_gemm/reference.h"
@@ -20,129 +22,127 @@ namespace cgrt::kernels {
 
 template <class T, int kBits, SkinnyScales kScales, int kColumns, int kRowWarps>
 struct SkinnyProduct {
-  static constexpr int kDepth = skinny_depth(kColumns), kDepthWarps = kSkinnyWarps / kRowWarps;
+  static constexpr int kDepthWarps = kSkinnyWarps / kRowWarps;
+  static constexpr int kPacks = skinny_packs(kBits);
   static constexpr int kPackValues = 128 / kBits, kEights = kPackValues / 8;  // in 16 bytes of W
-  static constexpr int kWarpValues = 8 * kPackValues;                         // of k, that a warp takes in a stage
-  // Whether x is put into the order of weights where it was copied to, a stage ahead, rather than by each warp: then
-  // one stage fewer is on its way.
-  static constexpr bool kOrdersAhead = kBits == 4 && kDepth > 3;
+  static constexpr int kWarpValues = 4 * kPackValues * kPacks;                // of k, that a warp takes in a stage
+  static constexpr int kDepth = kSkinnyDepth;
+  // Warps share many rows of x through shared memory. Few come through the L1 cache, where there are registers for them
+  // a stage ahead.
+  static constexpr bool kSharesX = kColumns > 1, kLoadsXAhead = kBits == 16 && !kSharesX;
+  static constexpr int kXPacks = kLoadsXAhead ? kPacks * kEights : 1;
   static constexpr std::uint32_t kXRowBytes = skinny_x_row_bytes(kBits, kRowWarps);
-  static_assert(kDepthWarps == 1 || kColumns == 1);
+  static constexpr std::uint32_t kMaxRows = kRowWarps == 1 ? skinny_small_tile_rows(kBits) : 8 * kColumns;
+  static constexpr std::uint32_t kJoinedBytes = skinny_joined_bytes({kColumns, kRowWarps});
 
-  struct Scales {
-    T of[2][2];  // rows of the thread, packs of a row
+  // What a thread reads of a stage: packs of its two rows of W, and their scales.
+  struct Stage {
+    uint4 weights[2][kPacks];
+    T scales[2][kPacks];
   };
+  using StageOfX = uint4[kXPacks];
 
   const SkinnyGemmParams& p;
-  unsigned char* const shared;
+  unsigned char* const shared;  // sums of the warps that share rows, of two tiles; then stages of x
   const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::uint32_t row_warp = warp % kRowWarps, k_warp = warp / kRowWarps;
   const std::uint32_t group = lane / 4, quad = lane % 4;  // as mma.cuh's g and t
-  const std::uint32_t stage_bytes = kSkinnyStageBytes + p.rows * kXRowBytes;
-  std::uint32_t rows = 0;  // that there are
+  const std::uint32_t tiles = (p.weight_rows - 1) / (16 * kRowWarps) + 1;
+  const std::uint32_t stages = (p.k - 1) / (kDepthWarps * kWarpValues) + 1;  // of a tile
+  const std::uint64_t all = std::uint64_t{tiles} * stages;
+  const std::uint32_t blocks = all < gridDim.x ? static_cast<std::uint32_t>(all) : gridDim.x;  // that have stages
+  std::uint32_t rows = 0;                                                                      // that there are
   float sums[kColumns][4];
 
-  __device__ __forceinline__ unsigned char* stage_at(std::uint32_t slot) const { return shared + slot * stage_bytes; }
   // Of y, which a thread's first row of W gives.
   __device__ __forceinline__ std::uint32_t first_column(std::uint32_t tile) const {
     return (tile * kRowWarps + row_warp) * p.warp_columns + group;
   }
+  // Of a pack's first value.
+  __device__ __forceinline__ std::uint32_t k_of(std::uint32_t index, int pack) const {
+    return index * (kDepthWarps * kWarpValues) + k_warp * kWarpValues + (pack * 4 + quad) * kPackValues;
+  }
 
-  // A stage, and what this thread reads of it in the weights or in the scales.
+  // A stage to load, and what this thread reads of it.
   struct Place {
     std::uint32_t tile, index;
-    const unsigned char* row;  // the first of two
+    const unsigned char *weights, *scales;  // of the first row of two
     bool has_rows[2];
   };
-  // Of a pack's first value.
-  __device__ __forceinline__ std::uint32_t k_of(const Place& place, int pack) const {
-    return place.index * (kDepthWarps * kWarpValues) + k_warp * kWarpValues + (pack * 4 + quad) * kPackValues;
-  }
-  template <bool kOfWeights>
   __device__ __forceinline__ void enter_tile(Place& place) const {
-    if constexpr (kOfWeights || kScales != SkinnyScales::kNone) {
-      const std::uint32_t first = first_column(place.tile);
-      place.has_rows[0] = first < p.n;
-      place.has_rows[1] = first < p.n && first + p.distance < p.weight_rows;
-      place.row = static_cast<const unsigned char*>(kOfWeights ? p.args.weights : p.args.scales) +
-                  first * (kOfWeights ? p.weight_row_bytes : p.scale_row_bytes);
-      if (kOfWeights) place.row += std::uint64_t{k_of(place, 0)} * kBits / 8;
-    }
-  }
-  template <bool kOfWeights>
-  __device__ __forceinline__ void advance(Place& place) const {
-    if (++place.index == p.stages) {
-      place.index = 0, ++place.tile;
-      return enter_tile<kOfWeights>(place);
-    }
-    if constexpr (kOfWeights) place.row += kDepthWarps * kWarpValues * kBits / 8;
-  }
-
-  // Each thread loads what it multiplies, to where nobody else reads.
-  __device__ __forceinline__ void load_weights(const Place& place, std::uint32_t slot) const {
-    unsigned char* const to = stage_at(slot) + warp * 2048 + lane * 16;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int pack = 0; pack < 2; ++pack) {
-        copy_or_zero_asynchronously(to + (i * 2 + pack) * 512, place.row + i * p.weight_distance_bytes + pack * 64,
-                                    place.has_rows[i] && k_of(place, pack) < p.k);
-      }
-    }
-  }
-
-  // each(place, row, pack) of the 16 bytes of x that this thread copies in a stage, in the order in which lanes read
-  // them: neighbours side by side.
-  static constexpr std::uint32_t kXPacks = kDepthWarps * kWarpValues / 8;  // of a row
-  template <class Each>
-  __device__ __forceinline__ void for_packs_of_x(std::uint32_t slot, Each each) const {
-    unsigned char* const stage = stage_at(slot) + kSkinnyStageBytes;
-    for (std::uint32_t i = threadIdx.x; i < rows * kXPacks; i += kSkinnyThreads) {
-      const std::uint32_t row = i / kXPacks, pack = i % kXPacks;
-      const std::uint32_t of_lane = pack / kEights % 4, eight = pack % kEights, four = pack / (4 * kEights);
-      each(stage + row * kXRowBytes + ((four * kEights + eight) * 4 + of_lane) * 16, row, pack);
-    }
-  }
-  // copy(to, from, is_there)
-  template <class Copy>
-  __device__ __forceinline__ void load_x(std::uint32_t index, std::uint32_t slot, Copy copy) const {
-    const T* const x = static_cast<const T*>(p.args.x);
-    for_packs_of_x(slot, [&](unsigned char* to, std::uint32_t row, std::uint32_t pack) {
-      const std::uint32_t k = (index * kXPacks + pack) * 8;
-      const bool is_there = k < p.k;
-      copy(to, is_there ? x + row * p.x_stride + k : x, is_there);
-    });
-  }
-  __device__ __forceinline__ void order_x(std::uint32_t slot) const {
-    for_packs_of_x(slot, [](unsigned char* at, std::uint32_t, std::uint32_t) {
-      auto* const pack = reinterpret_cast<uint4*>(at);
-      *pack = in_order_of_weights<kBits>(*pack);
-    });
-  }
-
-  __device__ __forceinline__ void load_scales(Scales& scales, const Place& place) const {
+    const std::uint32_t first = first_column(place.tile);
+    place.has_rows[0] = first < p.n;
+    place.has_rows[1] = first < p.n && first + p.distance < p.weight_rows;
+    place.weights = static_cast<const unsigned char*>(p.args.weights) + first * p.weight_row_bytes +
+                    std::uint64_t{k_of(place.index, 0)} * kBits / 8;
     if constexpr (kScales != SkinnyScales::kNone) {
+      place.scales = static_cast<const unsigned char*>(p.args.scales) + first * p.scale_row_bytes;
+    }
+  }
+  __device__ __forceinline__ void load(Stage& stage, Place& place) const {
 #pragma unroll
-      for (int pack = 0; pack < 2; ++pack) {
-        const std::uint32_t k = k_of(place, pack), group = p.group.quotient(k);
+    for (int pack = 0; pack < kPacks; ++pack) {
+      const std::uint32_t k = k_of(place.index, pack);
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          scales.of[i][pack] = from_float<T>(0);
-          if (place.has_rows[i] && k < p.k)
-            scales.of[i][pack] = reinterpret_cast<const T*>(place.row + i * p.scale_distance_bytes)[group];
+      for (int i = 0; i < 2; ++i) {
+        const bool is_there = place.has_rows[i] && k < p.k;
+        stage.weights[i][pack] = {};
+        if (is_there) stage.weights[i][pack] = load_once(place.weights + i * p.weight_distance_bytes + pack * 64);
+        if constexpr (kScales != SkinnyScales::kNone) {
+          stage.scales[i][pack] = from_float<T>(0);
+          if (is_there) {
+            stage.scales[i][pack] =
+                reinterpret_cast<const T*>(place.scales + i * p.scale_distance_bytes)[p.group.quotient(k)];
+          }
         }
       }
     }
+    if (++place.index == stages) {
+      place.index = 0, ++place.tile;
+      enter_tile(place);
+    } else {
+      place.weights += kDepthWarps * kWarpValues * kBits / 8;
+    }
   }
 
-  __device__ __forceinline__ void multiply_stage(std::uint32_t slot, const Scales& scales) {
-    const unsigned char* const w = stage_at(slot) + warp * 2048 + lane * 16;
-    const unsigned char* const x =
-        stage_at(slot) + kSkinnyStageBytes + group * kXRowBytes + k_warp * kWarpValues * 2 + quad * 16;
+  __device__ __forceinline__ unsigned char* x_at(int slot) const {
+    return shared + kJoinedBytes + slot * (8 * kColumns * kXRowBytes);
+  }
+  // In the order in which lanes read them, neighbours side by side. Zeros for rows that are not there.
+  __device__ __forceinline__ void share_x(int slot, std::uint32_t index) const {
+    constexpr std::uint32_t kRowPacks = kDepthWarps * kWarpValues / 8;
+    static_assert(8 * kColumns * kRowPacks % kSkinnyThreads == 0);
 #pragma unroll
-    for (int pack = 0; pack < 2; ++pack) {
-      const uint4 packs[2] = {*reinterpret_cast<const uint4*>(w + pack * 512),
-                              *reinterpret_cast<const uint4*>(w + (2 + pack) * 512)};
+    for (std::uint32_t first = 0; first < 8 * kColumns * kRowPacks; first += kSkinnyThreads) {
+      const std::uint32_t i = first + threadIdx.x, row = i / kRowPacks, pack = i % kRowPacks;
+      const std::uint32_t k = (index * kRowPacks + pack) * 8;
+      const std::uint32_t of_lane = pack / kEights % 4, eight = pack % kEights, four = pack / (4 * kEights);
+      const bool is_there = row < rows && k < p.k;
+      const T* const x = static_cast<const T*>(p.args.x);
+      copy_or_zero_asynchronously(x_at(slot) + row * kXRowBytes + ((four * kEights + eight) * 4 + of_lane) * 16,
+                                  is_there ? x + row * p.x_stride + k : x, is_there);
+    }
+  }
+
+  // Eight elements of a row of x, in the order of weights.
+  __device__ __forceinline__ uint4 x_of(int slot, std::uint32_t index, int column, int pack, int eight) const {
+    const std::uint32_t row = column * 8 + group;
+    if constexpr (kSharesX) {
+      return in_order_of_weights<kBits>(*reinterpret_cast<const uint4*>(
+          x_at(slot) + row * kXRowBytes + (((k_warp * kPacks + pack) * kEights + eight) * 4 + quad) * 16));
+    }
+    const std::uint32_t k = k_of(index, pack) + eight * 8;
+    if (row >= rows || k >= p.k) return {};
+    return in_order_of_weights<kBits>(load_whole<uint4>(static_cast<const T*>(p.args.x) + row * p.x_stride + k));
+  }
+  __device__ __forceinline__ void load_x(StageOfX& x, std::uint32_t index) const {
+#pragma unroll
+    for (int i = 0; i < kXPacks; ++i) x[i] = x_of(0, index, 0, i / kEights, i % kEights);
+  }
+
+  __device__ __forceinline__ void multiply(const Stage& stage, const StageOfX& x, int slot, std::uint32_t index) {
+#pragma unroll
+    for (int pack = 0; pack < kPacks; ++pack) {
       float of_group[kColumns][4] = {};
       auto& to = choose(of_group);
 #pragma unroll
@@ -150,23 +150,18 @@ struct SkinnyProduct {
         std::uint32_t pairs[2][4];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          unpack_weights<T, kBits>(packs[i], eight, pairs[i]);
+          unpack_weights<T, kBits>(stage.weights[i][pack], eight, pairs[i]);
           if constexpr (kScales == SkinnyScales::kToWeights) {
-            const T twice[2] = {scales.of[i][pack], scales.of[i][pack]};
+            const T twice[2] = {stage.scales[i][pack], stage.scales[i][pack]};
             std::uint32_t scale;
             memcpy(&scale, twice, 4);
 #pragma unroll
-            for (std::uint32_t& pair : pairs[i]) pair = multiply<T>(pair, scale);
+            for (std::uint32_t& pair : pairs[i]) pair = kernels::multiply<T>(pair, scale);
           }
         }
 #pragma unroll
         for (int column = 0; column < kColumns; ++column) {
-          if (column * 8 >= rows) break;
-          uint4 eights = {};
-          if (column * 8 + group < rows) {
-            eights = *reinterpret_cast<const uint4*>(x + column * 8 * kXRowBytes + (pack * kEights + eight) * 64);
-          }
-          if constexpr (!kOrdersAhead) eights = in_order_of_weights<kBits>(eights);
+          const uint4 eights = kLoadsXAhead ? x[pack * kEights + eight] : x_of(slot, index, column, pack, eight);
           multiply_add<T>(to[column], pairs[0][0], pairs[1][0], pairs[0][1], pairs[1][1], eights.x, eights.y);
           multiply_add<T>(to[column], pairs[0][2], pairs[1][2], pairs[0][3], pairs[1][3], eights.z, eights.w);
         }
@@ -175,7 +170,7 @@ struct SkinnyProduct {
 #pragma unroll
         for (int column = 0; column < kColumns; ++column) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) sums[column][i] += of_group[column][i] * to_float(scales.of[i / 2][pack]);
+          for (int i = 0; i < 4; ++i) sums[column][i] += of_group[column][i] * to_float(stage.scales[i / 2][pack]);
         }
       }
     }
@@ -196,15 +191,25 @@ struct SkinnyProduct {
     }
   }
 
-  // To the first of the warps that share rows.
-  __device__ __forceinline__ void join_warps() {
+  // To the first of the warps that share rows. One barrier, as tiles take the two places in turn.
+  __device__ __forceinline__ void join_warps(std::uint32_t parity) {
     if constexpr (kDepthWarps == 1) return;
-    auto* const joined = reinterpret_cast<float4*>(stage_at(kDepth)) + threadIdx.x;
-    if (k_warp > 0) *joined = {sums[0][0], sums[0][1], sums[0][2], sums[0][3]};
+    const auto place = [&](int of_warp, int column) {
+      return reinterpret_cast<float4*>(shared) + ((parity * kSkinnyWarps + of_warp) * kColumns + column) * 32 + lane;
+    };
+    if (k_warp > 0) {
+#pragma unroll
+      for (int column = 0; column < kColumns; ++column) {
+        *place(warp, column) = {sums[column][0], sums[column][1], sums[column][2], sums[column][3]};
+      }
+    }
     __syncthreads();
     if (k_warp > 0) return;
 #pragma unroll
-    for (int other = 1; other < kDepthWarps; ++other) add(sums[0], joined[other * kRowWarps * 32]);
+    for (int column = 0; column < kColumns; ++column) {
+#pragma unroll
+      for (int other = 1; other < kDepthWarps; ++other) add(sums[column], *place(other * kRowWarps + warp, column));
+    }
   }
   static __device__ __forceinline__ void add(float (&to)[4], float4 from) {
     to[0] += from.x, to[1] += from.y, to[2] += from.z, to[3] += from.w;
@@ -212,13 +217,13 @@ struct SkinnyProduct {
 
   // The block that has the stage, counted through all tiles.
   __device__ __forceinline__ std::uint32_t block_of(std::uint64_t stage) const {
-    return static_cast<std::uint32_t>(((stage + 1) * gridDim.x - 1) / (std::uint64_t{p.tiles} * p.stages));
+    return static_cast<std::uint32_t>(((stage + 1) * blocks - 1) / all);
   }
 
   // With the other blocks of the tile. True in the last of them, which has all sums then.
   __device__ __forceinline__ bool join_blocks(std::uint32_t tile) {
-    const std::uint64_t first_stage = std::uint64_t{tile} * p.stages;
-    const std::uint32_t first = block_of(first_stage), last = block_of(first_stage + p.stages - 1);
+    const std::uint64_t begin = std::uint64_t{tile} * stages;
+    const std::uint32_t first = block_of(begin), last = block_of(begin + stages - 1);
     // A block has at most two parts: of a tile that others began, and of one that it begins.
     const auto part = [&](std::uint32_t block, int column) {
       const std::size_t slot = std::size_t{2} * block + (block == first ? 1 : 0);
@@ -277,75 +282,88 @@ struct SkinnyProduct {
   }
 
   __device__ __forceinline__ void run() {
-    const std::uint64_t all = std::uint64_t{p.tiles} * p.stages, begin = all * blockIdx.x / gridDim.x;
-    const auto count = static_cast<std::uint32_t>(all * (blockIdx.x + 1) / gridDim.x - begin);
-    Place next{static_cast<std::uint32_t>(begin / p.stages), static_cast<std::uint32_t>(begin % p.stages)};  // to load
-    Place following = next;  // to multiply after the current one
-    std::uint32_t tile = next.tile, index_of_x = next.index, part_begin = next.index;
-    enter_tile<true>(next);
-    enter_tile<false>(following);
-    Scales scales, next_scales;
-
+    if (blockIdx.x >= blocks) return;
+    const std::uint64_t begin = all * blockIdx.x / blocks;
+    const auto count = static_cast<std::uint32_t>(all * (blockIdx.x + 1) / blocks - begin);
+    Place next{static_cast<std::uint32_t>(begin / stages), static_cast<std::uint32_t>(begin % stages)};
+    std::uint32_t tile = next.tile, index = next.index, part_begin = next.index, parity = 0;
+    const auto after = [&](std::uint32_t stage) { return stage + 1 == stages ? 0 : stage + 1; };
+    enter_tile(next);
+    Stage ring[kDepth];
+    StageOfX x[kDepth];
     if (!p.weights_are_constant) wait_for_predecessors();
-    load_scales(scales, following);
-    advance<false>(following);
 #pragma unroll
-    for (std::uint32_t slot = 0; slot < kDepth - 1; ++slot) {
-      if (slot < count) {
-        load_weights(next, slot);
-        advance<true>(next);
-      }
-      end_copy_group();
+    for (int i = 0; i < kDepth - 1; ++i) {
+      if (i < count) load(ring[i], next);
     }
     wait_for_predecessors();
     rows = count_at(p.args.row_count, p.rows);
-    if (rows == 0) return wait_for_copies<0>();
-    for (std::uint32_t slot = 0; slot < kDepth - 1 && slot < count; ++slot) {
-      load_x(index_of_x, slot, [](unsigned char* to, const T* from, bool is_there) {
-        *reinterpret_cast<uint4*>(to) = is_there ? *reinterpret_cast<const uint4*>(from) : uint4{};
-      });
-      if (++index_of_x == p.stages) index_of_x = 0;
+    if (rows == 0) return;
+    std::uint32_t index_of_x = index;
+    if constexpr (kSharesX) {
+#pragma unroll
+      for (int i = 0; i < kDepth - 1; ++i) {
+        if (i < count) share_x(i, index_of_x);
+        end_copy_group();
+        index_of_x = after(index_of_x);
+      }
+    } else if constexpr (kLoadsXAhead) {
+      load_x(x[0], index);
     }
-    if constexpr (kOrdersAhead) order_x(0);
 
     clear();
-    std::uint32_t slot = 0;
-    for (std::uint32_t left = count; left > 0; --left) {
-      wait_for_copies<kOrdersAhead ? kDepth - 3 : kDepth - 2>();
-      if constexpr (kOrdersAhead) {
-        if (left > 1) order_x(slot + 1 == kDepth ? 0 : slot + 1);
+    for (std::uint32_t left = count; left > 0;) {
+#pragma unroll
+      for (int i = 0; i < kDepth; ++i) {
+        constexpr auto at = [](int slot) { return slot % kDepth; };
+        if constexpr (kSharesX) {
+          wait_for_copies<kDepth - 2>();
+          __syncthreads();
+        }
+        if (left >= kDepth) {
+          load(ring[at(i + kDepth - 1)], next);
+          if constexpr (kSharesX) share_x(at(i + kDepth - 1), index_of_x);
+        } else {
+          let_dependents_start();
+        }
+        const std::uint32_t following = after(index);
+        if constexpr (kSharesX) {
+          end_copy_group();
+          index_of_x = after(index_of_x);
+        } else if constexpr (kLoadsXAhead) {
+          if (left > 1) load_x(x[at(i + 1)], following);
+        }
+        multiply(ring[i], x[i], i, index);
+        if (following == 0 || left == 1) {
+          join_warps(parity);
+          const bool is_whole = part_begin == 0 && following == 0;
+          if (is_whole || join_blocks(tile)) store_tile(tile);
+          clear();
+          part_begin = 0, parity ^= 1, ++tile;
+        }
+        index = following;
+        if (--left == 0) return;
       }
-      __syncthreads();
-      if (left >= kDepth) {
-        const std::uint32_t next_slot = slot == 0 ? kDepth - 1 : slot - 1;
-        load_weights(next, next_slot);
-        load_x(next.index, next_slot, copy_or_zero_asynchronously);
-        advance<true>(next);
-      } else {
-        let_dependents_start();
-      }
-      end_copy_group();
-      if (left > 1) load_scales(next_scales, following);
-      multiply_stage(slot, scales);
-      scales = next_scales;
-      if (following.index == 0 || left == 1) {
-        join_warps();
-        const bool is_whole = part_begin == 0 && following.index == 0;
-        if (is_whole || join_blocks(tile)) store_tile(tile);
-        clear();
-        part_begin = 0;
-      }
-      tile = following.tile;
-      advance<false>(following);
-      if (++slot == kDepth) slot = 0;
     }
   }
 };
 
 template <class T, int kBits, SkinnyScales kScales, int kColumns, int kRowWarps>
-__global__ void __launch_bounds__(kSkinnyThreads, kColumns == 1 ? 3 : 2)
+__global__ void __launch_bounds__(kSkinnyThreads, skinny_blocks(kBits, kColumns))
     skinny_gemm(const __grid_constant__ SkinnyGemmParams p) {
   extern __shared__ __align__(16) unsigned char skinny_shared[];
+  if constexpr (kColumns > 1 && kScales != SkinnyScales::kToWeights) {
+    // Fewer rows than were planned for are multiplied as a plan for them would do it.
+    if (p.args.row_count != nullptr) {
+      wait_for_predecessors();
+      const std::uint32_t rows = count_at(p.args.row_count, p.rows);
+      using Few = SkinnyProduct<T, kBits, kScales, 1, 1>;
+      if (rows <= Few::kMaxRows) return Few{p, skinny_shared}.run();
+      if constexpr (kColumns > 2) {
+        if (rows <= 16) return SkinnyProduct<T, kBits, kScales, 2, 4>{p, skinny_shared}.run();
+      }
+    }
+  }
   SkinnyProduct<T, kBits, kScales, kColumns, kRowWarps>{p, skinny_shared}.run();
 }
 
@@ -379,22 +397,27 @@ void skinny_gemm_on_host(HostGrid, SkinnyGemmParams p) {
 template <class T, int kBits, SkinnyScales kScales, int kColumns, int kRowWarps>
 Kernel<SkinnyGemmParams> skinny_kernel_of_shape() {
   return make_kernel<skinny_gemm<T, kBits, kScales, kColumns, kRowWarps>, skinny_gemm_on_host<T, kBits>,
-                     KernelResources{.registers = kColumns == 1 ? 80 : 128, .max_threads = kSkinnyThreads}>();
+                     KernelResources{.registers = skinny_blocks(kBits, kColumns) == 1 ? 200 : 128,
+                                     .max_threads = kSkinnyThreads}>();
 }
 
 template <int kBits, SkinnyScales kScales>
 Kernel<SkinnyGemmParams> skinny_kernel_of_weights(DType type, SkinnyShape shape) {
   const auto of_type = [=]<class T>() {
     switch (shape.columns) {
-      case 2: return skinny_kernel_of_shape<T, kBits, kScales, 2, 8>();
+      case 2: return skinny_kernel_of_shape<T, kBits, kScales, 2, 4>();
       case 4: return skinny_kernel_of_shape<T, kBits, kScales, 4, 8>();
       case 8: return skinny_kernel_of_shape<T, kBits, kScales, 8, 8>();
       default: break;
     }
-    if constexpr (kBits > 4 && kScales != SkinnyScales::kToWeights) {
+    if constexpr (kScales != SkinnyScales::kToWeights) {
       if (shape.row_warps == 1) return skinny_kernel_of_shape<T, kBits, kScales, 1, 1>();
     }
-    return skinny_kernel_of_shape<T, kBits, kScales, 1, 4>();
+    if constexpr (kBits == 16) {
+      return skinny_kernel_of_shape<T, kBits, kScales, 1, 1>();
+    } else {
+      return skinny_kernel_of_shape<T, kBits, kScales, 1, 4>();
+    }
   };
   return type == DType::kFloat16 ? of_type.template operator()<__half>() : of_type.template operator()<__nv_bfloat16>();
 }
