@@ -47,6 +47,8 @@ absl::StatusOr<Work> make_work(const Case& test);
 // kNotFound for a kernel that is not of this family.
 absl::StatusOr<Work> make_softmax(const Case& test);
 absl::StatusOr<Work> make_norm(const Case& test);
+absl::StatusOr<Work> make_bias_norm(const Case& test);
+absl::StatusOr<Work> make_transpose_heads(const Case& test);
 absl::StatusOr<Work> make_reduce(const Case& test);
 absl::StatusOr<Work> make_reduce_ladder(const Case& test);
 absl::StatusOr<Work> make_atomics(const Case& test);

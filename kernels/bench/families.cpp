@@ -10,7 +10,7 @@ absl::StatusOr<Work> make_work(const Case& test) {
            make_reduce_ladder, make_atomics,     make_cub_reduce,  make_rope,
            make_sampling,      make_scan,        make_skinny_gemm, make_cub,
            make_matmul,        make_batch_norm,  make_topk,        make_upsample,
-           make_index,         make_bandwidth,
+           make_index,         make_bandwidth,   make_bias_norm,   make_transpose_heads,
        }) {
     absl::StatusOr<Work> work = make(test);
     if (!absl::IsNotFound(work.status())) return work;

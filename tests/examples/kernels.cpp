@@ -4,6 +4,7 @@
 
 #include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/decode_attention/decode_attention.h"
@@ -21,6 +22,7 @@
 #include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/topk/topk.h"
+#include "cgrt_kernels/transpose_heads/transpose_heads.h"
 #include "cgrt_kernels/upsample/upsample.h"
 #include "examples/examples.h"
 
@@ -60,6 +62,28 @@ CGRT_EXAMPLE(norm) {
   CGRT_ASSIGN_OR_RETURN(const void* const gamma, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/norm/norm.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(bias_norm) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(void* const h, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const b, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const gamma, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const beta, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/bias_norm/bias_norm.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(transpose_heads) {
+  constexpr std::uint64_t sequences = 2, positions = 64;
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const std::int32_t* const offsets, memory.make<std::int32_t>(sequences + 1));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/transpose_heads/transpose_heads.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -4,18 +4,24 @@
 #include <utility>
 
 #include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/decode_attention/decode_attention.h"
+#include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/reduce/reduce.h"
+#include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/sampling/sampling.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
+#include "cgrt_kernels/topk/topk.h"
+#include "cgrt_kernels/transpose_heads/transpose_heads.h"
 #include "cgrt_kernels/upsample/upsample.h"
 
 namespace cgrt::testing {
@@ -269,6 +275,109 @@ Make group_norm(std::uint64_t batch, std::uint64_t plane, std::uint64_t channels
   };
 }
 
+Make attention(std::uint64_t batch, std::uint64_t tokens) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const AttentionDesc desc{.mask = AttentionMask::kCausal,
+                             .batch = arena.rows(batch),
+                             .queries = tokens,
+                             .keys = tokens,
+                             .heads = 4,
+                             .kv_heads = 2,
+                             .head_size = 64};
+    CGRT_ASSIGN_OR_RETURN(const AttentionPlan plan, plan_attention(kDevice, desc));
+    const std::uint64_t count = desc.batch * tokens * 64, bytes = count * 4 * 2;
+    CGRT_ASSIGN_OR_RETURN(void* const q, arena.numbers(desc.type, count * 4));
+    CGRT_ASSIGN_OR_RETURN(void* const k, arena.numbers(desc.type, count * 2));
+    CGRT_ASSIGN_OR_RETURN(void* const v, arena.numbers(desc.type, count * 2));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    const AttentionArgs args{.out = out, .q = q, .k = k, .v = v};
+    return Work{[=](LaunchTarget target) { return launch_attention(target, plan, args); }, out, bytes};
+  };
+}
+
+Make rope(std::uint64_t tokens) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const RopeDesc desc{.type = DType::kFloat32,
+                        .tokens = arena.rows(tokens),
+                        .heads = 8,
+                        .kv_heads = 2,
+                        .head_size = 64,
+                        .positions = 8};
+    CGRT_ASSIGN_OR_RETURN(const RopePlan plan, plan_rope(kDevice, desc));
+    const std::size_t head_bytes = desc.tokens * 64 * 4, bytes = 8 * head_bytes;
+    CGRT_ASSIGN_OR_RETURN(void* const qkv, arena.input(12 * head_bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const position, arena.filled(desc.tokens * 4, 5));
+    CGRT_ASSIGN_OR_RETURN(void* const q, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const k, arena.output(2 * head_bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const v, arena.output(2 * head_bytes));
+    const RopeArgs args{.q = q,
+                        .k = k,
+                        .v = v,
+                        .qkv = qkv,
+                        .table = static_cast<const float*>(qkv),
+                        .position = static_cast<const std::int32_t*>(position)};
+    return Work{[=](LaunchTarget target) { return launch_rope(target, plan, args); }, q, bytes};
+  };
+}
+
+Make topk(std::uint64_t tokens) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const TopkDesc desc{.tokens = arena.rows(tokens), .experts = 256, .k = 8};
+    CGRT_ASSIGN_OR_RETURN(const TopkPlan plan, plan_topk(kDevice, desc));
+    const std::size_t bytes = desc.tokens * desc.k * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const logits, arena.input(desc.tokens * desc.experts * 4));
+    CGRT_ASSIGN_OR_RETURN(void* const weights, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const chosen, arena.output(bytes));
+    const TopkArgs args{
+        .weights = static_cast<float*>(weights), .chosen = static_cast<std::int32_t*>(chosen), .logits = logits};
+    return Work{[=](LaunchTarget target) { return launch_topk(target, plan, args); }, weights, bytes};
+  };
+}
+
+// Of probability 0, as other launches have other numbers.
+Make dropout(std::uint64_t count) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const DropoutDesc desc{.count = arena.rows(count), .probability = 0};
+    CGRT_ASSIGN_OR_RETURN(const DropoutPlan plan, plan_dropout(kDevice, desc));
+    const std::size_t bytes = desc.count * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const mask, arena.output((desc.count + 7) / 8));
+    CGRT_ASSIGN_OR_RETURN(void* const state, arena.output(sizeof(RandomState)));
+    const DropoutArgs args{
+        .out = out, .in = in, .mask = static_cast<std::uint8_t*>(mask), .state = static_cast<RandomState*>(state)};
+    return Work{[=](LaunchTarget target) { return launch_dropout(target, plan, args); }, out, bytes};
+  };
+}
+
+Make transpose_heads(std::uint64_t sequences, std::uint64_t positions) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const TransposeHeadsDesc desc{.type = DType::kFloat32,
+                                  .sequences = arena.rows(sequences),
+                                  .positions = positions,
+                                  .heads = 8,
+                                  .head_size = 64};
+    CGRT_ASSIGN_OR_RETURN(const TransposeHeadsPlan plan, plan_transpose_heads(kDevice, desc));
+    const std::size_t bytes = desc.sequences * positions * 8 * 64 * 4;
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    const TransposeHeadsArgs args{.out = out, .in = in};
+    return Work{[=](LaunchTarget target) { return launch_transpose_heads(target, plan, args); }, out, bytes};
+  };
+}
+
+Make bias_norm(std::uint64_t count, std::uint64_t columns) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const BiasNormDesc desc{.rows = arena.rows(count), .columns = columns};
+    CGRT_ASSIGN_OR_RETURN(const BiasNormPlan plan, plan_bias_norm(kDevice, desc));
+    const std::size_t bytes = desc.rows * columns * size_of(desc.type);
+    CGRT_ASSIGN_OR_RETURN(void* const in, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    const BiasNormArgs args{.out = out, .in = in, .in_bias = in, .residual = in};
+    return Work{[=](LaunchTarget target) { return launch_bias_norm(target, plan, args); }, out, bytes};
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<Arena> Arena::create(std::uint64_t scale) {
@@ -369,6 +478,13 @@ std::vector<NamedWork> residency_works() {
       {"skinny_gemm", skinny_gemm(3000, 2048)},
       {"greedy sampling of few rows", greedy_sampling(8, 100000)},
       {"group_norm", group_norm(16, 1024, 320)},
+      {"attention", attention(16, 500)},
+      {"rope", rope(8192)},
+      {"topk", topk(65536)},
+      {"dropout", dropout(kMany)},
+      {"transpose_heads", transpose_heads(64, 512)},
+      {"bias_add_layer_norm", bias_norm(1024, 4096)},
+      {"bias_add_layer_norm of clusters", bias_norm(64, 65536)},
       {"a bias for each column", matrix(2048, 2048)},
       {"elementwise add", elementwise(kMany)},
   };

@@ -7,6 +7,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/decode_attention/decode_attention.h"
 #include "cgrt_kernels/dropout/dropout.h"
@@ -24,6 +25,7 @@
 #include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/topk/topk.h"
+#include "cgrt_kernels/transpose_heads/transpose_heads.h"
 #include "cgrt_kernels/upsample/upsample.h"
 #include "kernels/own_maps.h"
 #include "kernels/support.h"
@@ -107,6 +109,12 @@ void add_rows(Plans& plans, Memory memory) {
                                       .sum = memory.at<unsigned char>(2) + shift,
                                       .workspace = {memory.at(1), plan.workspace_bytes}});
                 });
+      if (columns > 32768) continue;  // bias_norm has rows in registers
+      plans.add(absl::StrCat("bias_add_rms_norm", name),
+                plan_bias_norm(kDevice, {NormOp::kRmsNorm, DType::kFloat32, rows, columns}), id,
+                [=](LaunchTarget target, const BiasNormPlan& plan) {
+                  return launch_bias_norm(target, plan, {.out = a, .in = a, .in_bias = a, .residual = a});
+                });
     }
   }
 }
@@ -158,6 +166,13 @@ void add_others(Plans& plans, Memory memory) {
                                     .qkv = memory.at(3),
                                     .table = memory.at<float>(4),
                                     .position = memory.at<std::int32_t>(5)});
+              });
+  }
+  for (const TransposeHeadsOp op : {TransposeHeadsOp::kMerge, TransposeHeadsOp::kSplit}) {
+    const TransposeHeadsDesc desc{.op = op, .sequences = 2, .positions = 9, .heads = 4, .head_size = 64};
+    plans.add(to_string(op), plan_transpose_heads(kDevice, desc), kId,
+              [=](LaunchTarget target, const TransposeHeadsPlan& plan) {
+                return launch_transpose_heads(target, plan, {.out = a, .in = memory.at(1)});
               });
   }
   for (const DropoutOp op : {DropoutOp::kForward, DropoutOp::kBackward}) {

@@ -6,6 +6,7 @@
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/decode_attention/decode_attention.h"
 #include "cgrt_kernels/dropout/dropout.h"
@@ -22,6 +23,7 @@
 #include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "cgrt_kernels/topk/topk.h"
+#include "cgrt_kernels/transpose_heads/transpose_heads.h"
 #include "cgrt_kernels/upsample/upsample.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
@@ -57,6 +59,7 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   expect_refused(plan_masked_softmax, masked, &MaskedSoftmaxDesc::causal, "causal");
   expect_refused(plan_norm, NormDesc{.rows = 2, .columns = 8}, &NormDesc::op, "op");
   expect_refused(plan_norm, NormDesc{.rows = 2, .columns = 8}, &NormDesc::residual, "residual");
+  expect_refused(plan_bias_norm, BiasNormDesc{.rows = 2, .columns = 8}, &BiasNormDesc::op, "op");
   const NormBackwardDesc backward{.rows = 2, .columns = 8};
   expect_refused(plan_norm_backward, backward, &NormBackwardDesc::op, "op");
   expect_refused(plan_norm_backward, backward, &NormBackwardDesc::weight_gradients, "weight_gradients");
@@ -94,6 +97,9 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   const RopeDesc rope{.tokens = 1, .heads = 1, .kv_heads = 1, .head_size = 8, .positions = 2};
   expect_refused(plan_rope, rope, &RopeDesc::pairs, "pairs");
   expect_refused(plan_rope, rope, &RopeDesc::cache, "cache");
+  const TransposeHeadsDesc transpose{.sequences = 1, .positions = 4, .heads = 2, .head_size = 8};
+  expect_refused(plan_transpose_heads, transpose, &TransposeHeadsDesc::op, "op");
+  expect_refused(plan_transpose_heads, transpose, &TransposeHeadsDesc::rows, "rows");
   expect_refused(plan_reduce, ReduceDesc{.rows = 2, .columns = 8}, &ReduceDesc::op, "op");
   expect_refused(plan_reduce, ReduceDesc{.rows = 2, .columns = 8}, &ReduceDesc::over, "over");
   expect_refused(plan_reduce, ReduceDesc{.rows = 2, .columns = 8}, &ReduceDesc::type, "type");
@@ -114,6 +120,7 @@ TEST_CASE("an epsilon that is no number, or negative, is refused") {
     const auto refused = [] { return StatusIs(absl::StatusCode::kInvalidArgument, "epsilon is "); };
     CHECK_THAT(plan_norm(kDevice, {.rows = 2, .columns = 8, .epsilon = epsilon}).status(), refused());
     CHECK_THAT(plan_norm_backward(kDevice, {.rows = 2, .columns = 8, .epsilon = epsilon}).status(), refused());
+    CHECK_THAT(plan_bias_norm(kDevice, {.rows = 2, .columns = 8, .epsilon = epsilon}).status(), refused());
     CHECK_THAT(plan_batch_norm(kDevice, {.batch = 2, .channels = 3, .plane = 4, .epsilon = epsilon}).status(),
                refused());
   }

@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
+#include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/transpose_heads/kernels.h"
+#include "cgrt_kernels/transpose_heads/transpose_heads.h"
+
+namespace cgrt::kernels {
+namespace {
+
+absl::Status check(const TransposeHeadsDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum("transpose_heads", "op", desc.op, TransposeHeadsOp::kSplit));
+  const char* const name = to_string(desc.op);
+  CGRT_RETURN_IF_ERROR(check_enum(name, "rows", desc.rows, TokenRows::kPacked));
+  CGRT_RETURN_IF_ERROR(check_float(name, desc.type));
+  const std::pair<const char*, std::uint64_t> sizes[] = {{"sequences", desc.sequences},
+                                                         {"positions", desc.positions},
+                                                         {"heads", desc.heads},
+                                                         {"head_size", desc.head_size},
+                                                         {"tokens", desc.rows == TokenRows::kPacked ? desc.tokens : 1}};
+  for (const auto& [field, size] : sizes) {
+    if (size >= 1 && size <= kMaxCount) continue;
+    return refuse(name, absl::StrCat(field, " is ", size, "; it can be 1 to ", kMaxCount, "."));
+  }
+  if (desc.heads <= kMaxCount / desc.head_size) return absl::OkStatus();
+  return refuse(name, absl::StrCat("a token has ", desc.heads, " heads of ", desc.head_size, " elements, more than ",
+                                   kMaxCount, " in all."));
+}
+
+absl::StatusOr<TransposeHeadsPlan::Launch> launch_of(ContextRef context, const TransposeHeadsDesc& desc,
+                                                     std::uint32_t alignment) {
+  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
+  std::uint32_t pack = std::max(alignment, size);
+  while (desc.head_size * size % pack != 0) pack /= 2;
+  TransposeHeadsPlan::Launch launch{transpose_heads_kernel(desc.op, pack), {}, 0};
+  launch.head_packs = static_cast<std::uint32_t>(desc.head_size) / (pack / size);
+  const std::uint64_t row_packs = desc.heads * launch.head_packs;
+  const std::uint64_t tiles = ceil_divide<std::uint64_t>(desc.positions, kTransposePositions);
+  // A block more than there are tiles for, as a Divisor takes them.
+  const std::uint64_t max_tiles = std::min(kMaxCount - kTransposeBlock, kMaxCount * kTransposeBlock / row_packs);
+  if (tiles > max_tiles / desc.sequences) {
+    return refuse(to_string(desc.op),
+                  absl::StrCat(desc.sequences, " sequences of ", desc.positions, " positions are more than ", kMaxCount,
+                               " blocks have threads for."));
+  }
+  launch.config = {.grid = ceil_divide(desc.sequences * tiles * row_packs, kTransposeBlock), .block = kTransposeBlock};
+  CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
+  return launch;
+}
+
+}  // namespace
+
+absl::StatusOr<TransposeHeadsPlan> plan_transpose_heads(ContextRef context, const TransposeHeadsDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check(desc));
+  TransposeHeadsPlan plan{desc, {}};
+  std::uint32_t alignment = 16;
+  for (TransposeHeadsPlan::Launch& launch : plan.by_alignment) {
+    CGRT_ASSIGN_OR_RETURN(launch, launch_of(context, desc, alignment));
+    alignment /= 2;
+  }
+  return plan;
+}
+
+absl::Status launch_transpose_heads(LaunchTarget target, const TransposeHeadsPlan& plan,
+                                    const TransposeHeadsArgs& args) {
+  const TransposeHeadsDesc& desc = plan.desc;
+  const char* const name = to_string(desc.op);
+  CGRT_RETURN_IF_ERROR(check_array(name, "out", args.out, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
+  if (args.out == args.in) return refuse(name, "out is in; it cannot work in place.");
+  TransposeHeadsParams params{};
+  params.args = args;
+  if (desc.rows == TokenRows::kPacked) {
+    CGRT_RETURN_IF_ERROR(check_array(name, "offsets", args.offsets, DType::kInt32));
+  } else {
+    params.args.offsets = nullptr;
+  }
+  const std::uintptr_t bits = address_bits(args.out, args.in);
+  const TransposeHeadsPlan::Launch& chosen = plan.by_alignment[bits % 16 == 0  ? 0
+                                                               : bits % 8 == 0 ? 1
+                                                               : bits % 4 == 0 ? 2
+                                                                               : 3];
+  const auto narrow = [](std::uint64_t size) { return static_cast<std::uint32_t>(size); };
+  params.sequences = narrow(desc.sequences), params.positions = narrow(desc.positions);
+  params.heads = narrow(desc.heads), params.tokens = narrow(desc.tokens);
+  params.tiles = Divisor(ceil_divide(desc.positions, kTransposePositions));
+  params.head_packs = Divisor(chosen.head_packs);
+  params.row_packs = WideDivisor(params.heads * chosen.head_packs);
+  return launch(target, chosen.config, chosen.kernel, params);
+}
+
+}  // namespace cgrt::kernels
