@@ -109,7 +109,7 @@ absl::Status check(const RopeDesc& desc, const Setup& setup) {
     argument = static_cast<std::remove_reference_t<decltype(argument)>>(data);
     return absl::OkStatus();
   };
-  CGRT_RETURN_IF_ERROR(input(table, args.table));
+  if (desc.pairs != RopePairs::kNone) CGRT_RETURN_IF_ERROR(input(table, args.table));
   CGRT_RETURN_IF_ERROR(input(tokens.position, args.position));
   if (desc.cache != RopeCache::kNone) CGRT_RETURN_IF_ERROR(input(tokens.sequence, args.sequence));
   if (desc.cache == RopeCache::kPaged) CGRT_RETURN_IF_ERROR(input(tokens.block_table, args.block_table));
@@ -131,7 +131,7 @@ absl::Status check(const RopeDesc& desc, const Setup& setup) {
       }
       const bool is_query = head < desc.heads, is_value = head >= desc.heads + desc.kv_heads;
       if (!is_value) {
-        const float* const angles = &table[static_cast<std::size_t>(position) * plan.desc.rotary_size];
+        const float* const angles = table.data() + static_cast<std::size_t>(position) * plan.desc.rotary_size;
         elements = kernels::rope_reference(desc.pairs, plan.desc.rotary_size, elements, angles);
       }
       if (!is_query && row < 0) continue;
@@ -163,8 +163,9 @@ constexpr Heads kHeads[] = {
 constexpr Heads kReal[] = {{32, 8, 128}, {64, 8, 128}, {16, 16, 256, 64}, {32, 32, 80, 32}};
 
 void check_heads(Report& report, const Heads& heads, std::uint64_t tokens, std::uint64_t positions) {
+  const char* const names[] = {" halves ", " neighbours ", " no pairs "};
   for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
-    for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kNeighbours}) {
+    for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kNeighbours, RopePairs::kNone}) {
       for (const RopeCache cache : {RopeCache::kNone, RopeCache::kDense, RopeCache::kPaged}) {
         if (heads.size % 2 != 0 && heads.rotary == 0) continue;
         const std::uint64_t page_size = cache == RopeCache::kPaged && heads.kv_heads == 1 ? 1 : 16;
@@ -185,11 +186,11 @@ void check_heads(Report& report, const Heads& heads, std::uint64_t tokens, std::
                       .pages_per_sequence = columns};
         const Setup setups[] = {{}, {.shift = 1}, {.token_count = static_cast<std::int32_t>(tokens / 2)}};
         for (const Setup& setup : setups) {
-          report.check(absl::StrCat(to_string(cache), " ", to_string(type),
-                                    pairs == RopePairs::kHalves ? " halves " : " neighbours ", tokens, " tokens of ",
-                                    heads.heads, " and ", heads.kv_heads, " heads of ", heads.size, ", ", heads.rotary,
-                                    " turn; shifted by ", setup.shift, ", ", setup.token_count, " tokens"),
-                       check(desc, setup));
+          report.check(
+              absl::StrCat(to_string(cache), " ", to_string(type), names[static_cast<int>(pairs)], tokens,
+                           " tokens of ", heads.heads, " and ", heads.kv_heads, " heads of ", heads.size, ", ",
+                           heads.rotary, " turn; shifted by ", setup.shift, ", ", setup.token_count, " tokens"),
+              check(desc, setup));
         }
       }
     }

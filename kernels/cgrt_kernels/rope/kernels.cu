@@ -178,8 +178,8 @@ Kernel<RopeParams> of_pairs(DType type, Alignment alignment) {
 }  // namespace
 
 Kernel<RopeParams> rope_kernel(DType type, RopePairs pairs, Alignment alignment) {
-  return pairs == RopePairs::kHalves ? of_pairs<RopePairs::kHalves>(type, alignment)
-                                     : of_pairs<RopePairs::kNeighbours>(type, alignment);
+  return pairs == RopePairs::kNeighbours ? of_pairs<RopePairs::kNeighbours>(type, alignment)
+                                         : of_pairs<RopePairs::kHalves>(type, alignment);
 }
 
 }  // namespace cgrt::kernels

@@ -23,6 +23,7 @@ struct RopeParams {
   WideDivisor row_items;  // of a token
 };
 
+// RopePairs::kNone: that of kHalves, of which none are rotated with a rotary_size of 0.
 Kernel<RopeParams> rope_kernel(DType type, RopePairs pairs, Alignment alignment);
 
 }  // namespace cgrt::kernels

@@ -29,7 +29,7 @@ absl::Status check_sizes(const char* name, std::initializer_list<Size> sizes) {
 absl::Status check(const RopeDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_enum("rope", "cache", desc.cache, RopeCache::kPaged));
   const char* const name = to_string(desc.cache);
-  CGRT_RETURN_IF_ERROR(check_enum(name, "pairs", desc.pairs, RopePairs::kNeighbours));
+  CGRT_RETURN_IF_ERROR(check_enum(name, "pairs", desc.pairs, RopePairs::kNone));
   CGRT_RETURN_IF_ERROR(check_float(name, desc.type));
   CGRT_RETURN_IF_ERROR(check_sizes(name, {{"tokens", desc.tokens},
                                           {"heads", desc.heads},
@@ -74,6 +74,7 @@ absl::StatusOr<RopePlan::Launch> plan_launch(ContextRef context, const RopeDesc&
 absl::StatusOr<RopePlan> plan_rope(ContextRef context, const RopeDesc& desc) {
   RopePlan plan{desc, {}, {}};
   if (desc.rotary_size == 0) plan.desc.rotary_size = desc.head_size;
+  if (desc.pairs == RopePairs::kNone) plan.desc.rotary_size = 0;
   CGRT_RETURN_IF_ERROR(check(plan.desc));
   CGRT_ASSIGN_OR_RETURN(plan.unaligned, plan_launch(context, plan.desc, Alignment::kUnaligned));
   const std::uint64_t pack = 16 / size_of(desc.type);
@@ -94,7 +95,7 @@ absl::Status launch_rope(LaunchTarget target, const RopePlan& plan, const RopeAr
   CGRT_RETURN_IF_ERROR(check_array(name, "v", args.v, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name, "qkv", args.qkv, desc.type));
   if (desc.has_bias) CGRT_RETURN_IF_ERROR(check_array(name, "bias", args.bias, desc.type));
-  CGRT_RETURN_IF_ERROR(check_pointer(name, "table", args.table, 8));
+  if (desc.pairs != RopePairs::kNone) CGRT_RETURN_IF_ERROR(check_pointer(name, "table", args.table, 8));
   CGRT_RETURN_IF_ERROR(check_array(name, "position", args.position, DType::kInt32));
   CGRT_RETURN_IF_ERROR(check_array(name, "token_count", args.token_count, DType::kInt32, Need::kOptional));
   if (desc.cache != RopeCache::kNone) {
@@ -107,8 +108,9 @@ absl::Status launch_rope(LaunchTarget target, const RopePlan& plan, const RopeAr
   RopeParams params{};
   params.args = args;
   if (!desc.has_bias) params.args.bias = nullptr;
+  if (desc.pairs == RopePairs::kNone) params.args.table = nullptr;
   const auto narrow = [](std::uint64_t size) { return static_cast<std::uint32_t>(size); };
-  const Alignment alignment = alignment_of(args.q, args.k, args.v, args.qkv, params.args.bias, args.table);
+  const Alignment alignment = alignment_of(args.q, args.k, args.v, args.qkv, params.args.bias, params.args.table);
   const RopePlan::Launch& chosen = alignment == Alignment::kAligned ? plan.aligned : plan.unaligned;
   params.tokens = narrow(desc.tokens), params.positions = narrow(desc.positions);
   params.heads = narrow(desc.heads), params.kv_heads = narrow(desc.kv_heads);

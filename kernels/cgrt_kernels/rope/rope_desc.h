@@ -12,6 +12,7 @@ namespace cgrt::kernels {
 enum class RopePairs : std::uint8_t {
   kHalves,      // i and i + rotary_size / 2: Llama, GPT-NeoX
   kNeighbours,  // 2 i and 2 i + 1: GPT-J
+  kNone,        // none: bias, split and append alone, without a table
 };
 
 // Where keys and values go.
@@ -36,7 +37,7 @@ struct RopeDesc {
   DType type = DType::kFloat16;  // of all arrays but the table; or bfloat16, float32
   std::uint64_t tokens = 0;      // rows of qkv, at most
   std::uint64_t heads = 0, kv_heads = 0, head_size = 0;
-  std::uint64_t rotary_size = 0;  // even; 0: head_size
+  std::uint64_t rotary_size = 0;  // even; 0: head_size. Ignored with kNone
   RopePairs pairs = RopePairs::kHalves;
   bool has_bias = false;
   std::uint64_t positions = 0;  // rows of the table, and places for a sequence in a dense cache
@@ -58,7 +59,7 @@ struct RopeArgs {
   void* v = nullptr;                          // as k
   const void* qkv = nullptr;                  // [tokens, heads + 2 kv_heads, head_size]
   const void* bias = nullptr;                 // [heads + 2 kv_heads, head_size], with has_bias
-  const float* table = nullptr;               // [positions, rotary_size / 2, 2]: cos and sin of each angle
+  const float* table = nullptr;               // [positions, rotary_size / 2, 2]: cos and sin; ignored with kNone
   const std::int32_t* position = nullptr;     // [tokens]
   const std::int32_t* sequence = nullptr;     // [tokens], with a cache
   const std::int32_t* block_table = nullptr;  // [sequences, pages_per_sequence], with a paged cache
