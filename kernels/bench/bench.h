@@ -47,6 +47,7 @@ absl::StatusOr<Work> make_work(const Case& test);
 // kNotFound for a kernel that is not of this family.
 absl::StatusOr<Work> make_softmax(const Case& test);
 absl::StatusOr<Work> make_norm(const Case& test);
+absl::StatusOr<Work> make_bias_activation(const Case& test);
 absl::StatusOr<Work> make_bias_norm(const Case& test);
 absl::StatusOr<Work> make_transpose_heads(const Case& test);
 absl::StatusOr<Work> make_reduce(const Case& test);

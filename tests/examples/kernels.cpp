@@ -4,6 +4,7 @@
 
 #include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/bias_activation/bias_activation.h"
 #include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/cub/cub.h"
@@ -74,6 +75,14 @@ CGRT_EXAMPLE(bias_norm) {
   CGRT_ASSIGN_OR_RETURN(const void* const beta, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/bias_norm/bias_norm.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(bias_activation) {
+  CGRT_ASSIGN_OR_RETURN(void* const y, output(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const b, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/bias_activation/bias_activation.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -6,6 +6,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/bias_activation/bias_activation.h"
 #include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/decode_attention/decode_attention.h"
 #include "cgrt_kernels/dropout/dropout.h"
@@ -366,6 +367,18 @@ Make transpose_heads(std::uint64_t sequences, std::uint64_t positions) {
   };
 }
 
+Make bias_activation(std::uint64_t count, std::uint64_t columns) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const BiasActivationDesc desc{.rows = arena.rows(count), .columns = columns};
+    CGRT_ASSIGN_OR_RETURN(const BiasActivationPlan plan, plan_bias_activation(kDevice, desc));
+    const std::size_t bytes = desc.rows * columns * size_of(desc.type);
+    CGRT_ASSIGN_OR_RETURN(void* const a, arena.input(bytes));
+    CGRT_ASSIGN_OR_RETURN(void* const out, arena.output(bytes));
+    const BiasActivationArgs args{.out = out, .a = a, .bias = a};
+    return Work{[=](LaunchTarget target) { return launch_bias_activation(target, plan, args); }, out, bytes};
+  };
+}
+
 Make bias_norm(std::uint64_t count, std::uint64_t columns) {
   return [=](Arena& arena) -> absl::StatusOr<Work> {
     const BiasNormDesc desc{.rows = arena.rows(count), .columns = columns};
@@ -483,6 +496,7 @@ std::vector<NamedWork> residency_works() {
       {"topk", topk(65536)},
       {"dropout", dropout(kMany)},
       {"transpose_heads", transpose_heads(64, 512)},
+      {"a bias with gelu", bias_activation(2048, 2048)},
       {"bias_add_layer_norm", bias_norm(1024, 4096)},
       {"bias_add_layer_norm of clusters", bias_norm(64, 65536)},
       {"a bias for each column", matrix(2048, 2048)},

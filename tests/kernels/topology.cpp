@@ -7,6 +7,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/bias_activation/bias_activation.h"
 #include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/decode_attention/decode_attention.h"
@@ -166,6 +167,13 @@ void add_others(Plans& plans, Memory memory) {
                                     .qkv = memory.at(3),
                                     .table = memory.at<float>(4),
                                     .position = memory.at<std::int32_t>(5)});
+              });
+  }
+  for (const BiasGate gate : {BiasGate::kNone, BiasGate::kGated}) {
+    plans.add(absl::StrCat("bias_activation, ", gate == BiasGate::kGated ? "gated" : "plain"),
+              plan_bias_activation(kDevice, {.gate = gate, .rows = 4, .columns = 64}), kId,
+              [=](LaunchTarget target, const BiasActivationPlan& plan) {
+                return launch_bias_activation(target, plan, {.out = a, .a = memory.at(1), .bias = memory.at(2)});
               });
   }
   for (const TransposeHeadsOp op : {TransposeHeadsOp::kMerge, TransposeHeadsOp::kSplit}) {

@@ -6,6 +6,7 @@
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/bias_activation/bias_activation.h"
 #include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/cub/cub.h"
 #include "cgrt_kernels/decode_attention/decode_attention.h"
@@ -60,6 +61,9 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   expect_refused(plan_norm, NormDesc{.rows = 2, .columns = 8}, &NormDesc::op, "op");
   expect_refused(plan_norm, NormDesc{.rows = 2, .columns = 8}, &NormDesc::residual, "residual");
   expect_refused(plan_bias_norm, BiasNormDesc{.rows = 2, .columns = 8}, &BiasNormDesc::op, "op");
+  const BiasActivationDesc bias_activation{.rows = 2, .columns = 8};
+  expect_refused(plan_bias_activation, bias_activation, &BiasActivationDesc::activation, "activation");
+  expect_refused(plan_bias_activation, bias_activation, &BiasActivationDesc::gate, "gate");
   const NormBackwardDesc backward{.rows = 2, .columns = 8};
   expect_refused(plan_norm_backward, backward, &NormBackwardDesc::op, "op");
   expect_refused(plan_norm_backward, backward, &NormBackwardDesc::weight_gradients, "weight_gradients");

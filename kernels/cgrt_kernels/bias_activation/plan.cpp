@@ -1,0 +1,62 @@
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
+#include "cgrt_kernels/bias_activation/bias_activation.h"
+#include "cgrt_kernels/bias_activation/kernels.h"
+#include "cgrt_kernels/common/plan.h"
+
+namespace cgrt::kernels {
+namespace {
+
+constexpr char kName[] = "bias_activation";
+
+absl::StatusOr<BiasActivationPlan::Launch> launch_of(ContextRef context, const BiasActivationDesc& desc,
+                                                     Alignment alignment) {
+  const std::uint64_t pack = alignment == Alignment::kAligned ? 16 / size_of(desc.type) : 1;
+  BiasActivationPlan::Launch launch{bias_activation_kernel(desc.activation, desc.gate, desc.type, alignment), {}, 0};
+  launch.row_packs = ceil_divide(desc.columns, pack);
+  if (desc.rows > kMaxCount * kBiasActivationBlock / launch.row_packs) {
+    return refuse(kName, absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are more than ", kMaxCount,
+                                      " blocks have threads for."));
+  }
+  launch.config = {.grid = ceil_divide(desc.rows * launch.row_packs, kBiasActivationBlock),
+                   .block = kBiasActivationBlock};
+  CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
+  return launch;
+}
+
+}  // namespace
+
+absl::StatusOr<BiasActivationPlan> plan_bias_activation(ContextRef context, const BiasActivationDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check_enum(kName, "activation", desc.activation, BiasActivation::kGeluTanh));
+  CGRT_RETURN_IF_ERROR(check_enum(kName, "gate", desc.gate, BiasGate::kGated));
+  CGRT_RETURN_IF_ERROR(check_matrix(kName, desc.rows, desc.columns));
+  CGRT_RETURN_IF_ERROR(check_float(kName, desc.type));
+  BiasActivationPlan plan{desc, {}, {}};
+  CGRT_ASSIGN_OR_RETURN(plan.unaligned, launch_of(context, desc, Alignment::kUnaligned));
+  plan.aligned = plan.unaligned;
+  if (desc.columns * size_of(desc.type) % 16 == 0) {
+    CGRT_ASSIGN_OR_RETURN(plan.aligned, launch_of(context, desc, Alignment::kAligned));
+  }
+  return plan;
+}
+
+absl::Status launch_bias_activation(LaunchTarget target, const BiasActivationPlan& plan,
+                                    const BiasActivationArgs& args) {
+  const BiasActivationDesc& desc = plan.desc;
+  CGRT_RETURN_IF_ERROR(check_array(kName, "out", args.out, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(kName, "a", args.a, desc.type));
+  CGRT_RETURN_IF_ERROR(check_array(kName, "bias", args.bias, desc.type));
+  if (desc.gate == BiasGate::kGated && args.out == args.a) {
+    return refuse(kName, "out is a, whose rows are twice as long; it cannot work in place.");
+  }
+  const Alignment alignment = alignment_of(args.out, args.a, args.bias);
+  const BiasActivationPlan::Launch& chosen = alignment == Alignment::kAligned ? plan.aligned : plan.unaligned;
+  return launch(target, chosen.config, chosen.kernel,
+                BiasActivationParams{args, static_cast<std::uint32_t>(desc.rows),
+                                     static_cast<std::uint32_t>(desc.columns), WideDivisor(chosen.row_packs)});
+}
+
+}  // namespace cgrt::kernels
