@@ -93,6 +93,11 @@ def over_empty(record):
     return lambda row: figure(row["median"] - empty[0], row["unit"]) if empty else ""
 
 
+def with_full_edges(row):
+    """Of a decoder's step: over an empty node, where edges are not programmatic."""
+    return figure(row["full_edges"]["median"], row["unit"]) if "full_edges" in row else ""
+
+
 def to_markdown(lines):
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
@@ -106,6 +111,7 @@ def markdown(record, rows):
         lines = [line[:-3] for line in lines]
     for name, cell in (("to PyTorch", over("eager")), ("to torch.compile", over("compiled")),
                        ("ratio on an A100", published), ("over an empty node", over_empty(record)),
+                       ("with full edges", with_full_edges),
                        ("share of bandwidth", share_of), ("target", target)):
         if any(cell(row) for row in rows):
             lines = [line + [more] for line, more in zip(lines, [name, "---:"] + [cell(row) for row in rows])]

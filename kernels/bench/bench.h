@@ -70,6 +70,7 @@ absl::StatusOr<Work> make_topk(const Case& test);
 absl::StatusOr<Work> make_upsample(const Case& test);
 absl::StatusOr<Work> make_index(const Case& test);
 absl::StatusOr<Work> make_bandwidth(const Case& test);
+absl::StatusOr<Work> make_decode_step(const Case& test);  // of another kernel
 
 // A buffer of numbers up to two; they repeat after a million.
 absl::StatusOr<DeviceBuffer> make_numbers(StreamRef stream, kernels::DType type, std::uint64_t count,

@@ -1,0 +1,43 @@
+// A kernel as a node of a decoder's step: step_KERNEL and step_full_KERNEL take KERNEL's sizes.
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "cgrt/base/status_macros.h"
+#include "kernels/bench/bench.h"
+
+namespace cgrt::bench {
+namespace {
+
+constexpr char kStep[] = "step_", kFullStep[] = "step_full_";
+constexpr std::size_t kNodes = 20;  // of a chain, as kernelbench has launches
+constexpr std::size_t kWorkingSet = std::size_t{512} << 20;
+
+}  // namespace
+
+// Nodes of one chain, each behind the one before by a programmatic edge (step_full_: by a full one). Weights and caches
+// come from memory, and what is small from the L2 cache: nodes work in turn on as many sets as are 512 MiB or more, at
+// most one each.
+absl::StatusOr<Work> make_decode_step(const Case& test) {
+  if (!absl::StartsWith(test.kernel, kStep)) return absl::NotFoundError("");
+  const bool is_full = absl::StartsWith(test.kernel, kFullStep);
+  Case of_node = test;
+  of_node.kernel = test.kernel.substr((is_full ? sizeof(kFullStep) : sizeof(kStep)) - 1);
+  CGRT_ASSIGN_OR_RETURN(const Work node, make_work(of_node));
+  if (node.bytes == 0) return absl::InvalidArgumentError("there is nothing to measure: the sizes make 0 bytes.");
+  const std::size_t count = std::min(kWorkingSet / node.bytes + 1, kNodes);
+  const auto make = [=](StreamRef stream, std::uint32_t) -> absl::StatusOr<Launch> {
+    const auto sets = std::make_shared<std::vector<Launch>>();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      CGRT_ASSIGN_OR_RETURN(Launch launch, node.make(stream, i));
+      sets->push_back(std::move(launch));
+    }
+    return [=, next = std::make_shared<std::size_t>(0)](LaunchTarget target) {
+      return (*sets)[(*next)++ % sets->size()](is_full ? target : target.programmatic());
+    };
+  };
+  // So many bytes that kernelbench makes one set of these.
+  return Work{std::max(kNodes * node.bytes, kWorkingSet + 1), make, node.reset};
+}
+
+}  // namespace cgrt::bench
