@@ -71,20 +71,20 @@ absl::StatusOr<Work> make_decode_attention(const Case& test) {
     const std::vector<std::int32_t> lengths(shape.sequences, static_cast<std::int32_t>(positions));
     CGRT_ASSIGN_OR_RETURN(Array out, make_output(test, desc.type, queries));
     CGRT_ASSIGN_OR_RETURN(Array q, make_array(test, stream, desc.type, queries, seed));
-    std::shared_ptr<const Cache> cache = *shared;
-    if (cache == nullptr) {
+    std::shared_ptr<const Cache> kv = *shared;
+    if (kv == nullptr) {
       CGRT_ASSIGN_OR_RETURN(Array k, make_array(test, stream, desc.type, kept, seed + 1));
       CGRT_ASSIGN_OR_RETURN(Array v, make_array(test, stream, desc.type, kept, seed + 2));
-      cache = std::make_shared<const Cache>(Cache{std::move(k), std::move(v)});
-      if (is_planned) *shared = cache;
+      kv = std::make_shared<const Cache>(Cache{std::move(k), std::move(v)});
+      if (is_planned) *shared = kv;
     }
     const std::uint64_t first = is_planned ? seed * positions % (shape.positions - positions + 1) : 0;
     const std::uint64_t offset = first * shape.position_stride * size_of(desc.type);
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer length_data, on_device(stream, lengths));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer block_table, on_device(stream, table));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
-    const auto set = std::make_shared<Set>(
-        Set{std::move(out), std::move(q), cache, std::move(length_data), std::move(block_table), std::move(workspace)});
+    const auto set = std::make_shared<Set>(Set{std::move(out), std::move(q), std::move(kv), std::move(length_data),
+                                               std::move(block_table), std::move(workspace)});
     return [=](LaunchTarget target) {
       return launch_decode_attention(target, plan,
                                      {.out = set->out.data(),

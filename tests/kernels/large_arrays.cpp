@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt_kernels/bias_activation/bias_activation.h"
+#include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
@@ -17,6 +19,7 @@
 #include "cgrt_kernels/rope/rope.h"
 #include "cgrt_kernels/scan/scan.h"
 #include "cgrt_kernels/softmax/softmax.h"
+#include "cgrt_kernels/transpose_heads/transpose_heads.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -252,6 +255,55 @@ Operation dropout_backward(std::uint64_t columns) {
             return stream.synchronize();
           }};
 }
+Operation bias_norm(std::uint64_t columns) {
+  return {absl::StrCat("bias_add_layer_norm of ", columns),
+          columns,
+          columns,
+          columns,
+          columns,
+          [=](StreamRef stream, std::uint64_t rows, const Arrays& arrays) -> absl::Status {
+            CGRT_ASSIGN_OR_RETURN(const auto plan,
+                                  kernels::plan_bias_norm(kDevice, {.type = kType, .rows = rows, .columns = columns}));
+            CGRT_RETURN_IF_ERROR(kernels::launch_bias_norm(
+                stream, plan, {.out = arrays.out, .in = arrays.a, .in_bias = arrays.b, .residual = arrays.b}));
+            return stream.synchronize();
+          }};
+}
+Operation bias_gate(std::uint64_t columns) {
+  return {absl::StrCat("a bias with a gate of ", columns),
+          columns,
+          2 * columns,
+          0,
+          columns,
+          [=](StreamRef stream, std::uint64_t rows, const Arrays& arrays) -> absl::Status {
+            const kernels::BiasActivationDesc desc{
+                .gate = kernels::BiasGate::kGated, .type = kType, .rows = rows, .columns = columns};
+            CGRT_ASSIGN_OR_RETURN(const auto plan, kernels::plan_bias_activation(kDevice, desc));
+            CGRT_RETURN_IF_ERROR(
+                kernels::launch_bias_activation(stream, plan, {.out = arrays.out, .a = arrays.a, .bias = arrays.a}));
+            return stream.synchronize();
+          }};
+}
+// A row is a sequence.
+Operation transpose_heads(kernels::TransposeHeadsOp op) {
+  constexpr std::uint64_t kPositions = 9, kHeads = 6, kHeadSize = 80, kColumns = kPositions * kHeads * kHeadSize;
+  return {to_string(op),
+          kColumns,
+          kColumns,
+          0,
+          kColumns,
+          [=](StreamRef stream, std::uint64_t rows, const Arrays& arrays) -> absl::Status {
+            const kernels::TransposeHeadsDesc desc{.op = op,
+                                                   .type = kType,
+                                                   .sequences = rows,
+                                                   .positions = kPositions,
+                                                   .heads = kHeads,
+                                                   .head_size = kHeadSize};
+            CGRT_ASSIGN_OR_RETURN(const auto plan, kernels::plan_transpose_heads(kDevice, desc));
+            CGRT_RETURN_IF_ERROR(kernels::launch_transpose_heads(stream, plan, {.out = arrays.out, .in = arrays.a}));
+            return stream.synchronize();
+          }};
+}
 // Tokens whose positions repeat as the rows do.
 Operation rope(std::uint64_t heads, std::uint64_t head_size) {
   const std::uint64_t columns = heads * head_size;
@@ -290,8 +342,16 @@ void check_large_arrays(Report& report) {
   using kernels::MatrixOp;
   using kernels::NormOp;
   using kernels::Residual;
-  std::vector<Operation> operations{add(4096), matrix(MatrixOp::kSiluAndMul, 4096), dropout_backward(4096),
-                                    rope(32, 128)};
+  std::vector<Operation> operations{add(4096),
+                                    matrix(MatrixOp::kSiluAndMul, 4096),
+                                    dropout_backward(4096),
+                                    rope(32, 128),
+                                    transpose_heads(kernels::TransposeHeadsOp::kMerge),
+                                    transpose_heads(kernels::TransposeHeadsOp::kSplit)};
+  for (const std::uint64_t columns : {4096, 4097}) {
+    operations.push_back(bias_norm(columns));
+    operations.push_back(bias_gate(columns));
+  }
   // In registers, in streams and slices, of lanes, and the same where rows are not aligned.
   for (const std::uint64_t columns : {64, 127, 4096, 4097, 65536, 200001}) {
     operations.push_back(softmax(columns));
