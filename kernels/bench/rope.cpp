@@ -8,11 +8,12 @@
 namespace cgrt::bench {
 namespace {
 
-using kernels::RopeCache;
+using kernels::KvCacheDesc;
+using kernels::KvLayout;
 using kernels::RopeDesc;
 using kernels::RopePlan;
 
-constexpr std::uint64_t kPositions = 8192, kPageSize = 16;
+constexpr std::uint64_t kPositions = 8192, kPageSize = 16, kPages = kPositions / kPageSize;
 
 template <class T>
 absl::StatusOr<DeviceBuffer> on_device(StreamRef stream, const std::vector<T>& values) {
@@ -40,9 +41,11 @@ absl::StatusOr<Work> make_rope(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(desc.kv_heads, test.size("kv_heads"));
   CGRT_ASSIGN_OR_RETURN(desc.head_size, test.size("head_size"));
   if (is_paged) {
-    const std::uint64_t pages = kPositions / kPageSize;
-    desc.cache = RopeCache::kPaged, desc.sequences = 1;
-    desc.pages = pages, desc.page_size = kPageSize, desc.pages_per_sequence = pages;
+    desc.cache = KvCacheDesc{.layout = KvLayout::kPaged,
+                             .sequences = 1,
+                             .pages = kPages,
+                             .page_size = kPageSize,
+                             .pages_per_sequence = kPages};
   }
   CGRT_ASSIGN_OR_RETURN(const RopePlan plan, plan_rope(kDevice, desc));
   const std::uint64_t per_head = desc.tokens * desc.head_size, row = (desc.heads + 2 * desc.kv_heads) * desc.head_size;
@@ -50,8 +53,7 @@ absl::StatusOr<Work> make_rope(const Case& test) {
   const auto make = [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
     std::vector<std::int32_t> position, block_table;
     for (std::uint64_t i = 0; i < desc.tokens; ++i) position.push_back(static_cast<std::int32_t>(i % kPositions));
-    for (std::uint64_t i = desc.pages; i-- > 0;) block_table.push_back(static_cast<std::int32_t>(i));
-    if (block_table.empty()) block_table.push_back(0);
+    for (std::uint64_t i = kPages; i-- > 0;) block_table.push_back(static_cast<std::int32_t>(i));
     CGRT_ASSIGN_OR_RETURN(Array q, make_output(test, desc.type, per_head * desc.heads));
     CGRT_ASSIGN_OR_RETURN(Array k, make_output(test, desc.type, kept));
     CGRT_ASSIGN_OR_RETURN(Array v, make_output(test, desc.type, kept));

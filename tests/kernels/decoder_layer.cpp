@@ -67,22 +67,18 @@ absl::StatusOr<Layer> plan_layer(DType type, KvLayout layout) {
         kDevice,
         {.type = type, .rows = kSequences, .n = n, .k = k, .activation = activation, .has_residual = has_residual});
   };
-  RopeDesc rope{.type = type,
-                .tokens = kSequences,
-                .heads = kHeads,
-                .kv_heads = kKvHeads,
-                .head_size = kSize,
-                .positions = kPositions,
-                .cache = RopeCache::kDense,
-                .sequences = kSequences};
   KvCacheDesc cache{
       .layout = layout, .sequences = kSequences, .positions = kPositions, .kv_heads = kKvHeads, .head_size = kSize};
   if (layout == KvLayout::kPaged) {
-    rope.cache = RopeCache::kPaged;
-    rope.pages = cache.pages = kPages;
-    rope.page_size = cache.page_size = kPageSize;
-    rope.pages_per_sequence = cache.pages_per_sequence = kPagesPerSequence;
+    cache.pages = kPages, cache.page_size = kPageSize, cache.pages_per_sequence = kPagesPerSequence;
   }
+  const RopeDesc rope{.type = type,
+                      .tokens = kSequences,
+                      .heads = kHeads,
+                      .kv_heads = kKvHeads,
+                      .head_size = kSize,
+                      .positions = kPositions,
+                      .cache = cache};
   Layer layer;
   CGRT_ASSIGN_OR_RETURN(layer.norm, plan_norm(kDevice, norm));
   CGRT_ASSIGN_OR_RETURN(layer.qkv, product(kRowHeads * kSize, kHidden, SkinnyActivation::kNone, false));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -16,8 +17,9 @@ namespace cgrt::testing {
 namespace {
 
 using kernels::DType;
+using kernels::KvCacheDesc;
+using kernels::KvLayout;
 using kernels::RopeArgs;
-using kernels::RopeCache;
 using kernels::RopeDesc;
 using kernels::RopePairs;
 using kernels::RopePlan;
@@ -29,7 +31,8 @@ struct Tokens {
   std::vector<std::int32_t> position, sequence, block_table;
 
   explicit Tokens(const RopeDesc& desc) {
-    const std::uint64_t sequences = std::max<std::uint64_t>(desc.sequences, 1);
+    const KvCacheDesc cache = desc.cache.value_or(KvCacheDesc{.sequences = 1});
+    const std::uint64_t sequences = cache.sequences;
     const auto positions = static_cast<std::int32_t>(desc.positions);
     for (std::uint64_t token = 0; token < desc.tokens; ++token) {
       const std::uint64_t own = token % sequences;
@@ -38,34 +41,38 @@ struct Tokens {
       if (token % 7 == 5) position.back() = token % 2 == 0 ? -1 : positions;
       if (token % 11 == 9) sequence.back() = token % 2 == 0 ? -1 : static_cast<std::int32_t>(sequences);
     }
-    block_table.resize(sequences * desc.pages_per_sequence);
+    block_table.resize(sequences * cache.pages_per_sequence);
     std::iota(block_table.begin(), block_table.end(), 0);
     std::shuffle(block_table.begin(), block_table.end(), std::mt19937(3));
     for (std::int32_t& page : block_table) {
-      if (page >= static_cast<std::int32_t>(desc.pages)) page = page % 2 == 0 ? -1 : page;
+      if (page >= static_cast<std::int32_t>(cache.pages)) page = page % 2 == 0 ? -1 : page;
     }
   }
 
-  // The row of the cache that a token's keys and values belong in, or -1.
-  std::int64_t cache_row(const RopeDesc& desc, std::uint64_t token) const {
-    if (desc.cache == RopeCache::kNone) return static_cast<std::int64_t>(token);
+  // Where head 0 of a token's keys and values begins, or -1. `desc` is a plan's.
+  std::int64_t kept_at(const RopeDesc& desc, std::uint64_t token) const {
+    const auto row = static_cast<std::int64_t>(desc.kv_heads * desc.head_size);
+    if (!desc.cache) return static_cast<std::int64_t>(token) * row;
     const std::int64_t own = sequence[token], at = position[token];
-    if (own < 0 || own >= static_cast<std::int64_t>(desc.sequences)) return -1;
-    if (desc.cache == RopeCache::kDense) return own * static_cast<std::int64_t>(desc.positions) + at;
-    const auto size = static_cast<std::int64_t>(desc.page_size);
+    const KvCacheDesc& cache = *desc.cache;
+    if (own < 0 || own >= static_cast<std::int64_t>(cache.sequences)) return -1;
+    if (at >= static_cast<std::int64_t>(cache.positions)) return -1;
+    const auto block_stride = static_cast<std::int64_t>(cache.block_stride),
+               stride = static_cast<std::int64_t>(cache.position_stride);
+    if (cache.layout == KvLayout::kDense) return own * block_stride + at * stride;
+    const auto size = static_cast<std::int64_t>(cache.page_size);
     const std::int64_t page =
-        block_table[static_cast<std::size_t>(own * static_cast<std::int64_t>(desc.pages_per_sequence) + at / size)];
-    return page < 0 || page >= static_cast<std::int64_t>(desc.pages) ? -1 : page * size + at % size;
+        block_table[static_cast<std::size_t>(own * static_cast<std::int64_t>(cache.pages_per_sequence) + at / size)];
+    if (page < 0 || page >= static_cast<std::int64_t>(cache.pages)) return -1;
+    return page * block_stride + at % size * stride;
   }
 };
 
-std::uint64_t cache_rows(const RopeDesc& desc) {
-  switch (desc.cache) {
-    case RopeCache::kNone: return desc.tokens;
-    case RopeCache::kDense: return desc.sequences * desc.positions;
-    case RopeCache::kPaged: break;
-  }
-  return desc.pages * desc.page_size;
+// Elements of the keys.
+std::uint64_t kept_count(const RopeDesc& desc) {
+  if (!desc.cache) return desc.tokens * desc.kv_heads * desc.head_size;
+  return (desc.cache->layout == KvLayout::kPaged ? desc.cache->pages : desc.cache->sequences) *
+         desc.cache->block_stride;
 }
 
 absl::Status compare(const char* array, DType type, const std::vector<double>& expected, const Bytes& bytes) {
@@ -91,8 +98,8 @@ absl::Status check(const RopeDesc& desc, const Setup& setup) {
   const Bytes qkv = random_elements(desc.type, desc.tokens * row_heads * size, 0.2, 1, 1);
   const Bytes bias = random_elements(desc.type, row_heads * size, 0, 1, 2);
   const Bytes q_before = random_elements(desc.type, desc.tokens * desc.heads * size, 9, 1, 3);
-  const Bytes k_before = random_elements(desc.type, cache_rows(desc) * desc.kv_heads * size, 7, 1, 4);
-  const Bytes v_before = random_elements(desc.type, cache_rows(desc) * desc.kv_heads * size, 5, 1, 5);
+  const Bytes k_before = random_elements(desc.type, kept_count(plan.desc), 7, 1, 4);
+  const Bytes v_before = random_elements(desc.type, kept_count(plan.desc), 5, 1, 5);
 
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   const std::size_t shift = setup.shift * size_of(desc.type);
@@ -111,8 +118,10 @@ absl::Status check(const RopeDesc& desc, const Setup& setup) {
   };
   if (desc.pairs != RopePairs::kNone) CGRT_RETURN_IF_ERROR(input(table, args.table));
   CGRT_RETURN_IF_ERROR(input(tokens.position, args.position));
-  if (desc.cache != RopeCache::kNone) CGRT_RETURN_IF_ERROR(input(tokens.sequence, args.sequence));
-  if (desc.cache == RopeCache::kPaged) CGRT_RETURN_IF_ERROR(input(tokens.block_table, args.block_table));
+  if (desc.cache) CGRT_RETURN_IF_ERROR(input(tokens.sequence, args.sequence));
+  if (desc.cache && desc.cache->layout == KvLayout::kPaged) {
+    CGRT_RETURN_IF_ERROR(input(tokens.block_table, args.block_table));
+  }
   if (setup.token_count != -1000) CGRT_RETURN_IF_ERROR(input(std::vector{setup.token_count}, args.token_count));
   CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) { return kernels::launch_rope(target, plan, args); }));
 
@@ -123,7 +132,7 @@ absl::Status check(const RopeDesc& desc, const Setup& setup) {
     const std::int32_t position = tokens.position[token];
     if (position < 0 || position >= static_cast<std::int32_t>(desc.positions)) continue;
     if (setup.token_count != -1000 && static_cast<std::int64_t>(token) >= setup.token_count) break;
-    const std::int64_t row = tokens.cache_row(desc, token);
+    const std::int64_t kept = tokens.kept_at(plan.desc, token);
     for (std::uint64_t head = 0; head < row_heads; ++head) {
       std::vector<double> elements(size);
       for (std::uint64_t i = 0; i < size; ++i) {
@@ -134,16 +143,17 @@ absl::Status check(const RopeDesc& desc, const Setup& setup) {
         const float* const angles = table.data() + static_cast<std::size_t>(position) * plan.desc.rotary_size;
         elements = kernels::rope_reference(desc.pairs, plan.desc.rotary_size, elements, angles);
       }
-      if (!is_query && row < 0) continue;
-      const std::uint64_t at = is_query ? token * desc.heads + head
-                                        : static_cast<std::uint64_t>(row) * desc.kv_heads +
-                                              (head - desc.heads - (is_value ? desc.kv_heads : 0));
+      if (!is_query && kept < 0) continue;
+      const std::uint64_t kv_head = head - desc.heads - (is_value ? desc.kv_heads : 0);
+      const std::uint64_t head_stride = desc.cache ? plan.desc.cache->head_stride : size;
+      const std::uint64_t at =
+          is_query ? (token * desc.heads + head) * size : static_cast<std::uint64_t>(kept) + kv_head * head_stride;
       std::copy(elements.begin(), elements.end(),
                 (is_query   ? q
                  : is_value ? v
                             : k)
                         .begin() +
-                    static_cast<std::ptrdiff_t>(at * size));
+                    static_cast<std::ptrdiff_t>(at));
     }
   }
   CGRT_RETURN_IF_ERROR(compare("q", desc.type, q, trial.found(args.q)));
@@ -162,34 +172,60 @@ constexpr Heads kHeads[] = {
 // As models have them: of Llama 3 8B and 70B, GPT-J, Phi-2.
 constexpr Heads kReal[] = {{32, 8, 128}, {64, 8, 128}, {16, 16, 256, 64}, {32, 32, 80, 32}};
 
+// Where keys and values go. kHeadsFirst: a dense cache of [sequences, kv_heads, positions, head_size], of fewer
+// positions than the table.
+enum class Kept { kArrays, kDense, kHeadsFirst, kPaged };
+const char* to_string(Kept kept) {
+  switch (kept) {
+    case Kept::kArrays: return "rope";
+    case Kept::kDense: return "rope with a dense cache";
+    case Kept::kHeadsFirst: return "rope with a cache of heads";
+    case Kept::kPaged: return "rope with a paged cache";
+  }
+  return "";
+}
+std::optional<KvCacheDesc> cache_of(Kept kept, const Heads& heads, std::uint64_t positions) {
+  KvCacheDesc cache{.sequences = 3};
+  switch (kept) {
+    case Kept::kArrays: return std::nullopt;
+    case Kept::kDense: return cache;
+    case Kept::kHeadsFirst:
+      cache.positions = (positions + 1) / 2;
+      cache.position_stride = heads.size;
+      cache.head_stride = cache.positions * heads.size;
+      cache.block_stride = heads.kv_heads * cache.head_stride;
+      return cache;
+    case Kept::kPaged: break;
+  }
+  cache.layout = KvLayout::kPaged;
+  cache.page_size = heads.kv_heads == 1 ? 1 : 16;
+  cache.pages_per_sequence = (positions + cache.page_size - 1) / cache.page_size + 1;
+  cache.pages = 2 * cache.pages_per_sequence;  // for two thirds of the block table
+  return cache;
+}
+
 void check_heads(Report& report, const Heads& heads, std::uint64_t tokens, std::uint64_t positions) {
   const char* const names[] = {" halves ", " neighbours ", " no pairs "};
+  if (heads.size % 2 != 0 && heads.rotary == 0) return;
   for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
     for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kNeighbours, RopePairs::kNone}) {
-      for (const RopeCache cache : {RopeCache::kNone, RopeCache::kDense, RopeCache::kPaged}) {
-        if (heads.size % 2 != 0 && heads.rotary == 0) continue;
-        const std::uint64_t page_size = cache == RopeCache::kPaged && heads.kv_heads == 1 ? 1 : 16;
-        const std::uint64_t columns = (positions + page_size - 1) / page_size + 1;
-        RopeDesc desc{.type = type,
-                      .tokens = tokens,
-                      .heads = heads.heads,
-                      .kv_heads = heads.kv_heads,
-                      .head_size = heads.size,
-                      .rotary_size = heads.rotary,
-                      .pairs = pairs,
-                      .has_bias = cache != RopeCache::kDense,
-                      .positions = positions,
-                      .cache = cache,
-                      .sequences = 3,
-                      .pages = 2 * columns,  // for two thirds of the block table
-                      .page_size = page_size,
-                      .pages_per_sequence = columns};
+      for (const Kept kept : {Kept::kArrays, Kept::kDense, Kept::kHeadsFirst, Kept::kPaged}) {
+        const RopeDesc desc{.type = type,
+                            .tokens = tokens,
+                            .heads = heads.heads,
+                            .kv_heads = heads.kv_heads,
+                            .head_size = heads.size,
+                            .rotary_size = heads.rotary,
+                            .pairs = pairs,
+                            .has_bias = kept != Kept::kDense,
+                            .positions = positions,
+                            .cache = cache_of(kept, heads, positions)};
         const Setup setups[] = {{}, {.shift = 1}, {.token_count = static_cast<std::int32_t>(tokens / 2)}};
         for (const Setup& setup : setups) {
           report.check(
-              absl::StrCat(to_string(cache), " ", to_string(type), names[static_cast<int>(pairs)], tokens,
-                           " tokens of ", heads.heads, " and ", heads.kv_heads, " heads of ", heads.size, ", ",
-                           heads.rotary, " turn; shifted by ", setup.shift, ", ", setup.token_count, " tokens"),
+              absl::StrCat(to_string(kept), " ", to_string(type), names[static_cast<int>(pairs)], tokens, " tokens of ",
+                           heads.heads, " and ", heads.kv_heads, " heads of ", heads.size, ", ", heads.rotary,
+                           " turn; shifted by ", setup.shift, ", ", setup.token_count, " tokens"),
               check(desc, setup));
         }
       }
@@ -198,17 +234,15 @@ void check_heads(Report& report, const Heads& heads, std::uint64_t tokens, std::
 }
 
 void check_refusals(Report& report) {
-  const RopeDesc good{.tokens = 4,
-                      .heads = 2,
-                      .kv_heads = 1,
-                      .head_size = 64,
-                      .has_bias = true,
-                      .positions = 32,
-                      .cache = RopeCache::kPaged,
-                      .sequences = 2,
-                      .pages = 8,
-                      .page_size = 16,
-                      .pages_per_sequence = 2};
+  const RopeDesc good{
+      .tokens = 4,
+      .heads = 2,
+      .kv_heads = 1,
+      .head_size = 64,
+      .has_bias = true,
+      .positions = 32,
+      .cache = KvCacheDesc{
+          .layout = KvLayout::kPaged, .sequences = 2, .pages = 8, .page_size = 16, .pages_per_sequence = 2}};
   const auto refuses = [&](const char* text, auto change) {
     RopeDesc desc = good;
     change(desc);
@@ -225,9 +259,12 @@ void check_refusals(Report& report) {
   refuses("rotary_size is 66", [](RopeDesc& d) { d.rotary_size = 66; });
   refuses("rotary_size is 63", [](RopeDesc& d) { d.head_size = 63; });
   refuses("positions is 0", [](RopeDesc& d) { d.positions = 0; });
-  refuses("sequences is 0", [](RopeDesc& d) { d.sequences = 0; });
-  refuses("pages is 0", [](RopeDesc& d) { d.pages = 0; });
+  refuses("sequences is 0", [](RopeDesc& d) { d.cache->sequences = 0; });
+  refuses("pages is 0", [](RopeDesc& d) { d.cache->pages = 0; });
   refuses("pages of 16 hold fewer than 33 positions", [](RopeDesc& d) { d.positions = 33; });
+  refuses("the cache has 2 heads of 64 elements, but rows of qkv have 1 of 64",
+          [](RopeDesc& d) { d.cache->kv_heads = 2; });
+  refuses("head_stride is 2305843009213693952", [](RopeDesc& d) { d.cache->head_stride = std::uint64_t{1} << 61; });
   refuses("int32", [](RopeDesc& d) { d.type = DType::kInt32; });
 
   const absl::StatusOr<RopePlan> plan = kernels::plan_rope(kDevice, good);

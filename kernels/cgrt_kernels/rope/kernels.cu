@@ -10,29 +10,24 @@
 namespace cgrt::kernels {
 namespace {
 
-// Rows of kv_heads heads, in the arrays of keys and values; kNowhere: not kept.
-constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
-__host__ __device__ std::uint64_t cache_row(const RopeParams& p, std::uint64_t token, std::uint32_t position) {
-  if (p.cache == RopeCache::kNone) return token;
+// Where head 0 of a token's keys and values begins, in elements; kNowhere: they are not kept.
+__host__ __device__ std::uint64_t kept_at(const RopeParams& p, std::uint64_t token, std::uint32_t position) {
+  if (!p.has_cache) return token * p.cache.position_stride;
   const auto sequence = static_cast<std::uint32_t>(p.args.sequence[token]);
-  if (sequence >= p.sequences) return kNowhere;
-  if (p.cache == RopeCache::kDense) return std::uint64_t{sequence} * p.positions + position;
-  const std::uint32_t column = p.page_size.quotient(position);
-  const std::int32_t page = p.args.block_table[std::uint64_t{sequence} * p.pages_per_sequence + column];
-  if (static_cast<std::uint32_t>(page) >= p.pages) return kNowhere;
-  return static_cast<std::uint64_t>(page) * p.page_size.value() + (position - column * p.page_size.value());
+  if (sequence >= p.cache.sequences || position >= p.cache.positions) return kNowhere;
+  return offset_in(p.cache, block_of(p.cache, p.args.block_table, sequence, position), position);
 }
 
 // Where head `head` of a row of qkv goes; null: nowhere.
 template <class T>
 __host__ __device__ T* target_of(const RopeParams& p, std::uint64_t token, std::uint32_t position, std::uint32_t head) {
   if (head < p.heads) return static_cast<T*>(p.args.q) + (token * p.heads + head) * p.head_size;
-  const std::uint64_t row = cache_row(p, token, position);
-  if (row == kNowhere) return nullptr;
+  const std::uint64_t offset = kept_at(p, token, position);
+  if (offset == kNowhere) return nullptr;
   head -= p.heads;
   const bool is_key = head < p.kv_heads;
-  return static_cast<T*>(is_key ? p.args.k : p.args.v) +
-         (row * p.kv_heads + (is_key ? head : head - p.kv_heads)) * p.head_size;
+  return static_cast<T*>(is_key ? p.args.k : p.args.v) + offset +
+         (is_key ? head : head - p.kv_heads) * p.cache.head_stride;
 }
 
 __host__ __device__ std::uint32_t heads_of_row(const RopeParams& p) { return p.heads + 2 * p.kv_heads; }

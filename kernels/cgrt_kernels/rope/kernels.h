@@ -6,6 +6,7 @@
 #include "cgrt/launch/kernel.h"
 #include "cgrt_kernels/common/alignment.h"
 #include "cgrt_kernels/common/divisor.h"
+#include "cgrt_kernels/common/kv_cache_shape.h"
 #include "cgrt_kernels/common/wide_divisor.h"
 #include "cgrt_kernels/rope/rope_desc.h"
 
@@ -16,9 +17,8 @@ inline constexpr int kRopeBlock = 256;  // threads, two packs each
 struct RopeParams {
   RopeArgs args;
   std::uint32_t tokens, heads, kv_heads, head_size, rotary_size, positions;
-  RopeCache cache;
-  std::uint32_t sequences, pages, pages_per_sequence;
-  Divisor page_size;
+  bool has_cache;
+  KvCacheShape cache;     // without one, a position is a token
   Divisor head_items;     // threads of a head
   WideDivisor row_items;  // of a token
 };

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
+#include "cgrt_kernels/common/kv_cache_plan.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/rope/kernels.h"
 #include "cgrt_kernels/rope/rope.h"
@@ -26,9 +27,26 @@ absl::Status check_sizes(const char* name, std::initializer_list<Size> sizes) {
   return absl::OkStatus();
 }
 
+const char* name_of(const RopeDesc& desc) {
+  if (!desc.cache) return "rope";
+  return desc.cache->layout == KvLayout::kPaged ? "rope with a paged cache" : "rope with a dense cache";
+}
+
+// With what is 0 there.
+RopeDesc complete(RopeDesc desc) {
+  if (desc.rotary_size == 0) desc.rotary_size = desc.head_size;
+  if (desc.pairs == RopePairs::kNone) desc.rotary_size = 0;
+  if (!desc.cache) return desc;
+  KvCacheDesc& cache = *desc.cache;
+  if (cache.kv_heads == 0) cache.kv_heads = desc.kv_heads;
+  if (cache.head_size == 0) cache.head_size = desc.head_size;
+  if (cache.positions == 0) cache.positions = desc.positions;
+  cache = with_strides(cache);
+  return desc;
+}
+
 absl::Status check(const RopeDesc& desc) {
-  CGRT_RETURN_IF_ERROR(check_enum("rope", "cache", desc.cache, RopeCache::kPaged));
-  const char* const name = to_string(desc.cache);
+  const char* const name = name_of(desc);
   CGRT_RETURN_IF_ERROR(check_enum(name, "pairs", desc.pairs, RopePairs::kNone));
   CGRT_RETURN_IF_ERROR(check_float(name, desc.type));
   CGRT_RETURN_IF_ERROR(check_sizes(name, {{"tokens", desc.tokens},
@@ -45,14 +63,21 @@ absl::Status check(const RopeDesc& desc) {
     return refuse(name, absl::StrCat("rotary_size is ", desc.rotary_size, "; it can be an even number of at most ",
                                      desc.head_size, ", the head_size."));
   }
-  if (desc.cache == RopeCache::kNone) return absl::OkStatus();
-  CGRT_RETURN_IF_ERROR(check_sizes(name, {{"sequences", desc.sequences}}));
-  if (desc.cache == RopeCache::kDense) return absl::OkStatus();
-  CGRT_RETURN_IF_ERROR(check_sizes(
-      name, {{"pages", desc.pages}, {"page_size", desc.page_size}, {"pages_per_sequence", desc.pages_per_sequence}}));
-  if (desc.pages_per_sequence * desc.page_size >= desc.positions) return absl::OkStatus();
-  return refuse(name, absl::StrCat("pages_per_sequence is ", desc.pages_per_sequence, ": pages of ", desc.page_size,
-                                   " hold fewer than ", desc.positions, " positions."));
+  if (!desc.cache) return absl::OkStatus();
+  CGRT_RETURN_IF_ERROR(check_kv_cache(name, *desc.cache));
+  if (desc.cache->kv_heads == desc.kv_heads && desc.cache->head_size == desc.head_size) return absl::OkStatus();
+  return refuse(name, absl::StrCat("the cache has ", desc.cache->kv_heads, " heads of ", desc.cache->head_size,
+                                   " elements, but rows of qkv have ", desc.kv_heads, " of ", desc.head_size, "."));
+}
+
+// Whether heads begin and end between packs, and pairs are not of one pack and the next.
+bool has_packs(const RopeDesc& desc) {
+  const std::uint64_t pack = 16 / size_of(desc.type);
+  if (desc.head_size % pack != 0) return false;
+  if (desc.pairs == RopePairs::kHalves && desc.rotary_size / 2 % pack != 0) return false;
+  if (!desc.cache) return true;
+  const KvCacheDesc& cache = *desc.cache;
+  return cache.position_stride % pack == 0 && cache.head_stride % pack == 0 && cache.block_stride % pack == 0;
 }
 
 absl::StatusOr<RopePlan::Launch> plan_launch(ContextRef context, const RopeDesc& desc, Alignment alignment) {
@@ -61,8 +86,8 @@ absl::StatusOr<RopePlan::Launch> plan_launch(ContextRef context, const RopeDesc&
   launch.head_items = ceil_divide(desc.head_size, 2 * pack);
   const std::uint64_t row_items = (desc.heads + 2 * desc.kv_heads) * launch.head_items;
   if (desc.tokens > kMaxCount * kRopeBlock / row_items) {
-    return refuse(to_string(desc.cache), absl::StrCat(desc.tokens, " tokens of ", row_items, " threads are more than ",
-                                                      kMaxCount, " blocks of ", kRopeBlock, "."));
+    return refuse(name_of(desc), absl::StrCat(desc.tokens, " tokens of ", row_items, " threads are more than ",
+                                              kMaxCount, " blocks of ", kRopeBlock, "."));
   }
   launch.config = {.grid = ceil_divide(desc.tokens * row_items, kRopeBlock), .block = kRopeBlock};
   CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
@@ -72,16 +97,11 @@ absl::StatusOr<RopePlan::Launch> plan_launch(ContextRef context, const RopeDesc&
 }  // namespace
 
 absl::StatusOr<RopePlan> plan_rope(ContextRef context, const RopeDesc& desc) {
-  RopePlan plan{desc, {}, {}};
-  if (desc.rotary_size == 0) plan.desc.rotary_size = desc.head_size;
-  if (desc.pairs == RopePairs::kNone) plan.desc.rotary_size = 0;
+  RopePlan plan{complete(desc), {}, {}};
   CGRT_RETURN_IF_ERROR(check(plan.desc));
   CGRT_ASSIGN_OR_RETURN(plan.unaligned, plan_launch(context, plan.desc, Alignment::kUnaligned));
-  const std::uint64_t pack = 16 / size_of(desc.type);
-  const bool has_packs =
-      desc.head_size % pack == 0 && (desc.pairs == RopePairs::kNeighbours || plan.desc.rotary_size / 2 % pack == 0);
   plan.aligned = plan.unaligned;
-  if (has_packs) {
+  if (has_packs(plan.desc)) {
     CGRT_ASSIGN_OR_RETURN(plan.aligned, plan_launch(context, plan.desc, Alignment::kAligned));
   }
   return plan;
@@ -89,7 +109,7 @@ absl::StatusOr<RopePlan> plan_rope(ContextRef context, const RopeDesc& desc) {
 
 absl::Status launch_rope(LaunchTarget target, const RopePlan& plan, const RopeArgs& args) {
   const RopeDesc& desc = plan.desc;
-  const char* const name = to_string(desc.cache);
+  const char* const name = name_of(desc);
   CGRT_RETURN_IF_ERROR(check_array(name, "q", args.q, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name, "k", args.k, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name, "v", args.v, desc.type));
@@ -98,10 +118,10 @@ absl::Status launch_rope(LaunchTarget target, const RopePlan& plan, const RopeAr
   if (desc.pairs != RopePairs::kNone) CGRT_RETURN_IF_ERROR(check_pointer(name, "table", args.table, 8));
   CGRT_RETURN_IF_ERROR(check_array(name, "position", args.position, DType::kInt32));
   CGRT_RETURN_IF_ERROR(check_array(name, "token_count", args.token_count, DType::kInt32, Need::kOptional));
-  if (desc.cache != RopeCache::kNone) {
+  if (desc.cache) {
     CGRT_RETURN_IF_ERROR(check_array(name, "sequence", args.sequence, DType::kInt32));
   }
-  if (desc.cache == RopeCache::kPaged) {
+  if (desc.cache && desc.cache->layout == KvLayout::kPaged) {
     CGRT_RETURN_IF_ERROR(check_array(name, "block_table", args.block_table, DType::kInt32));
   }
 
@@ -115,10 +135,11 @@ absl::Status launch_rope(LaunchTarget target, const RopePlan& plan, const RopeAr
   params.tokens = narrow(desc.tokens), params.positions = narrow(desc.positions);
   params.heads = narrow(desc.heads), params.kv_heads = narrow(desc.kv_heads);
   params.head_size = narrow(desc.head_size), params.rotary_size = narrow(desc.rotary_size);
-  params.cache = desc.cache, params.sequences = narrow(desc.sequences);
-  if (desc.cache == RopeCache::kPaged) {
-    params.pages = narrow(desc.pages), params.pages_per_sequence = narrow(desc.pages_per_sequence);
-    params.page_size = Divisor(narrow(desc.page_size));
+  params.has_cache = desc.cache.has_value();
+  if (params.has_cache) {
+    params.cache = shape_of(*desc.cache);
+  } else {
+    params.cache.position_stride = desc.kv_heads * desc.head_size, params.cache.head_stride = desc.head_size;
   }
   params.head_items = Divisor(chosen.head_items);
   params.row_items = WideDivisor((params.heads + 2 * params.kv_heads) * chosen.head_items);

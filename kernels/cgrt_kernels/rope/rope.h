@@ -3,8 +3,8 @@
 // launch into any target.
 //
 //   CGRT_ASSIGN_OR_RETURN(RopePlan plan, plan_rope(DeviceRef(0), {.type = DType::kBFloat16, .tokens = tokens,
-//       .heads = 32, .kv_heads = 8, .head_size = 128, .positions = positions, .cache = RopeCache::kDense,
-//       .sequences = sequences}));
+//       .heads = 32, .kv_heads = 8, .head_size = 128, .positions = positions,
+//       .cache = KvCacheDesc{.sequences = sequences}}));
 //   const std::vector<float> angles = rope_table(positions, 128);   // on the host: copy it to `table` once
 //   CGRT_RETURN_IF_ERROR(launch_rope(stream.ref(), plan, {.q = q, .k = k_cache, .v = v_cache, .qkv = qkv,
 //       .table = table, .position = position, .sequence = sequence}));
@@ -43,7 +43,8 @@ struct RopePlan {
 };
 
 // kInvalidArgument for other types, for sizes of 0 or of 2^31 and more, for a rotary_size that is odd or larger than a
-// head, and for a row of the block table whose pages hold fewer than `positions` positions.
+// head, for a cache of other heads, for a row of the block table whose pages hold fewer positions than the cache has,
+// and for strides of a cache that make blocks of more than 2^60 elements.
 absl::StatusOr<RopePlan> plan_rope(ContextRef context, const RopeDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "cgrt_kernels/common/dtype.h"
+#include "cgrt_kernels/common/kv_cache.h"
 
 namespace cgrt::kernels {
 
@@ -14,21 +16,6 @@ enum class RopePairs : std::uint8_t {
   kNeighbours,  // 2 i and 2 i + 1: GPT-J
   kNone,        // none: bias, split and append alone, without a table
 };
-
-// Where keys and values go.
-enum class RopeCache : std::uint8_t {
-  kNone,   // to arrays of [tokens, kv_heads, head_size]
-  kDense,  // to caches of [sequences, positions, kv_heads, head_size]
-  kPaged,  // to caches of [pages, page_size, kv_heads, head_size], found by a block table
-};
-constexpr const char* to_string(RopeCache cache) {
-  switch (cache) {
-    case RopeCache::kNone: return "rope";
-    case RopeCache::kDense: return "rope with a dense cache";
-    case RopeCache::kPaged: return "rope with a paged cache";
-  }
-  return "unknown";
-}
 
 // Each token has a row of qkv: its queries, keys and values, head by head. The bias is added to all of them; then the
 // first rotary_size elements of each query and key are rotated by the angles of the token's position. Computed in
@@ -40,22 +27,21 @@ struct RopeDesc {
   std::uint64_t rotary_size = 0;  // even; 0: head_size. Ignored with kNone
   RopePairs pairs = RopePairs::kHalves;
   bool has_bias = false;
-  std::uint64_t positions = 0;  // rows of the table, and places for a sequence in a dense cache
-  RopeCache cache = RopeCache::kNone;
-  std::uint64_t sequences = 0;             // of a cache
-  std::uint64_t pages = 0, page_size = 0;  // of a paged cache
-  std::uint64_t pages_per_sequence = 0;    // columns of the block table
+  std::uint64_t positions = 0;  // rows of the table
+  // Where keys and values go, as attention is told of it; its kv_heads, head_size and positions are those above where
+  // they are 0. None: to arrays of [tokens, kv_heads, head_size].
+  std::optional<KvCacheDesc> cache = {};
 };
 
 // Device addresses of contiguous arrays that do not overlap, aligned to the size of their elements. The table has pairs
 // of floats, aligned to 8 bytes.
 //
 // Of a token whose position is not in [0, positions) nothing is written: it is padding. Keys and values whose sequence
-// is not in [0, sequences), or that have no page, are not written: rows of a block table may end with -1. No two tokens
-// of a launch have the same sequence and position, or either's keys and values may stay.
+// or position the cache does not have, or that have no page, are not written: rows of a block table may end with -1. No
+// two tokens of a launch have the same sequence and position, or either's keys and values may stay.
 struct RopeArgs {
   void* q = nullptr;                          // [tokens, heads, head_size]
-  void* k = nullptr;                          // as RopeCache says
+  void* k = nullptr;                          // [tokens, kv_heads, head_size], or a cache
   void* v = nullptr;                          // as k
   const void* qkv = nullptr;                  // [tokens, heads + 2 kv_heads, head_size]
   const void* bias = nullptr;                 // [heads + 2 kv_heads, head_size], with has_bias

@@ -100,7 +100,12 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   expect_refused(plan_group_norm, group_norm, &GroupNormDesc::activation, "activation");
   const RopeDesc rope{.tokens = 1, .heads = 1, .kv_heads = 1, .head_size = 8, .positions = 2};
   expect_refused(plan_rope, rope, &RopeDesc::pairs, "pairs");
-  expect_refused(plan_rope, rope, &RopeDesc::cache, "cache");
+  const auto plan_rope_layout = [&](ContextRef context, const KvCacheDesc& cache) {
+    RopeDesc with_cache = rope;
+    with_cache.cache = cache;
+    return plan_rope(context, with_cache);
+  };
+  expect_refused(plan_rope_layout, KvCacheDesc{.sequences = 1}, &KvCacheDesc::layout, "layout");
   const TransposeHeadsDesc transpose{.sequences = 1, .positions = 4, .heads = 2, .head_size = 8};
   expect_refused(plan_transpose_heads, transpose, &TransposeHeadsDesc::op, "op");
   expect_refused(plan_transpose_heads, transpose, &TransposeHeadsDesc::rows, "rows");
