@@ -25,43 +25,66 @@ __device__ __forceinline__ float activated(float x) {
   }
 }
 
-// A pack of a row with its bias.
-template <class Pack, int kSize, class T>
-__device__ __forceinline__ void load_biased(float (&values)[kSize], const T* from, const T* bias) {
-  const Pack x = *reinterpret_cast<const Pack*>(from), added = *reinterpret_cast<const Pack*>(bias);
-  float others[kSize];
-  unpack(x, values);
-  unpack(added, others);
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) values[i] += others[i];
-}
+// What a thread has of a row, and of the bias.
+template <class Pack>
+struct Biased {
+  Pack x, bias;
 
-// Each thread has a pack of the output.
+  __device__ __forceinline__ void load(const void* from, std::uint64_t at, const void* biases, std::uint32_t pack) {
+    x = static_cast<const Pack*>(from)[at];
+    bias = static_cast<const Pack*>(biases)[pack];
+  }
+  template <int kSize>
+  __device__ __forceinline__ void sum(float (&values)[kSize]) const {
+    float others[kSize];
+    unpack(x, values);
+    unpack(bias, others);
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) values[i] += others[i];
+  }
+};
+
+// Each thread has packs of the output, a block's threads apart. The other half of a gate is row_packs behind.
 template <BiasActivation kActivation, BiasGate kGate, class T, Alignment kAlignment>
 __global__ void __launch_bounds__(kBiasActivationBlock)
     bias_activation(const __grid_constant__ BiasActivationParams p) {
   using Pack = PackFor<T, kAlignment>;
   constexpr int kSize = kPackSizeFor<T, kAlignment>;
+  constexpr std::uint32_t kPacks = kAlignment == Alignment::kAligned ? kBiasActivationPacks : kBiasActivationElements;
   constexpr bool kIsGated = kGate == BiasGate::kGated;
-  const std::uint64_t at = std::uint64_t{blockIdx.x} * kBiasActivationBlock + threadIdx.x;
-  const auto [row, pack] = p.row_packs.divide(at);
-  const T* const bias = static_cast<const T*>(p.args.bias) + pack * kSize;
-  const T* const a = static_cast<const T*>(p.args.a) + (at + (kIsGated ? row * p.row_packs.value() : 0)) * kSize;
+  const std::uint64_t first = std::uint64_t{blockIdx.x} * (kBiasActivationBlock * kPacks) + threadIdx.x;
+  const std::uint32_t row_packs = p.row_packs.value();
+  auto [row, pack] = p.row_packs.divide(first);
   wait_for_predecessors();
   let_dependents_start();
-  if (row >= p.rows) return;
-
-  float values[kSize], others[kSize];
-  load_biased<Pack>(values, a, bias);
-  if constexpr (kIsGated) load_biased<Pack>(others, a + p.columns, bias + p.columns);
+  Biased<Pack> biased[kPacks], others[kIsGated ? kPacks : 1];
+  std::uint32_t count = 0;
 #pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    values[i] = activated<kActivation, T>(values[i]);
-    if constexpr (kIsGated) values[i] *= others[i];
+  for (std::uint32_t i = 0; i < kPacks; ++i) {
+    if (row < p.rows) {
+      const std::uint64_t at = (kIsGated ? 2 * row : row) * row_packs + pack;
+      biased[i].load(p.args.a, at, p.args.bias, pack);
+      if constexpr (kIsGated) others[i].load(p.args.a, at + row_packs, p.args.bias, pack + row_packs);
+      count = i + 1;
+    }
+    row += p.step_rows, pack += p.step_packs;
+    if (pack >= row_packs) pack -= row_packs, ++row;
   }
-  Pack result;
-  pack_into(result, values);
-  *reinterpret_cast<Pack*>(static_cast<T*>(p.args.out) + at * kSize) = result;
+#pragma unroll
+  for (std::uint32_t i = 0; i < kPacks; ++i) {
+    if (i >= count) return;
+    float values[kSize], factors[kSize];
+    biased[i].sum(values);
+    if constexpr (kIsGated) others[i].sum(factors);
+#pragma unroll
+    for (int k = 0; k < kSize; ++k) {
+      values[k] = activated<kActivation, T>(values[k]);
+      if constexpr (kIsGated) values[k] *= factors[k];
+    }
+    Pack result;
+    pack_into(result, values);
+    static_cast<Pack*>(p.args.out)[first + i * kBiasActivationBlock] = result;
+  }
 }
 
 template <BiasActivation kActivation, BiasGate kGate, class T>

@@ -17,12 +17,14 @@ absl::StatusOr<BiasActivationPlan::Launch> launch_of(ContextRef context, const B
   const std::uint64_t pack = alignment == Alignment::kAligned ? 16 / size_of(desc.type) : 1;
   BiasActivationPlan::Launch launch{bias_activation_kernel(desc.activation, desc.gate, desc.type, alignment), {}, 0};
   launch.row_packs = ceil_divide(desc.columns, pack);
-  if (desc.rows > kMaxCount * kBiasActivationBlock / launch.row_packs) {
+  const std::uint64_t of_block =
+      kBiasActivationBlock *
+      std::uint64_t{alignment == Alignment::kAligned ? kBiasActivationPacks : kBiasActivationElements};
+  if (desc.rows > kMaxCount * of_block / launch.row_packs) {
     return refuse(kName, absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are more than ", kMaxCount,
                                       " blocks have threads for."));
   }
-  launch.config = {.grid = ceil_divide(desc.rows * launch.row_packs, kBiasActivationBlock),
-                   .block = kBiasActivationBlock};
+  launch.config = {.grid = ceil_divide(desc.rows * launch.row_packs, of_block), .block = kBiasActivationBlock};
   CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return launch;
 }
@@ -56,7 +58,8 @@ absl::Status launch_bias_activation(LaunchTarget target, const BiasActivationPla
   const BiasActivationPlan::Launch& chosen = alignment == Alignment::kAligned ? plan.aligned : plan.unaligned;
   return launch(target, chosen.config, chosen.kernel,
                 BiasActivationParams{args, static_cast<std::uint32_t>(desc.rows),
-                                     static_cast<std::uint32_t>(desc.columns), WideDivisor(chosen.row_packs)});
+                                     static_cast<std::uint32_t>(desc.columns), WideDivisor(chosen.row_packs),
+                                     kBiasActivationBlock / chosen.row_packs, kBiasActivationBlock % chosen.row_packs});
 }
 
 }  // namespace cgrt::kernels
