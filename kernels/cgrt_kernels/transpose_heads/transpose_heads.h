@@ -1,7 +1,7 @@
 // The transposition between heads and tokens around an attention, with and without padding: plan once, launch into any
 // target.
 //
-//   CGRT_ASSIGN_OR_RETURN(TransposeHeadsPlan plan, plan_transpose_heads(DeviceRef(0), {.op = TransposeHeadsOp::kMerge,
+//   CGRT_ASSIGN_OR_RETURN(TransposeHeadsPlan plan, plan_transpose_heads(DeviceRef(0), {.op = TransposeHeadsOp::kSplit,
 //       .type = DType::kBFloat16, .rows = TokenRows::kPacked, .sequences = sequences, .positions = positions,
 //       .heads = 8, .head_size = 64, .tokens = sequences * positions}));
 //   CGRT_RETURN_IF_ERROR(launch_transpose_heads(stream.ref(), plan, {.out = y, .in = x, .offsets = offsets}));
