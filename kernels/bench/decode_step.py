@@ -3,7 +3,8 @@
 
 A kernel is a node of a chain of 20 (decode_step.cpp). What is recorded is the time of a node over that of an empty
 kernel's in a chain of the same edges, programmatic and full ones: both are measured in turns. Prints each row and writes
-decode_step.json. The kernels of one shape are all in memory at once, which takes about 30 GB.
+decode_step.json, with the rows of other shapes that a record of the same commit and device has there. The kernels of one
+shape are all in memory at once, which takes about 30 GB.
 """
 import argparse
 import contextlib
@@ -13,6 +14,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -82,6 +84,29 @@ def line(row):
             f"  full edges {row['full_edges']['median']:9.2f} us  empty {row['empty_node']}")
 
 
+def key(row):
+    return *row["params"].values(), row["name"]
+
+
+def write(path, commit, rows):
+    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], check=True,
+                            stdout=subprocess.PIPE, text=True).stdout.split()[0]
+    folders = [f"kernels/cgrt_kernels/{family}" for family in FAMILIES]
+    sources = [f"kernels/bench/{family}.cpp" for family in FAMILIES]
+    own = ["kernels/bench/decode_step.cpp", "kernels/bench/decode_step.py"]
+    record = {"schema": "cgrt-record-1", "program": "decode_step", "command": "kernels/bench/decode_step.py",
+              "commit": commit, "measures": MEASURES + own + folders + sources + included(folders + sources),
+              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+              "device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda, "simulated": False}
+    if commit and path.exists():
+        old = json.loads(path.read_text(encoding="utf-8"))
+        if all(old[name] == record[name] for name in ("commit", "device", "driver")):
+            rows = {key(row): row for row in old["rows"]} | rows
+    order = [(hidden, count, name) for hidden in INTERMEDIATE for count in ROWS for name in nodes(hidden, count)]
+    lines = ",\n".join("    " + json.dumps(rows[one]) for one in order if one in rows)
+    path.write_text(json.dumps(record, indent=2)[:-2] + ',\n  "rows": [\n' + lines + "\n  ]\n}\n", encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -91,26 +116,16 @@ def main():
                         default=list(INTERMEDIATE))
     options = parser.parse_args()
 
-    rows = []
+    rows = {}
     for hidden in options.hidden:
         for count in ROWS:
+            begin = time.monotonic()
             for row in measured(options.program, hidden, count):
-                rows.append(row)
+                rows[key(row)] = row
                 print(line(row), flush=True)
-    if not options.out:
-        return
-    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], check=True,
-                            stdout=subprocess.PIPE, text=True).stdout.split()[0]
-    folders = [f"kernels/cgrt_kernels/{family}" for family in FAMILIES]
-    sources = [f"kernels/bench/{family}.cpp" for family in FAMILIES]
-    own = ["kernels/bench/decode_step.cpp", "kernels/bench/decode_step.py"]
-    record = {"schema": "cgrt-record-1", "program": "decode_step", "command": "kernels/bench/decode_step.py",
-              "commit": options.commit, "measures": MEASURES + own + folders + sources + included(folders + sources),
-              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-              "device": torch.cuda.get_device_name(0), "driver": driver, "cuda": torch.version.cuda, "simulated": False}
-    lines = ",\n".join("    " + json.dumps(row) for row in rows)
-    pathlib.Path(options.out, "decode_step.json").write_text(
-        json.dumps(record, indent=2)[:-2] + ',\n  "rows": [\n' + lines + "\n  ]\n}\n", encoding="utf-8")
+            print(f"{time.monotonic() - begin:.1f} s", flush=True)
+    if options.out:
+        write(pathlib.Path(options.out, "decode_step.json"), options.commit, rows)
 
 
 if __name__ == "__main__":
