@@ -4,9 +4,9 @@
 //       .activation = BiasActivation::kGeluTanh, .type = DType::kBFloat16, .rows = tokens, .columns = hidden}));
 //   CGRT_RETURN_IF_ERROR(launch_bias_activation(stream.ref(), plan, {.out = y, .a = y, .bias = b}));
 //
-// A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no allocation. Packs
-// of 16 bytes where arrays and rows are aligned to them, single elements elsewhere. Without a bias, elementwise/ has
-// the same.
+// A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no allocation. Arrays
+// are read and written 16 bytes at a time, however long rows are and wherever arrays begin. Without a bias,
+// elementwise/ has the same.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct BiasActivationPlan {
   struct Launch {
     Kernel<BiasActivationParams> kernel;
     LaunchConfig config;
-    std::uint32_t row_packs;  // of a row of `out`
+    std::uint32_t row_items;  // packs or elements of a row of `out`
   };
 
   BiasActivationDesc desc;

@@ -7,6 +7,7 @@
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/elementwise/functors.cuh"
+#include "cgrt_kernels/elementwise/map.cuh"
 
 namespace cgrt::kernels {
 namespace {
@@ -25,66 +26,123 @@ __device__ __forceinline__ float activated(float x) {
   }
 }
 
-// What a thread has of a row, and of the bias.
-template <class Pack>
-struct Biased {
-  Pack x, bias;
-
-  __device__ __forceinline__ void load(const void* from, std::uint64_t at, const void* biases, std::uint32_t pack) {
-    x = static_cast<const Pack*>(from)[at];
-    bias = static_cast<const Pack*>(biases)[pack];
-  }
-  template <int kSize>
-  __device__ __forceinline__ void sum(float (&values)[kSize]) const {
-    float others[kSize];
-    unpack(x, values);
-    unpack(bias, others);
+template <int kSize>
+__device__ __forceinline__ void add(float (&values)[kSize], const float (&others)[kSize]) {
 #pragma unroll
-    for (int i = 0; i < kSize; ++i) values[i] += others[i];
+  for (int i = 0; i < kSize; ++i) values[i] += others[i];
+}
+
+// Each thread has a pack of the output. The other half of a gate is a row of the output behind.
+template <BiasActivation kActivation, BiasGate kGate, class T>
+__global__ void __launch_bounds__(kBiasActivationBlock)
+    bias_activation(const __grid_constant__ BiasActivationParams p) {
+  using Packed = typename PackOf<T>::Type;
+  constexpr int kSize = kPackSize<T>;
+  constexpr bool kIsGated = kGate == BiasGate::kGated;
+  const std::uint64_t at = std::uint64_t{blockIdx.x} * kBiasActivationBlock + threadIdx.x;
+  const std::uint32_t row_packs = p.row_items.value();
+  const auto [row, pack] = p.row_items.divide(at);
+  const Packed* const a = static_cast<const Packed*>(p.args.a) + at + (kIsGated ? row * row_packs : 0);
+  const Packed* const bias = static_cast<const Packed*>(p.args.bias) + pack;
+  wait_for_predecessors();
+  let_dependents_start();
+  if (row >= p.rows) return;
+
+  const Packed x = *a, x_bias = *bias;
+  Packed y, y_bias;
+  if constexpr (kIsGated) y = a[row_packs], y_bias = bias[row_packs];
+  float values[kSize], others[kSize];
+  unpack(x, values);
+  unpack(x_bias, others);
+  add(values, others);
+#pragma unroll
+  for (float& value : values) value = activated<kActivation, T>(value);
+  if constexpr (kIsGated) {
+    float factors[kSize];
+    unpack(y, factors);
+    unpack(y_bias, others);
+    add(factors, others);
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) values[i] *= factors[i];
+  }
+  Packed result;
+  pack_into(result, values);
+  static_cast<Packed*>(p.args.out)[at] = result;
+}
+
+template <BiasActivation kActivation, BiasGate kGate, class T>
+struct Unaligned {
+  static constexpr int kPack = kPackSize<T>;
+  using Shifted = internal::ShiftedPack<T, kPack>;
+  const T *a, *bias;
+  std::uint32_t columns;
+
+  __device__ __forceinline__ const T* row_at(std::uint64_t row) const {
+    return a + row * columns * (kGate == BiasGate::kGated ? 2 : 1);
+  }
+  __device__ __forceinline__ T of_element(std::uint64_t row, std::uint32_t column) const {
+    const T* const from = row_at(row) + column;
+    float value = activated<kActivation, T>(to_float(*from) + to_float(bias[column]));
+    if constexpr (kGate == BiasGate::kGated) value *= to_float(from[columns]) + to_float(bias[columns + column]);
+    return from_float<T>(value);
+  }
+  // Of a pack of a row, with one more behind it in the row: no read reaches behind the arrays.
+  __device__ __forceinline__ Pack<T, kPack> of_pack(std::uint64_t row, std::uint32_t column) const {
+    const T* const from = row_at(row) + column;
+    const Shifted x(from), x_bias(bias + column);
+    Pack<T, kPack> result;
+    if constexpr (kGate == BiasGate::kGated) {
+      const Shifted y(from + columns), y_bias(bias + columns + column);
+      const Pack<T, kPack> first = x.take(), added = x_bias.take(), second = y.take(), second_added = y_bias.take();
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        const float value = activated<kActivation, T>(to_float(first.of[i]) + to_float(added.of[i]));
+        result.of[i] = from_float<T>(value * (to_float(second.of[i]) + to_float(second_added.of[i])));
+      }
+    } else {
+      const Pack<T, kPack> first = x.take(), added = x_bias.take();
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        result.of[i] = from_float<T>(activated<kActivation, T>(to_float(first.of[i]) + to_float(added.of[i])));
+      }
+    }
+    return result;
   }
 };
 
-// Each thread has packs of the output, a block's threads apart. The other half of a gate is row_packs behind.
-template <BiasActivation kActivation, BiasGate kGate, class T, Alignment kAlignment>
+// Packs that are aligned in the output, but for one at either end, so that the two that one of an input lies in are
+// inside of it. What is before and behind, the threads of the last block have, element by element.
+template <BiasActivation kActivation, BiasGate kGate, class T>
 __global__ void __launch_bounds__(kBiasActivationBlock)
-    bias_activation(const __grid_constant__ BiasActivationParams p) {
-  using Pack = PackFor<T, kAlignment>;
-  constexpr int kSize = kPackSizeFor<T, kAlignment>;
-  constexpr std::uint32_t kPacks = kAlignment == Alignment::kAligned ? kBiasActivationPacks : kBiasActivationElements;
-  constexpr bool kIsGated = kGate == BiasGate::kGated;
-  const std::uint64_t first = std::uint64_t{blockIdx.x} * (kBiasActivationBlock * kPacks) + threadIdx.x;
-  const std::uint32_t row_packs = p.row_packs.value();
-  auto [row, pack] = p.row_packs.divide(first);
+    bias_activation_unaligned(const __grid_constant__ BiasActivationParams p) {
+  constexpr int kPack = kPackSize<T>;
+  const Unaligned<kActivation, kGate, T> in{static_cast<const T*>(p.args.a), static_cast<const T*>(p.args.bias),
+                                            p.columns};
+  T* const out = static_cast<T*>(p.args.out);
+  const std::uint64_t count = std::uint64_t{p.rows} * p.columns;
+  const std::uint32_t begin = internal::begin_of_packs<kPack>(out, true);
+  const std::uint64_t packs = count < begin + kPack ? 0 : (count - begin - kPack) / kPack;
+  const std::uint64_t i = std::uint64_t{blockIdx.x} * kBiasActivationBlock + threadIdx.x;
   wait_for_predecessors();
   let_dependents_start();
-  Biased<Pack> biased[kPacks], others[kIsGated ? kPacks : 1];
-  std::uint32_t count = 0;
-#pragma unroll
-  for (std::uint32_t i = 0; i < kPacks; ++i) {
-    if (row < p.rows) {
-      const std::uint64_t at = (kIsGated ? 2 * row : row) * row_packs + pack;
-      biased[i].load(p.args.a, at, p.args.bias, pack);
-      if constexpr (kIsGated) others[i].load(p.args.a, at + row_packs, p.args.bias, pack + row_packs);
-      count = i + 1;
-    }
-    row += p.step_rows, pack += p.step_packs;
-    if (pack >= row_packs) pack -= row_packs, ++row;
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x < count - packs * kPack) {
+    const std::uint64_t edge = threadIdx.x < begin ? threadIdx.x : packs * kPack + threadIdx.x;
+    const auto [row, column] = p.row_items.divide(edge);
+    out[edge] = in.of_element(row, column);
   }
+  if (i >= packs) return;
+  auto [row, column] = p.row_items.divide(begin + i * kPack);
+  Pack<T, kPack> result;
+  if (column + 2 * kPack <= p.columns) {
+    result = in.of_pack(row, column);
+  } else {
 #pragma unroll
-  for (std::uint32_t i = 0; i < kPacks; ++i) {
-    if (i >= count) return;
-    float values[kSize], factors[kSize];
-    biased[i].sum(values);
-    if constexpr (kIsGated) others[i].sum(factors);
-#pragma unroll
-    for (int k = 0; k < kSize; ++k) {
-      values[k] = activated<kActivation, T>(values[k]);
-      if constexpr (kIsGated) values[k] *= factors[k];
+    for (int k = 0; k < kPack; ++k) {
+      result.of[k] = in.of_element(row, column);
+      if (++column == p.columns) column = 0, ++row;
     }
-    Pack result;
-    pack_into(result, values);
-    static_cast<Pack*>(p.args.out)[first + i * kBiasActivationBlock] = result;
   }
+  internal::store_whole_pack(out + begin + i * kPack, result);
 }
 
 template <BiasActivation kActivation, BiasGate kGate, class T>
@@ -106,10 +164,12 @@ void bias_activation_on_host(HostGrid, BiasActivationParams p) {
 
 template <BiasActivation kActivation, BiasGate kGate>
 Kernel<BiasActivationParams> of_type(DType type, Alignment alignment) {
-  return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
-    return make_kernel<bias_activation<kActivation, kGate, T, kAlignment>,
-                       bias_activation_on_host<kActivation, kGate, T>,
-                       KernelResources{.registers = 48, .max_threads = kBiasActivationBlock}>();
+  constexpr KernelResources kResources{.registers = 48, .max_threads = kBiasActivationBlock};
+  return of_float_type(type, [=]<class T>() {
+    constexpr auto kOnHost = bias_activation_on_host<kActivation, kGate, T>;
+    return alignment == Alignment::kAligned
+               ? make_kernel<bias_activation<kActivation, kGate, T>, kOnHost, kResources>()
+               : make_kernel<bias_activation_unaligned<kActivation, kGate, T>, kOnHost, kResources>();
   });
 }
 

@@ -10,15 +10,12 @@
 
 namespace cgrt::kernels {
 
-inline constexpr std::uint32_t kBiasActivationBlock = 256;  // threads
-// Packs of a thread, a block's threads apart: single elements need more in flight.
-inline constexpr std::uint32_t kBiasActivationPacks = 1, kBiasActivationElements = 8;
+inline constexpr std::uint32_t kBiasActivationBlock = 256;  // threads, a pack of the output each
 
 struct BiasActivationParams {
   BiasActivationArgs args;
   std::uint32_t rows, columns;
-  WideDivisor row_packs;                // of a row of the output
-  std::uint32_t step_rows, step_packs;  // of a block's threads: rows, and packs of the next one
+  WideDivisor row_items;  // packs of a row of the output, of arrays that are not aligned its elements
 };
 
 Kernel<BiasActivationParams> bias_activation_kernel(BiasActivation activation, BiasGate gate, DType type,

@@ -14,17 +14,15 @@ constexpr char kName[] = "bias_activation";
 
 absl::StatusOr<BiasActivationPlan::Launch> launch_of(ContextRef context, const BiasActivationDesc& desc,
                                                      Alignment alignment) {
-  const std::uint64_t pack = alignment == Alignment::kAligned ? 16 / size_of(desc.type) : 1;
+  const std::uint64_t pack = 16 / size_of(desc.type);
   BiasActivationPlan::Launch launch{bias_activation_kernel(desc.activation, desc.gate, desc.type, alignment), {}, 0};
-  launch.row_packs = ceil_divide(desc.columns, pack);
-  const std::uint64_t of_block =
-      kBiasActivationBlock *
-      std::uint64_t{alignment == Alignment::kAligned ? kBiasActivationPacks : kBiasActivationElements};
-  if (desc.rows > kMaxCount * of_block / launch.row_packs) {
+  launch.row_items = static_cast<std::uint32_t>(alignment == Alignment::kAligned ? desc.columns / pack : desc.columns);
+  if (desc.rows > kMaxCount * kBiasActivationBlock / desc.columns * pack) {
     return refuse(kName, absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are more than ", kMaxCount,
                                       " blocks have threads for."));
   }
-  launch.config = {.grid = ceil_divide(desc.rows * launch.row_packs, of_block), .block = kBiasActivationBlock};
+  launch.config = {.grid = ceil_divide(desc.rows * desc.columns, kBiasActivationBlock * pack),
+                   .block = kBiasActivationBlock};
   CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return launch;
 }
@@ -58,8 +56,7 @@ absl::Status launch_bias_activation(LaunchTarget target, const BiasActivationPla
   const BiasActivationPlan::Launch& chosen = alignment == Alignment::kAligned ? plan.aligned : plan.unaligned;
   return launch(target, chosen.config, chosen.kernel,
                 BiasActivationParams{args, static_cast<std::uint32_t>(desc.rows),
-                                     static_cast<std::uint32_t>(desc.columns), WideDivisor(chosen.row_packs),
-                                     kBiasActivationBlock / chosen.row_packs, kBiasActivationBlock % chosen.row_packs});
+                                     static_cast<std::uint32_t>(desc.columns), WideDivisor(chosen.row_items)});
 }
 
 }  // namespace cgrt::kernels
