@@ -21,15 +21,14 @@ __device__ __forceinline__ Rows rows_of(const TransposeHeadsParams& p, std::uint
   return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin)};
 }
 
-// Threads side by side have packs side by side in a row of tokens, and each those of some positions, which are near
-// each other in a head: both sides are read and written in runs of a head's positions or of a row.
+// Threads side by side have packs side by side in a row of tokens: runs of a row on one side, of heads on the other.
 template <class Pack, TransposeHeadsOp kOp>
 __global__ void __launch_bounds__(kTransposeBlock) transpose_heads(const __grid_constant__ TransposeHeadsParams p) {
+  constexpr std::uint32_t kPositions = sizeof(Pack) == 16 ? kTransposePositions : kTransposeNarrowPositions;
   const auto [tile, item] = p.row_packs.divide(std::uint64_t{blockIdx.x} * kTransposeBlock + threadIdx.x);
   const std::uint32_t head = p.head_packs.quotient(item);
   const std::uint32_t sequence = p.tiles.quotient(static_cast<std::uint32_t>(tile));
-  const std::uint32_t first =
-      (static_cast<std::uint32_t>(tile) - sequence * p.tiles.value()) * static_cast<std::uint32_t>(kTransposePositions);
+  const std::uint32_t first = (static_cast<std::uint32_t>(tile) - sequence * p.tiles.value()) * kPositions;
   const std::uint64_t head_packs = p.head_packs.value(), row_packs = p.row_packs.value();
   const std::uint64_t in_heads =
       ((std::uint64_t{sequence} * p.heads + head) * p.positions + first) * head_packs + (item - head * head_packs);
@@ -43,14 +42,14 @@ __global__ void __launch_bounds__(kTransposeBlock) transpose_heads(const __grid_
   const Pack* const from = static_cast<const Pack*>(p.args.in) + (kIsMerge ? in_heads : in_rows);
   Pack* const to = static_cast<Pack*>(p.args.out) + (kIsMerge ? in_rows : in_heads);
   const std::uint64_t from_step = kIsMerge ? head_packs : row_packs, to_step = kIsMerge ? row_packs : head_packs;
-  Pack packs[kTransposePositions];
+  Pack packs[kPositions];
 #pragma unroll
-  for (std::uint32_t i = 0; i < kTransposePositions; ++i) {
+  for (std::uint32_t i = 0; i < kPositions; ++i) {
     packs[i] = first + i < min(rows.count, p.positions) ? from[i * from_step] : Pack{};
   }
   const std::uint32_t written = kIsMerge ? min(rows.count, p.positions) : p.positions;
 #pragma unroll
-  for (std::uint32_t i = 0; i < kTransposePositions; ++i) {
+  for (std::uint32_t i = 0; i < kPositions; ++i) {
     if (first + i < written) to[i * to_step] = packs[i];
   }
 }

@@ -10,13 +10,14 @@
 
 namespace cgrt::kernels {
 
-inline constexpr int kTransposeBlock = 256;    // threads
-inline constexpr int kTransposePositions = 4;  // of a thread, which has the same pack of each
+inline constexpr int kTransposeBlock = 256;  // threads
+// Positions of a thread, which has the same pack of each: narrower packs than 16 bytes need more in flight.
+inline constexpr std::uint32_t kTransposePositions = 1, kTransposeNarrowPositions = 4;
 
 struct TransposeHeadsParams {
   TransposeHeadsArgs args;  // offsets: null with padded rows
   std::uint32_t sequences, positions, heads, tokens;
-  Divisor tiles;          // of kTransposePositions, of a sequence
+  Divisor tiles;          // of a thread's positions, of a sequence
   Divisor head_packs;     // of a head
   WideDivisor row_packs;  // of a token
 };

@@ -36,18 +36,19 @@ absl::StatusOr<TransposeHeadsPlan::Launch> launch_of(ContextRef context, const T
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
   std::uint32_t pack = std::max(alignment, size);
   while (desc.head_size * size % pack != 0) pack /= 2;
-  TransposeHeadsPlan::Launch launch{transpose_heads_kernel(desc.op, pack), {}, 0};
+  TransposeHeadsPlan::Launch launch{transpose_heads_kernel(desc.op, pack), {}, 0, 0};
   launch.head_packs = static_cast<std::uint32_t>(desc.head_size) / (pack / size);
   const std::uint64_t row_packs = desc.heads * launch.head_packs;
-  const std::uint64_t tiles = ceil_divide<std::uint64_t>(desc.positions, kTransposePositions);
+  launch.tiles = ceil_divide(desc.positions, pack == 16 ? kTransposePositions : kTransposeNarrowPositions);
   // A block more than there are tiles for, as a Divisor takes them.
   const std::uint64_t max_tiles = std::min(kMaxCount - kTransposeBlock, kMaxCount * kTransposeBlock / row_packs);
-  if (tiles > max_tiles / desc.sequences) {
+  if (launch.tiles > max_tiles / desc.sequences) {
     return refuse(to_string(desc.op),
                   absl::StrCat(desc.sequences, " sequences of ", desc.positions, " positions are more than ", kMaxCount,
                                " blocks have threads for."));
   }
-  launch.config = {.grid = ceil_divide(desc.sequences * tiles * row_packs, kTransposeBlock), .block = kTransposeBlock};
+  launch.config = {.grid = ceil_divide(desc.sequences * launch.tiles * row_packs, kTransposeBlock),
+                   .block = kTransposeBlock};
   CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return launch;
 }
@@ -87,7 +88,7 @@ absl::Status launch_transpose_heads(LaunchTarget target, const TransposeHeadsPla
   const auto narrow = [](std::uint64_t size) { return static_cast<std::uint32_t>(size); };
   params.sequences = narrow(desc.sequences), params.positions = narrow(desc.positions);
   params.heads = narrow(desc.heads), params.tokens = narrow(desc.tokens);
-  params.tiles = Divisor(ceil_divide(desc.positions, kTransposePositions));
+  params.tiles = Divisor(chosen.tiles);
   params.head_packs = Divisor(chosen.head_packs);
   params.row_packs = WideDivisor(params.heads * chosen.head_packs);
   return launch(target, chosen.config, chosen.kernel, params);

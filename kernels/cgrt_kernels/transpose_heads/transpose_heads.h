@@ -29,6 +29,7 @@ struct TransposeHeadsPlan {
     Kernel<TransposeHeadsParams> kernel;
     LaunchConfig config;
     std::uint32_t head_packs;  // of a head
+    std::uint32_t tiles;       // of a sequence: a thread has some positions
   };
 
   TransposeHeadsDesc desc;
