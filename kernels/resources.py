@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 TABLE = pathlib.Path(__file__).with_name("resources.txt")
-ENTRY = re.compile(r"Compiling entry function '(\S+)' for 'sm_(\d+)'")
+ENTRY = re.compile(r"Compiling entry function '(\S+)' for 'sm_(\d+a?)'")
 SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 USED = re.compile(r"Used (\d+) registers(?:.*?(\d+) bytes smem)?")
 

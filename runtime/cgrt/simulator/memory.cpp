@@ -257,6 +257,25 @@ CUresult MemsetD2D32Async(CUdeviceptr address, std::size_t pitch, unsigned value
   return fill_async(address, pitch, value, 4, width, height, stream);
 }
 
+// There are no copies here that read the map.
+CUresult TensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank, void* address,
+                              const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
+                              const cuuint32_t* steps, CUtensorMapInterleave, CUtensorMapSwizzle,
+                              CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  if (map == nullptr || rank == 0 || rank > 5 || address == nullptr || sizes == nullptr || box == nullptr ||
+      steps == nullptr || (rank > 1 && strides == nullptr) || reinterpret_cast<std::uintptr_t>(address) % 16 != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (cuuint32_t i = 0; i < rank; ++i) {
+    const bool has_bad_stride = i > 0 && (strides[i - 1] % 16 != 0 || strides[i - 1] >= cuuint64_t{1} << 40);
+    if (has_bad_stride || sizes[i] == 0 || sizes[i] > cuuint64_t{1} << 32 || box[i] == 0 || box[i] > 256) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  *map = {};
+  return CUDA_SUCCESS;
+}
+
 CUresult PointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values, CUdeviceptr address) {
   const Lock lock(state->mutex);
   const auto* found = find_allocation(address);
