@@ -12,6 +12,7 @@
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/gemm/gemm.h"
 #include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
@@ -170,6 +171,19 @@ CGRT_EXAMPLE(topk) {
   CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
 #include "heads/cgrt_kernels/topk/topk.h.1.inc"
+  return stream.ref().synchronize();
+}
+
+CGRT_EXAMPLE(gemm) {
+  // Elsewhere there is nothing to run.
+  if (absl::IsUnimplemented(plan_gemm(DeviceRef(0), {.m = 8, .n = 8, .k = 8}).status())) return absl::OkStatus();
+  constexpr std::uint64_t out = 64, in = 64;
+  CGRT_ASSIGN_OR_RETURN(void* const y, memory.make_output<std::uint16_t>(tokens * out));
+  CGRT_ASSIGN_OR_RETURN(const void* const x, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const weights, input(memory));
+  CGRT_ASSIGN_OR_RETURN(const void* const bias, input(memory));
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(DeviceRef(0)));
+#include "heads/cgrt_kernels/gemm/gemm.h.1.inc"
   return stream.ref().synchronize();
 }
 

@@ -15,6 +15,7 @@
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/map.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/gemm/gemm.h"
 #include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
@@ -205,6 +206,13 @@ void add_others(Plans& plans, Memory memory) {
               target, plan,
               {.y = a, .x = memory.at(1), .weights = memory.at(2), .workspace = {memory.at(3), plan.workspace_bytes}});
         });
+  }
+  for (const std::uint64_t m : {8, 256}) {  // without and with clusters
+    absl::StatusOr<GemmPlan> gemm = plan_gemm(kDevice, {.m = m, .n = 64, .k = 64});
+    if (absl::IsUnimplemented(gemm.status())) break;  // not of this device
+    plans.add(absl::StrCat("gemm of ", m), std::move(gemm), kId, [=](LaunchTarget target, const GemmPlan& plan) {
+      return launch_gemm(target, plan, {.d = a, .a = memory.at(1), .b = memory.at(2)});
+    });
   }
   for (const std::uint64_t batch : {1, 1000}) {  // with small and with large blocks
     const AttentionDesc desc{.batch = batch, .queries = 100, .keys = 100, .heads = 2, .kv_heads = 1, .head_size = 64};

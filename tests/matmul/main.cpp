@@ -13,7 +13,7 @@
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/cublaslt/matmul.h"
-#include "cgrt_kernels/cublaslt/reference.h"
+#include "cgrt_kernels/gemm/reference.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "kernels/support.h"
 #include "support/no_device.h"
@@ -45,7 +45,8 @@ double tolerance(const MatmulDesc& desc, double expected, double magnitude) {
 absl::Status check(const MatmulDesc& desc) {
   const Bytes a = random_elements(desc.type, desc.m * desc.k, 0, 1, 1),
               b = random_elements(desc.type, desc.k * desc.n, 0, 1, 2),
-              bias = random_elements(desc.type, desc.n, 0, 3, 3);
+              bias = random_elements(desc.type, desc.n, 0, 3, 3),
+              residual = random_elements(desc.type, desc.m * desc.n, 0, 3, 4);
   CGRT_ASSIGN_OR_RETURN(const MatmulPlan plan, kernels::plan_matmul(kDevice, desc));
   if (plan.workspace_bytes > desc.max_workspace_bytes) return absl::InternalError("more workspace than allowed");
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
@@ -57,19 +58,23 @@ absl::Status check(const MatmulDesc& desc) {
   if (has_bias(desc.epilogue)) {
     CGRT_ASSIGN_OR_RETURN(args.bias, trial.input(bias));
   }
+  if (has_residual(desc.epilogue)) {
+    CGRT_ASSIGN_OR_RETURN(args.residual, trial.input(residual));
+  }
   // Twice, since it leaves nothing behind in its workspace that the next launch would see.
   CGRT_RETURN_IF_ERROR(trial.run([&](LaunchTarget target) {
     const absl::Status first = kernels::launch_matmul(target, plan, args);
     return first.ok() ? kernels::launch_matmul(target, plan, args) : first;
   }));
   const std::vector<double> x = to_doubles(desc.type, a), y = to_doubles(desc.type, b), z = to_doubles(desc.type, bias),
-                            d = to_doubles(desc.type, trial.found(args.d));
+                            r = to_doubles(desc.type, residual), d = to_doubles(desc.type, trial.found(args.d));
   const std::uint64_t step = desc.m * desc.n * desc.k > 1 << 24 ? 997 : 1;  // a sample of what is large
   for (std::uint64_t i = 0; i < d.size(); i += step) {
     const auto product = [&](auto change) {
       return kernels::matmul_reference(
           desc, i / desc.n, i % desc.n, [&](std::uint64_t at) { return change(x[at]); },
-          [&](std::uint64_t at) { return change(y[at]); }, [&](std::uint64_t at) { return change(z[at]); });
+          [&](std::uint64_t at) { return change(y[at]); }, [&](std::uint64_t at) { return change(z[at]); },
+          [&](std::uint64_t at) { return change(r[at]); });
     };
     const double expected = product([](double value) { return value; });
     const double magnitude = product([](double value) { return std::abs(value); });
@@ -224,7 +229,8 @@ void check_matmul(Report& report) {
          {Shape{1, 8, 16}, Shape{16, 32, 8}, Shape{33, 64, 40}, Shape{7, 13, 19}, Shape{128, 72, 256}}) {
       for (const MatmulLayout layout : {MatmulLayout::kPlain, MatmulLayout::kTransposed}) {
         for (const MatmulEpilogue epilogue :
-             {MatmulEpilogue::kNone, MatmulEpilogue::kBias, MatmulEpilogue::kGelu, MatmulEpilogue::kGeluBias}) {
+             {MatmulEpilogue::kNone, MatmulEpilogue::kBias, MatmulEpilogue::kGelu, MatmulEpilogue::kGeluBias,
+              MatmulEpilogue::kResidual, MatmulEpilogue::kResidualBias}) {
           // Odd sizes only without epilogues: not all of them have algorithms.
           if (n % 8 != 0 && epilogue != MatmulEpilogue::kNone) continue;
           try_one({.m = m, .n = n, .k = k, .type = type, .b_layout = layout, .epilogue = epilogue});

@@ -1,5 +1,4 @@
-// Matrices of 8 x 8 elements of 16 bits, from shared memory to the registers of a warp as its tensor cores take them,
-// and back.
+// Matrices of 8 x 8 elements of 16 bits, from shared memory to the registers of a warp as its tensor cores take them.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +21,5 @@ __device__ __forceinline__ void load_transposed_matrices(std::uint32_t (&matrice
                : "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(row)))
                : "memory");
 }
-
-#if __CUDA_ARCH__ >= 900
-
-// The way back of load_matrices.
-__device__ __forceinline__ void store_matrices(void* row, const std::uint32_t (&matrices)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                   static_cast<std::uint32_t>(__cvta_generic_to_shared(row))),
-               "r"(matrices[0]), "r"(matrices[1]), "r"(matrices[2]), "r"(matrices[3])
-               : "memory");
-}
-
-#endif
 
 }  // namespace cgrt::kernels

@@ -15,16 +15,6 @@ class Mbarrier {
   __device__ __forceinline__ void arrive() {
     asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(address()) : "memory");
   }
-#if __CUDA_ARCH__ >= 900
-  // At the same barrier of a block of the cluster.
-  __device__ __forceinline__ void arrive_in(std::uint32_t block) {
-    asm volatile(
-        "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(address()),
-        "r"(block)
-        : "memory");
-  }
-#endif
   // Phases are 0 and 1 in turn.
   __device__ __forceinline__ void wait(std::uint32_t phase) {
     asm volatile(

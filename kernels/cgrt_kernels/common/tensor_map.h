@@ -1,4 +1,4 @@
-// Tensor maps: which array copies of boxes (tensor_copy.cuh) read or write. For .cpp files.
+// Tensor maps: which array copies of boxes (tensor_copy.cuh) read or write. Internal.
 #pragma once
 
 #include <cuda.h>

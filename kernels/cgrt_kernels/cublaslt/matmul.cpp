@@ -2,8 +2,11 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +15,7 @@
 #include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/cublaslt/matmul.h"
-#include "cgrt_kernels/cublaslt/reference.h"
+#include "cgrt_kernels/gemm/reference.h"
 
 namespace cgrt::kernels {
 namespace {
@@ -45,8 +48,11 @@ cudaDataType to_library(DType type) {
 
 cublasLtEpilogue_t to_library(MatmulEpilogue epilogue) {
   switch (epilogue) {
-    case MatmulEpilogue::kNone: return CUBLASLT_EPILOGUE_DEFAULT;
-    case MatmulEpilogue::kBias: return CUBLASLT_EPILOGUE_BIAS;
+    case MatmulEpilogue::kNone:
+    case MatmulEpilogue::kResidual:                                    // which is its c
+    case MatmulEpilogue::kSiluGate: return CUBLASLT_EPILOGUE_DEFAULT;  // plan_matmul lets none pass
+    case MatmulEpilogue::kBias:
+    case MatmulEpilogue::kResidualBias: return CUBLASLT_EPILOGUE_BIAS;
     case MatmulEpilogue::kGelu: return CUBLASLT_EPILOGUE_GELU;
     case MatmulEpilogue::kGeluBias: return CUBLASLT_EPILOGUE_GELU_BIAS;
   }
@@ -152,9 +158,29 @@ void matmul_on_host(const MatmulDesc& desc, const MatmulArgs& args) {
   for (std::uint64_t row = 0; row < desc.m; ++row) {
     for (std::uint64_t column = 0; column < desc.n; ++column) {
       write(desc.type, args.d, row * desc.n + column,
-            matmul_reference(desc, row, column, element_of(args.a), element_of(args.b), element_of(args.bias)));
+            matmul_reference(desc, row, column, element_of(args.a), element_of(args.b), element_of(args.bias),
+                             element_of(args.residual)));
     }
   }
+}
+
+// Shapes of which gemm was measured to be at least as fast as cuBLASLt, with 16-bit types on an H100.
+struct Faster {
+  MatmulLayout b_layout;
+  std::uint64_t min_m, min_n, min_k;
+};
+constexpr Faster kFaster[] = {
+    // layout of b, m, n and k at least
+    {MatmulLayout::kTransposed, 8192, 8192, 8192},
+};
+
+// Of gates there is no other.
+bool gemm_is_chosen(const MatmulDesc& desc) {
+  if (desc.epilogue == MatmulEpilogue::kSiluGate) return true;
+  if (desc.type == DType::kFloat32 || desc.n % 8 != 0 || desc.k % 8 != 0) return false;
+  return std::any_of(std::begin(kFaster), std::end(kFaster), [&](const Faster& shape) {
+    return desc.b_layout == shape.b_layout && desc.m >= shape.min_m && desc.n >= shape.min_n && desc.k >= shape.min_k;
+  });
 }
 
 // All that tells its launches from those of other plans, but for addresses.
@@ -173,7 +199,7 @@ std::vector<std::uint64_t> values_of(const MatmulPlan& plan) {
 
 absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_enum("matmul", "b_layout", desc.b_layout, MatmulLayout::kTransposed));
-  CGRT_RETURN_IF_ERROR(check_enum("matmul", "epilogue", desc.epilogue, MatmulEpilogue::kGeluBias));
+  CGRT_RETURN_IF_ERROR(check_enum("matmul", "epilogue", desc.epilogue, MatmulEpilogue::kSiluGate));
   CGRT_RETURN_IF_ERROR(check_enum("matmul", "products", desc.products, Float32Products::kTf32));
   CGRT_RETURN_IF_ERROR(check_enum("matmul", "type", desc.type, DType::kInt64));
   if (desc.m == 0 || desc.n == 0 || desc.k == 0 || desc.m > kMaxCount || desc.n > kMaxCount || desc.k > kMaxCount) {
@@ -183,7 +209,15 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
   if (!is_float(desc.type)) {
     return absl::InvalidArgumentError(absl::StrCat(to_text(desc), ": the type must be float32, float16 or bfloat16."));
   }
-  MatmulPlan plan{desc, 0, 0, nullptr, {}};
+  MatmulPlan plan{desc, 0, 0, nullptr, {}, {}};
+  if (gemm_is_chosen(desc)) {
+    absl::StatusOr<GemmPlan> gemm = plan_gemm(context, desc);
+    if (gemm.ok()) {
+      plan.gemm = *std::move(gemm);
+      return plan;
+    }
+    if (!absl::IsUnimplemented(gemm.status()) || desc.epilogue == MatmulEpilogue::kSiluGate) return gemm.status();
+  }
   if (is_simulated()) return plan;
   CGRT_ASSIGN_OR_RETURN(const CUcontext handle, context.get());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(handle));
@@ -191,20 +225,25 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
   return plan;
 }
 
-std::uint64_t MatmulPlan::topology_id() const { return topology_of_library("matmul", values_of(*this)); }
+std::uint64_t MatmulPlan::topology_id() const {
+  if (gemm) return gemm->topology_id();
+  return topology_of_library("matmul", values_of(*this));
+}
 
 absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const MatmulArgs& args) {
+  if (plan.gemm) return launch_gemm(target, *plan.gemm, args);
   const MatmulDesc& desc = plan.desc;
   const char* const name = "matmul";
   CGRT_RETURN_IF_ERROR(check_pointer(name, "d", args.d, kAlignment));
   CGRT_RETURN_IF_ERROR(check_pointer(name, "a", args.a, kAlignment));
   CGRT_RETURN_IF_ERROR(check_pointer(name, "b", args.b, kAlignment));
   if (has_bias(desc.epilogue)) CGRT_RETURN_IF_ERROR(check_pointer(name, "bias", args.bias, kAlignment));
+  if (has_residual(desc.epilogue)) CGRT_RETURN_IF_ERROR(check_pointer(name, "residual", args.residual, kAlignment));
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   if (is_simulated()) return launch_host(target, [desc = plan.desc, args] { matmul_on_host(desc, args); });
   void* const scratch = plan.scratch_bytes != 0 ? scratch_of(args.workspace) : nullptr;
   std::vector<std::uint64_t> key = values_of(plan);
-  for (const void* address : {reinterpret_cast<const void*>(&launch_matmul), args.a, args.b, args.bias,
+  for (const void* address : {reinterpret_cast<const void*>(&launch_matmul), args.a, args.b, args.bias, args.residual,
                               static_cast<const void*>(args.d), static_cast<const void*>(scratch)}) {
     key.push_back(reinterpret_cast<std::uintptr_t>(address));
   }
@@ -213,9 +252,10 @@ absl::Status launch_matmul(LaunchTarget target, const MatmulPlan& plan, const Ma
     CGRT_RETURN_IF_ERROR(product.create(desc, args.bias));
     cublasLtMatmulAlgo_t algorithm;
     std::memcpy(&algorithm, plan.algorithm.data(), sizeof(algorithm));
-    const float one = 1, zero = 0;
+    const float one = 1, of_c = has_residual(desc.epilogue) ? 1 : 0;
+    const void* const c = has_residual(desc.epilogue) ? args.residual : args.d;
     return to_status(cublasLtMatmul(static_cast<cublasLtHandle_t>(plan.handle.get()), &product.operation, &one, args.b,
-                                    &product.b, args.a, &product.a, &zero, args.d, &product.d, args.d, &product.d,
+                                    &product.b, args.a, &product.a, &of_c, c, &product.d, args.d, &product.d,
                                     &algorithm, scratch, plan.scratch_bytes, stream),
                      "cublasLtMatmul");
   };

@@ -1,4 +1,5 @@
-// Matrix products by cuBLASLt: plan once, launch into any target (CMake: cgrt::cublaslt).
+// Matrix products by cuBLASLt, or by gemm where that is faster: plan once, launch into any target (CMake:
+// cgrt::cublaslt).
 //
 //   CGRT_ASSIGN_OR_RETURN(MatmulPlan plan, plan_matmul(DeviceRef(0), {.m = tokens, .n = out, .k = in,
 //       .type = DType::kBFloat16, .b_layout = MatmulLayout::kTransposed, .epilogue = MatmulEpilogue::kBias}));
@@ -8,17 +9,19 @@
 //   CGRT_RETURN_IF_ERROR(launch_matmul(stream.ref(), plan, {.d = y, .a = x, .b = weights, .bias = bias,
 //                                                           .workspace = workspace}));
 //
-// The algorithm is chosen when planning, from cuBLASLt's heuristics, and stays: a launch looks nothing up
-// and allocates nothing, so it can be captured. A plan is a value; its copies share a handle of cuBLASLt,
-// which must be gone before the context that it was planned for is. Launching is asynchronous and
-// thread-safe. In a graph that is built through a cursor it is one child graph node (common/library.h); on
-// the simulator one host function.
+// Which of both it is, plan.gemm says; a table of measured shapes in matmul.cpp decides, and kSiluGate has only gemm
+// (gemm/gemm.h: what then is said there holds). cuBLASLt's algorithm is chosen when planning, from its heuristics, and
+// stays: a launch looks nothing up and allocates nothing, so it can be captured. A plan is a value; its copies share a
+// handle of cuBLASLt, which must be gone before the context that it was planned for is. Launching is asynchronous and
+// thread-safe. In a graph that is built through a cursor a call of cuBLASLt is one child graph node (common/library.h);
+// on the simulator one host function.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,7 +29,8 @@
 #include "cgrt/target/launch_target.h"
 #include "cgrt_kernels/common/topology.h"
 #include "cgrt_kernels/common/workspace.h"
-#include "cgrt_kernels/cublaslt/matmul_desc.h"
+#include "cgrt_kernels/gemm/gemm.h"
+#include "cgrt_kernels/gemm/matmul_desc.h"
 
 namespace cgrt::kernels {
 
@@ -36,11 +40,12 @@ struct MatmulPlan {
   std::size_t workspace_bytes;
   std::shared_ptr<void> handle;            // a cublasLtHandle_t; null on the simulator
   std::array<std::uint64_t, 8> algorithm;  // a cublasLtMatmulAlgo_t
+  std::optional<GemmPlan> gemm;            // launches are of this, and not of cuBLASLt
 
   std::uint64_t topology_id() const;  // see common/topology.h
 };
 
-// kInvalidArgument, with the value and its limit; kUnimplemented when cuBLASLt has no algorithm for it.
+// kInvalidArgument, with the value and its limit; kUnimplemented when there is no algorithm for it.
 // Blocks while cuBLASLt is set up: plan outside of captures.
 absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc);
 

@@ -13,6 +13,7 @@
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/gemm/gemm.h"
 #include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/index/index.h"
@@ -85,6 +86,11 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   const SkinnyGemmDesc skinny_gemm{.rows = 1, .n = 8, .k = 8};
   expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::weights, "weights");
   expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::activation, "activation");
+  const MatmulDesc gemm{.m = 8, .n = 8, .k = 8};
+  expect_refused(plan_gemm, gemm, &MatmulDesc::type, "type");
+  expect_refused(plan_gemm, gemm, &MatmulDesc::b_layout, "b_layout");
+  expect_refused(plan_gemm, gemm, &MatmulDesc::epilogue, "epilogue");
+  expect_refused(plan_gemm, gemm, &MatmulDesc::products, "products");
   const AttentionDesc attention{.batch = 1, .queries = 8, .keys = 8, .heads = 2, .kv_heads = 1, .head_size = 64};
   expect_refused(plan_attention, attention, &AttentionDesc::type, "type");
   expect_refused(plan_attention, attention, &AttentionDesc::mask, "mask");
