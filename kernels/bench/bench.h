@@ -64,6 +64,8 @@ absl::StatusOr<Work> make_attention(const Case& test);
 absl::StatusOr<Work> make_decode_attention(const Case& test);
 absl::StatusOr<Work> make_dropout(const Case& test);
 absl::StatusOr<Work> make_elementwise(const Case& test);
+absl::StatusOr<Work> make_gemm(const Case& test);
+absl::StatusOr<Work> make_gemm_ladder(const Case& test);
 absl::StatusOr<Work> make_group_norm(const Case& test);
 absl::StatusOr<Work> make_batch_norm(const Case& test);
 absl::StatusOr<Work> make_topk(const Case& test);

@@ -11,7 +11,7 @@ absl::StatusOr<Work> make_work(const Case& test) {
            make_sampling,        make_scan,        make_skinny_gemm, make_cub,
            make_matmul,          make_batch_norm,  make_topk,        make_upsample,
            make_index,           make_bandwidth,   make_bias_norm,   make_transpose_heads,
-           make_bias_activation, make_decode_step,
+           make_bias_activation, make_decode_step, make_gemm,        make_gemm_ladder,
        }) {
     absl::StatusOr<Work> work = make(test);
     if (!absl::IsNotFound(work.status())) return work;
