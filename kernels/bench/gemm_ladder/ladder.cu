@@ -55,6 +55,7 @@ Step simple_step(DType type, Kernel<T*, const T*, const T*, std::uint32_t, std::
           }};
 }
 
+#ifdef CGRT_HOPPER
 Step hopper_step_of(const HopperStep& step, const Sizes& sizes) {
   LaunchConfig config{.grid = {sizes.n / kHopperColumns * step.cluster, sizes.m / kHopperRows / step.cluster},
                       .block = step.threads,
@@ -62,6 +63,8 @@ Step hopper_step_of(const HopperStep& step, const Sizes& sizes) {
   config.attributes.cluster = step.cluster;
   return {DType::kBFloat16, 2 * kHopperRows, kHopperColumns,
           [=](LaunchTarget target, const Arrays& arrays) -> absl::Status {
+            CGRT_ASSIGN_OR_RETURN(const CUcontext context, target.context());
+            CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
             HopperParams params{};
             params.d = arrays.d.data(), params.n = sizes.n, params.k = sizes.k;
             CGRT_ASSIGN_OR_RETURN(
@@ -74,6 +77,7 @@ Step hopper_step_of(const HopperStep& step, const Sizes& sizes) {
             return launch(target, config, step.kernel, params);
           }};
 }
+#endif
 
 absl::StatusOr<Step> step_of(const std::string& kernel, const Sizes& sizes) {
   const auto float_step = [&](auto code, std::uint32_t threads, std::uint32_t rows, std::uint32_t columns) {

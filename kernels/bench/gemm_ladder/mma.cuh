@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kMmaStages = 3, kMmaSharedBytes = kMmaStages * 2 
 __global__ void __launch_bounds__(128, 2)
     gemm_mma(__nv_bfloat16* d, const __nv_bfloat16* a, const __nv_bfloat16* b, std::uint32_t n, std::uint32_t k) {
   constexpr std::uint32_t kTile = 128, kDepth = 64, kTileBytes = kTile * kDepth * 2;
-  extern __shared__ __align__(16) unsigned char stages[];
+  extern __shared__ __align__(16) unsigned char mma_stages[];
   // Of a row of 128 bytes the pieces of 16 change places by its number: eight rows at one piece are in all banks.
   const auto place = [](std::uint32_t row, std::uint32_t piece) { return row * 128 + (piece ^ row % 8) * 16; };
   const std::uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(128, 2)
   const __nv_bfloat16* from_b = b + (blockIdx.x * kTile + thread / 8) * k + thread % 8 * 8;
   std::uint32_t to_load = 0;
   const auto load = [&] {
-    unsigned char* const to = stages + to_load % kMmaStages * 2 * kTileBytes;
+    unsigned char* const to = mma_stages + to_load % kMmaStages * 2 * kTileBytes;
     if (to_load * kDepth < k) {
 #pragma unroll
       for (std::uint32_t i = 0; i < kTile; i += 16) {
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(128, 2)
     kernels::wait_for_copies<kMmaStages - 2>();
     __syncthreads();
     load();
-    const unsigned char* const a_tile = stages + stage % kMmaStages * 2 * kTileBytes;
+    const unsigned char* const a_tile = mma_stages + stage % kMmaStages * 2 * kTileBytes;
     const unsigned char* const b_tile = a_tile + kTileBytes;
 #pragma unroll
     for (std::uint32_t i = 0; i < kDepth / 16; ++i) {

@@ -20,6 +20,7 @@ struct TensorDimension {
 // Of an array of float16 or bfloat16 with 1 to 5 dimensions, the contiguous one first. Its boxes have at most 128 bytes
 // in that dimension and are swizzled in shared memory as wgmma.cuh says. `address`: aligned to 16 bytes. The map holds
 // the address: it is a parameter of one launch, in a __grid_constant__.
+// The driver wants a current context.
 absl::StatusOr<CUtensorMap> make_tensor_map(const void* address, DType type,
                                             std::initializer_list<TensorDimension> dimensions);
 
