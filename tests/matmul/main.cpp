@@ -1,4 +1,4 @@
-// matmul_tests simulator|gpu: cuBLASLt's products against their reference in double, over types, layouts
+// matmul_tests simulator|gpu: plan_matmul's products against their reference in double, over types, layouts
 // and epilogues, eager, captured and explicit with the same bits; and on a GPU, captured graphs of them that take other
 // buffers. Exit 0: all equal; 1: some are not; 77: no device.
 #include <algorithm>
@@ -44,7 +44,7 @@ double tolerance(const MatmulDesc& desc, double expected, double magnitude) {
 
 absl::Status check(const MatmulDesc& desc) {
   const Bytes a = random_elements(desc.type, desc.m * desc.k, 0, 1, 1),
-              b = random_elements(desc.type, desc.k * desc.n, 0, 1, 2),
+              b = random_elements(desc.type, desc.k * columns_of_b(desc), 0, 1, 2),
               bias = random_elements(desc.type, desc.n, 0, 3, 3),
               residual = random_elements(desc.type, desc.m * desc.n, 0, 3, 4);
   CGRT_ASSIGN_OR_RETURN(const MatmulPlan plan, kernels::plan_matmul(kDevice, desc));
@@ -112,6 +112,21 @@ absl::Status check_refusals() {
   CGRT_RETURN_IF_ERROR(refused(launch(data, data + 8, data, data), "is not aligned to 16 bytes"));
   CGRT_RETURN_IF_ERROR(refused(launch(data, data, nullptr, data), "b is null"));
   return refused(launch(data, data, data, nullptr), "bias is null");
+}
+
+// Large products and gates are gemm's where there is gemm.
+absl::Status check_choice() {
+  const MatmulDesc small{.m = 64, .n = 64, .k = 64}, large{.m = 8192, .n = 8192, .k = 8192};
+  const MatmulDesc gate{.m = 33, .n = 72, .k = 40, .epilogue = MatmulEpilogue::kSiluGate};
+  const absl::Status planned = kernels::plan_gemm(kDevice, small).status();
+  CGRT_ASSIGN_OR_RETURN(const MatmulPlan of_small, kernels::plan_matmul(kDevice, small));
+  CGRT_ASSIGN_OR_RETURN(const MatmulPlan of_large, kernels::plan_matmul(kDevice, large));
+  if (of_small.gemm || of_large.gemm.has_value() != planned.ok()) {
+    return absl::InternalError("wanted gemm for the large product alone");
+  }
+  if (planned.ok()) return check(gate);
+  const absl::Status refusal = kernels::plan_matmul(kDevice, gate).status();
+  return absl::IsUnimplemented(refusal) ? absl::OkStatus() : absl::InternalError(refusal.ToString());
 }
 
 // An executable takes over the graph of an equal plan, whose topology_id is the same.
@@ -240,6 +255,7 @@ void check_matmul(Report& report) {
   }
   try_one({.m = 64, .n = 64, .k = 64, .type = DType::kFloat32, .products = Float32Products::kTf32});
   report.check("matmul refuses", check_refusals());
+  report.check("matmul chooses", check_choice());
   report.check("matmul has the topology of an equal one", check_topology());
   report.check("the example of the header", check_example());
   if (report.is_simulated()) return;

@@ -1,0 +1,31 @@
+#include "cgrt_kernels/common/tensor_map.h"
+
+#include <initializer_list>
+
+#include "cgrt/simulator/simulator.h"
+#include "support/catch.h"
+
+namespace cgrt::kernels {
+namespace {
+
+alignas(16) unsigned char memory[32];
+
+absl::StatusCode code_of(const void* address, std::initializer_list<TensorDimension> dimensions) {
+  return make_tensor_map(address, DType::kFloat16, dimensions).status().code();
+}
+
+}  // namespace
+
+TEST_CASE("a tensor map is refused where the driver would", "[kernels][tensor_map]") {
+  const Simulator fake;
+
+  CHECK(code_of(memory, {{64, 1, 64}, {10, 64, 10}}) == absl::StatusCode::kOk);
+  CHECK(code_of(nullptr, {{64, 1, 64}, {10, 64, 10}}) == absl::StatusCode::kInvalidArgument);
+  CHECK(code_of(memory + 8, {{64, 1, 64}, {10, 64, 10}}) == absl::StatusCode::kInvalidArgument);
+  CHECK(code_of(memory, {}) == absl::StatusCode::kInvalidArgument);
+  CHECK(code_of(memory, {{0, 1, 64}, {10, 64, 10}}) == absl::StatusCode::kInvalidArgument);
+  CHECK(code_of(memory, {{64, 1, 64}, {10, 68, 10}}) == absl::StatusCode::kInvalidArgument);
+  CHECK(code_of(memory, {{64, 1, 64}, {10, 64, 257}}) == absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace cgrt::kernels
