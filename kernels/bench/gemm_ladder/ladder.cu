@@ -89,7 +89,8 @@ absl::StatusOr<Step> step_of(const std::string& kernel, const Sizes& sizes) {
   if (kernel == "gemm_register_tile") return float_step(make_kernel<gemm_register_tile>(), 256, 128, 128);
   if (kernel == "gemm_wide_loads") return float_step(make_kernel<gemm_wide_loads>(), 256, 128, 128);
   if (kernel == "gemm_swizzled") return float_step(make_kernel<gemm_swizzled>(), 256, 128, 128);
-  if (kernel == "gemm_double_buffered") return float_step(make_kernel<gemm_double_buffered>(), 256, 128, 128);
+  if (kernel == "gemm_double_buffered")
+    return float_step(make_kernel<gemm_double_buffered>(), 256, 128, kDoubleBufferedColumns);
   const auto allow = [](KernelRef code, std::uint32_t bytes) -> absl::Status {
     CGRT_ASSIGN_OR_RETURN(const kernels::Machine machine, kernels::machine_of(kDevice));
     return kernels::allow_shared_bytes(code, machine, bytes);

@@ -1,5 +1,5 @@
-// Step 6 mends bank conflicts. Columns of the tile of a change places by their depth, so that a warp's stores are in 32
-// banks. Four columns stay side by side: loads are still of 16 bytes.
+// Step 6 mends bank conflicts. In the lower half of the tile of a columns change places, 16 with the next 16, so that
+// the stores of a warp are in 32 banks. Where a thread reads is still known to the compiler.
 #pragma once
 
 #include <cstdint>
@@ -8,31 +8,27 @@ namespace cgrt::bench {
 
 __global__ void __launch_bounds__(256, 2)
     gemm_swizzled(float* d, const float* a, const float* b, std::uint32_t n, std::uint32_t k) {
-  constexpr std::uint32_t kTile = 128, kDepth = 16;
+  constexpr std::uint32_t kTile = 128, kDepth = 8;
   __shared__ alignas(16) float a_tile[kDepth][kTile], b_tile[kDepth][kTile];
-  const auto place = [](std::uint32_t depth, std::uint32_t of_row) { return of_row ^ depth / 4 * 8; };
   const std::uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
   const std::uint32_t y = warp / 2 * 32 + lane / 8 * 4, x = warp % 2 * 64 + lane % 8 * 4;
   const std::uint32_t row = blockIdx.y * kTile, column = blockIdx.x * kTile;
+  const std::uint32_t a_row = thread / 2, a_depth = thread % 2 * 4, b_depth = thread / 32, b_column = thread % 32 * 4;
+  const std::uint32_t a_place = a_row ^ thread % 2 * 16;
   float sums[2][2][4][4] = {};
   for (std::uint32_t first = 0; first < k; first += kDepth) {
-#pragma unroll
-    for (std::uint32_t i = thread; i < 512; i += 256) {
-      const std::uint32_t a_row = i / 4, a_depth = i % 4 * 4, b_depth = i / 32, b_column = i % 32 * 4;
-      const float4 of_a = *reinterpret_cast<const float4*>(a + (row + a_row) * k + first + a_depth);
-      const std::uint32_t at = place(a_depth, a_row);
-      a_tile[a_depth][at] = of_a.x, a_tile[a_depth + 1][at] = of_a.y;
-      a_tile[a_depth + 2][at] = of_a.z, a_tile[a_depth + 3][at] = of_a.w;
-      *reinterpret_cast<float4*>(&b_tile[b_depth][b_column]) =
-          *reinterpret_cast<const float4*>(b + (first + b_depth) * n + column + b_column);
-    }
+    const float4 of_row = *reinterpret_cast<const float4*>(a + (row + a_row) * k + first + a_depth);
+    a_tile[a_depth][a_place] = of_row.x, a_tile[a_depth + 1][a_place] = of_row.y;
+    a_tile[a_depth + 2][a_place] = of_row.z, a_tile[a_depth + 3][a_place] = of_row.w;
+    *reinterpret_cast<float4*>(&b_tile[b_depth][b_column]) =
+        *reinterpret_cast<const float4*>(b + (first + b_depth) * n + column + b_column);
     __syncthreads();
 #pragma unroll
     for (std::uint32_t i = 0; i < kDepth; ++i) {
       float of_a[2][4], of_b[2][4];
 #pragma unroll
       for (std::uint32_t half = 0; half < 2; ++half) {
-        *reinterpret_cast<float4*>(of_a[half]) = *reinterpret_cast<const float4*>(&a_tile[i][place(i, y + half * 16)]);
+        *reinterpret_cast<float4*>(of_a[half]) = *reinterpret_cast<const float4*>(&a_tile[i][y + (half ^ i / 4) * 16]);
         *reinterpret_cast<float4*>(of_b[half]) = *reinterpret_cast<const float4*>(&b_tile[i][x + half * 32]);
       }
 #pragma unroll

@@ -171,8 +171,8 @@ struct Faster {
   std::uint64_t m, n, k;
 };
 constexpr Faster kFaster[] = {
-    {MatmulLayout::kTransposed, 8192, 6144, 4096},
-    {MatmulLayout::kPlain, 8192, 8192, 8192},
+    {MatmulLayout::kTransposed, 8192, 8192, 4096},
+    {MatmulLayout::kPlain, 8192, 6144, 4096},
 };
 
 // Of gates there is no other.

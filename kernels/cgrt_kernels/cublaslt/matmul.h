@@ -9,10 +9,10 @@
 //   CGRT_RETURN_IF_ERROR(launch_matmul(stream.ref(), plan, {.d = y, .a = x, .b = weights, .bias = bias,
 //                                                           .workspace = workspace}));
 //
-// Which of both it is, plan.gemm says; a table of measured shapes in matmul.cpp decides, and kSiluGate has only gemm
-// (gemm/gemm.h: what then is said there holds). cuBLASLt's algorithm is chosen when planning, from its heuristics, and
-// stays: a launch looks nothing up and allocates nothing, so it can be captured. A plan is a value; its copies share a
-// handle of cuBLASLt, which must be gone before the context that it was planned for is. Launching is asynchronous and
+// The plan chooses by a table of measured shapes in matmul.cpp; kSiluGate has gemm only. Where plan.gemm has a value,
+// what gemm/gemm.h says holds. Otherwise cuBLASLt's algorithm is chosen when planning, from its heuristics, and stays:
+// a launch looks nothing up and allocates nothing, so it can be captured. A plan is a value; its copies share a handle
+// of cuBLASLt, which must be gone before the context that it was planned for is. Launching is asynchronous and
 // thread-safe. In a graph that is built through a cursor a call of cuBLASLt is one child graph node (common/library.h);
 // on the simulator one host function.
 #pragma once
@@ -40,7 +40,7 @@ struct MatmulPlan {
   std::size_t workspace_bytes;
   std::shared_ptr<void> handle;            // a cublasLtHandle_t; null on the simulator
   std::array<std::uint64_t, 8> algorithm;  // a cublasLtMatmulAlgo_t
-  std::optional<GemmPlan> gemm;            // launches are of this, and not of cuBLASLt
+  std::optional<GemmPlan> gemm;            // set: launches are of gemm
 
   std::uint64_t topology_id() const;  // see common/topology.h
 };
