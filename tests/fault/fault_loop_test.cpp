@@ -109,6 +109,8 @@ TEST_CASE("every operation survives the failure of each of its driver calls", "[
   for (std::size_t entry = 0; entry < failed.size(); ++entry) {
     std::printf("  %5d  %s\n", static_cast<int>(failed[entry]), driver::kEntryNames[entry]);
     INFO(driver::kEntryNames[entry]);
+    // Of kernels alone, which are not linked here: unit/kernels/tensor_map_test.cpp.
+    if (driver::kEntryNames[entry] == std::string_view("cuTensorMapEncodeTiled")) continue;
     CHECK(failed[entry] > 0);
   }
 }

@@ -88,7 +88,14 @@ __device__ __forceinline__ void store_rows(const GemmParams& p, float (&sums)[kC
   for (int box = 0; box < kColumns / static_cast<int>(kGemmBox); ++box) {
     if (box * kGemmBox >= p.tile_columns) break;
     unsigned char* const to = boxes[box % 2];
-    if (thread == 0) wait_for_reads_of_stores<1>();
+    if (thread == 0) {
+      // The box before this one may still be read, unless it is in the same place: a tile of one box.
+      if (p.tile_columns > kGemmBox) {
+        wait_for_reads_of_stores<1>();
+      } else {
+        wait_for_reads_of_stores<0>();
+      }
+    }
     meet_warpgroup(warpgroup);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "cgrt/driver/instrument.h"
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
 
@@ -26,6 +27,15 @@ TEST_CASE("a tensor map is refused where the driver would", "[kernels][tensor_ma
   CHECK(code_of(memory, {{0, 1, 64}, {10, 64, 10}}) == absl::StatusCode::kInvalidArgument);
   CHECK(code_of(memory, {{64, 1, 64}, {10, 68, 10}}) == absl::StatusCode::kInvalidArgument);
   CHECK(code_of(memory, {{64, 1, 64}, {10, 64, 257}}) == absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("a tensor map survives the failure of its driver call", "[kernels][tensor_map][fault]") {
+  const Simulator fake;
+  driver::Instrument instrument;
+
+  instrument.fail_entry("cuTensorMapEncodeTiled", CUDA_ERROR_OUT_OF_MEMORY);
+
+  CHECK(code_of(memory, {{64, 1, 64}}) == absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace cgrt::kernels
