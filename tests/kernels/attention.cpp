@@ -16,6 +16,7 @@ namespace {
 
 using kernels::AttentionArgs;
 using kernels::AttentionDesc;
+using kernels::AttentionKernel;
 using kernels::AttentionMask;
 using kernels::AttentionPlan;
 using kernels::AttentionStrides;
@@ -172,15 +173,27 @@ absl::Status check(const Case& test) {
   return rest_of_lse == no_lse ? absl::OkStatus() : absl::InternalError("writes numbers of lse that do not count");
 }
 
-void check_case(Report& report, const Case& test) {
-  const AttentionDesc& desc = test.desc;
+// Those of the device; of the simulator that which is chosen, since all have one host body.
+std::vector<AttentionKernel> kernels_of(Report& report, AttentionDesc desc) {
+  if (report.is_simulated()) return {AttentionKernel::kBest};
+  desc.kernel = AttentionKernel::kHopper;
+  if (!kernels::plan_attention(kDevice, desc).ok()) return {AttentionKernel::kPortable};
+  return {AttentionKernel::kPortable, AttentionKernel::kHopper};
+}
+
+void check_case(Report& report, Case test) {
+  AttentionDesc& desc = test.desc;
   const auto name_of = [](const Tokens& tokens) {
     return tokens.lengths.empty() ? "" : tokens.is_packed ? " (packed)" : " (lengths)";
   };
-  report.check(absl::StrCat("attention ", to_string(desc.type), " ", desc.batch, " x ", desc.queries,
-                            name_of(test.queries), " x ", desc.keys, name_of(test.keys), ", ", desc.heads, " heads on ",
-                            desc.kv_heads, " of ", desc.head_size, ", mask ", to_string(desc.mask)),
-               check(test));
+  for (const AttentionKernel kernel : kernels_of(report, desc)) {
+    desc.kernel = kernel;
+    report.check(
+        absl::StrCat("attention ", to_string(desc.type), " ", desc.batch, " x ", desc.queries, name_of(test.queries),
+                     " x ", desc.keys, name_of(test.keys), ", ", desc.heads, " heads on ", desc.kv_heads, " of ",
+                     desc.head_size, ", mask ", to_string(desc.mask), ", kernel ", to_string(kernel)),
+        check(test));
+  }
 }
 
 constexpr AttentionMask kMasks[] = {AttentionMask::kNone, AttentionMask::kCausal};
@@ -275,6 +288,9 @@ void check_random(Report& report) {
 void check_real(Report& report) {
   for (const AttentionMask mask : kMasks) {
     check_case(report, {desc_of(DType::kFloat16, mask, 16, 64, 64, 12, 12, 64)});
+    for (const std::uint64_t head_size : {64, 128, 256}) {  // three tiles of a head, of which a block takes two
+      check_case(report, {desc_of(DType::kFloat16, mask, 1, 257, 300, 150, 2, head_size)});
+    }
     check_case(report, {desc_of(DType::kBFloat16, mask, 1, 512, 512, 32, 8, 128)});
     check_case(report, {desc_of(DType::kBFloat16, mask, 1, 4097, 4097, 1, 1, 128)});
     check_case(report, {desc_of(DType::kFloat16, mask, 1, 100, 40000, 2, 1, 128)});
@@ -296,6 +312,11 @@ void check_refusals(Report& report) {
   using Desc = AttentionDesc;
   refuses("float32", [](Desc& d) { d.type = DType::kFloat32; });
   refuses("batch is 0; it can be 1 to 2147483647", [](Desc& d) { d.batch = 0; });
+  refuses("kernel is 3", [](Desc& d) { d.kernel = static_cast<AttentionKernel>(3); });
+  refuses("kernel is hopper, which this device, this build or these strides do not have", [](Desc& d) {
+    d.kernel = AttentionKernel::kHopper;
+    d.k.batch = std::uint64_t{1} << 40;
+  });
   refuses("queries is 0", [](Desc& d) { d.queries = 0; });
   refuses("keys is 2147483648", [](Desc& d) { d.keys = std::uint64_t{1} << 31; });
   refuses("heads is 0", [](Desc& d) { d.heads = 0; });
@@ -309,7 +330,7 @@ void check_refusals(Report& report) {
   refuses("the token stride of out is 1152921504606846976; it can be at most 11529215046068469",
           [](Desc& d) { d.out.token = std::uint64_t{1} << 60; });
   refuses("the batch stride of q is 1152921504606846976", [](Desc& d) { d.q.batch = std::uint64_t{1} << 60; });
-  refuses("2147483647 sequences of 8 heads and 100 queries are more than 2147483647 blocks of 128 queries",
+  refuses("2147483647 sequences of 8 heads and 100 queries are more than 2147483647 tiles of 128 queries",
           [](Desc& d) { d.batch = 2147483647; });
 
   const absl::StatusOr<AttentionPlan> plan = kernels::plan_attention(kDevice, good);

@@ -214,13 +214,16 @@ void add_others(Plans& plans, Memory memory) {
       return launch_gemm(target, plan, {.d = a, .a = memory.at(1), .b = memory.at(2)});
     });
   }
-  for (const std::uint64_t batch : {1, 1000}) {  // with small and with large blocks
-    const AttentionDesc desc{.batch = batch, .queries = 100, .keys = 100, .heads = 2, .kv_heads = 1, .head_size = 64};
-    plans.add(absl::StrCat("attention of ", batch), plan_attention(kDevice, desc), kId,
-              [=](LaunchTarget target, const AttentionPlan& plan) {
-                return launch_attention(target, plan,
-                                        {.out = a, .q = memory.at(1), .k = memory.at(2), .v = memory.at(3)});
-              });
+  for (const auto kernel : {AttentionKernel::kPortable, AttentionKernel::kBest}) {
+    for (const std::uint64_t batch : {1, 1000}) {  // with small and with large blocks
+      const AttentionDesc desc{
+          .batch = batch, .queries = 100, .keys = 100, .heads = 2, .kv_heads = 1, .head_size = 64, .kernel = kernel};
+      plans.add(absl::StrCat("attention of ", batch, ", ", to_string(kernel)), plan_attention(kDevice, desc), kId,
+                [=](LaunchTarget target, const AttentionPlan& plan) {
+                  return launch_attention(target, plan,
+                                          {.out = a, .q = memory.at(1), .k = memory.at(2), .v = memory.at(3)});
+                });
+    }
   }
   for (const std::uint64_t positions : {64, 1000}) {
     const DecodeAttentionDesc desc{.heads = 2,

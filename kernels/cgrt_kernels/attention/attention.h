@@ -25,10 +25,11 @@ namespace cgrt::kernels {
 struct AttentionParams;
 
 struct AttentionPlan {
-  AttentionDesc desc;  // with its scale and strides
+  AttentionDesc desc;  // with its scale, strides and kernel
   Kernel<AttentionParams> kernel;
   LaunchConfig config;
-  std::uint32_t query_tiles;    // of a head: parts of its queries, a block each
+  std::uint32_t query_tiles;    // of a head: parts of its queries
+  std::uint32_t tiles_at_once;  // 2: a block takes one with many and one with few keys, so that all have as many
   std::uint32_t heads_at_once;  // of keys and values: their blocks are neighbours, so that the cache has what they read
 
   // See common/topology.h.
@@ -37,7 +38,7 @@ struct AttentionPlan {
 
 // kInvalidArgument for other types, masks and head sizes, for sizes of 0 or of 2^31 and more, for heads that are no
 // multiple of kv_heads, for strides that are no multiple of 8, for arrays of more than 2^60 elements, for a scale that
-// is not finite or negative, and for more than 2^31 - 1 blocks.
+// is not finite or negative, for more than 2^31 - 1 tiles of queries, and for a kernel that the device does not have.
 absl::StatusOr<AttentionPlan> plan_attention(ContextRef context, const AttentionDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.

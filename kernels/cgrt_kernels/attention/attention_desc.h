@@ -20,6 +20,20 @@ constexpr const char* to_string(AttentionMask mask) {
   return "unknown";
 }
 
+enum class AttentionKernel : std::uint8_t {
+  kBest,      // of those that the device has
+  kPortable,  // of every device
+  kHopper,    // of compute capability 9.0, in builds for it, with strides below 2^40 bytes
+};
+constexpr const char* to_string(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kBest: return "best";
+    case AttentionKernel::kPortable: return "portable";
+    case AttentionKernel::kHopper: return "hopper";
+  }
+  return "unknown";
+}
+
 // Elements from one token to the next, from one head to the next, from one sequence to the next, each a multiple of 8;
 // 0: as in a contiguous array of [batch, tokens, heads, head_size]. Arrays of packed sequences have no batch stride.
 struct AttentionStrides {
@@ -38,6 +52,7 @@ struct AttentionDesc {
   std::uint64_t head_size = 0;  // 64, 128 or 256
   float scale = 0;              // 0: 1 / sqrt(head_size)
   AttentionStrides q = {}, k = {}, v = {}, out = {};
+  AttentionKernel kernel = AttentionKernel::kBest;
 };
 
 // Device addresses of arrays that do not overlap. q, k, v and out are aligned to 16 bytes, others to their elements.

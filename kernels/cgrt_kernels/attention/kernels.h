@@ -1,6 +1,7 @@
 // What the plan and the device code of attention have in common. Internal.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>  // __host__, __device__
 
 #include <cstdint>
@@ -22,13 +23,31 @@ __host__ __device__ constexpr std::uint32_t attention_shared_bytes(std::uint32_t
   return (attention_queries(block) + 2 * kAttentionKeys) * head_size * 2;
 }
 
+// Of the kernel of sm_90a. One warpgroup copies, the others multiply 64 queries each. Blocks stay and take tiles in
+// turn.
+struct AttentionHopper {
+  static constexpr std::uint32_t kConsumers = 2, kThreads = 128 * (1 + kConsumers), kQueries = 64 * kConsumers;
+  static constexpr std::uint32_t kStages = 2;  // of keys, and of values
+  static __host__ __device__ constexpr std::uint32_t keys(std::uint32_t head_size) {
+    return head_size == 256 ? 64 : 128;
+  }
+  // Whether shared memory has room for outputs beside the next queries.
+  static __host__ __device__ constexpr bool has_outputs(std::uint32_t head_size) { return head_size != 256; }
+  // With room for barriers, and to begin at a multiple of 1024.
+  static __host__ __device__ constexpr std::uint32_t shared_bytes(std::uint32_t head_size) {
+    const std::uint32_t rows = (has_outputs(head_size) ? 2 : 1) * kQueries + 2 * kStages * keys(head_size);
+    return rows * head_size * 2 + 2048;
+  }
+};
+
 struct AttentionParams {
   AttentionArgs args;
   AttentionStrides q, k, v, out;
   std::uint32_t batch, queries, keys, heads, kv_heads, group;
-  std::uint32_t query_tiles, heads_at_once;  // as in the plan
-  float scale;                               // times log2(e): weights are powers of two
+  std::uint32_t query_tiles, heads_at_once, tiles_at_once;  // as in the plan
+  float scale;                                              // times log2(e): weights are powers of two
   AttentionMask mask;
+  CUtensorMap q_map, k_map, v_map;  // for the kernel of sm_90a
 };
 
 // The tokens of a sequence that count.
@@ -61,5 +80,6 @@ __host__ __device__ inline std::uint32_t seen_by(AttentionMask mask, std::uint32
 }
 
 Kernel<AttentionParams> attention_kernel(DType type, std::uint64_t head_size, AttentionBlock block);
+Kernel<AttentionParams> attention_hopper_kernel(DType type, std::uint64_t head_size);
 
 }  // namespace cgrt::kernels

@@ -8,12 +8,23 @@
 #include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/attention/kernels.h"
 #include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/common/tensor_map.h"
 
 namespace cgrt::kernels {
 namespace {
 
 constexpr const char* kName = "attention";
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 60;
+
+#ifdef CGRT_HOPPER
+constexpr bool kHasHopper = true;
+Kernel<AttentionParams> hopper_kernel(const AttentionDesc& desc) {
+  return attention_hopper_kernel(desc.type, desc.head_size);
+}
+#else
+constexpr bool kHasHopper = false;
+Kernel<AttentionParams> hopper_kernel(const AttentionDesc&) { return {}; }
+#endif
 
 absl::Status check_size(const char* field, std::uint64_t size) {
   if (size >= 1 && size <= kMaxCount) return absl::OkStatus();
@@ -52,6 +63,7 @@ absl::Status check_sizes(const AttentionDesc& desc) {
     return refuse_type(kName, desc.type, "float16 and bfloat16");
   }
   CGRT_RETURN_IF_ERROR(check_enum(kName, "mask", desc.mask, AttentionMask::kCausal));
+  CGRT_RETURN_IF_ERROR(check_enum(kName, "kernel", desc.kernel, AttentionKernel::kHopper));
   CGRT_RETURN_IF_ERROR(check_size("batch", desc.batch));
   CGRT_RETURN_IF_ERROR(check_size("queries", desc.queries));
   CGRT_RETURN_IF_ERROR(check_size("keys", desc.keys));
@@ -74,10 +86,95 @@ absl::Status check_strides(const AttentionDesc& desc) {
   return check_strides("out", desc.out, desc, desc.queries, desc.heads);
 }
 
+// Whether the device has the kernel of sm_90a, and its copies can have the strides.
+absl::StatusOr<bool> has_hopper(const Machine& machine, const AttentionDesc& desc) {
+  if (!kHasHopper) return false;
+  CGRT_ASSIGN_OR_RETURN(const int major, machine.device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  CGRT_ASSIGN_OR_RETURN(const int minor, machine.device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  if (major != 9 || minor != 0) return false;
+  constexpr std::uint64_t kMaxStrideBytes = std::uint64_t{1} << 40;
+  for (const AttentionStrides& strides : {desc.q, desc.k, desc.v}) {
+    if (std::max({strides.token, strides.head, strides.batch}) >= kMaxStrideBytes / size_of(desc.type)) return false;
+  }
+  CGRT_ASSIGN_OR_RETURN(const Machine of_code, machine_of(machine.context, hopper_kernel(desc)));
+  return of_code.has_programmatic_edges;  // so it is not translated
+}
+
+// Of q, or of k or v, with boxes of `rows` tokens of a head: see tensor_copy.cuh.
+absl::StatusOr<CUtensorMap> map_of(const AttentionDesc& desc, const void* array, const AttentionStrides& strides,
+                                   std::uint64_t tokens, std::uint64_t heads, std::uint32_t rows) {
+  return make_tensor_map(array, desc.type,
+                         {{64, 1, 64},
+                          {tokens, strides.token, rows},
+                          {desc.head_size / 64, 64, static_cast<std::uint32_t>(desc.head_size / 64)},
+                          {heads, strides.head, 1},
+                          {desc.batch, strides.batch, 1}});
+}
+
+absl::Status add_maps(LaunchTarget target, const AttentionDesc& desc, AttentionParams& params) {
+  CGRT_ASSIGN_OR_RETURN(const CUcontext context, target.context());
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));  // as the driver requires
+  // Where packed tokens end only the device knows: boxes there are within a sequence.
+  const auto tokens = [](const std::int32_t* offsets, std::uint64_t dense) {
+    return offsets == nullptr ? dense : kMaxCount;
+  };
+  const AttentionArgs& args = params.args;
+  const std::uint64_t queries = tokens(args.q_offsets, desc.queries), keys = tokens(args.k_offsets, desc.keys);
+  const std::uint32_t key_rows = AttentionHopper::keys(static_cast<std::uint32_t>(desc.head_size));
+  CGRT_ASSIGN_OR_RETURN(params.q_map, map_of(desc, args.q, desc.q, queries, desc.heads, AttentionHopper::kQueries));
+  CGRT_ASSIGN_OR_RETURN(params.k_map, map_of(desc, args.k, desc.k, keys, desc.kv_heads, key_rows));
+  CGRT_ASSIGN_OR_RETURN(params.v_map, map_of(desc, args.v, desc.v, keys, desc.kv_heads, key_rows));
+  return absl::OkStatus();
+}
+
+// Of all heads.
+bool has_at_most(const AttentionDesc& desc, std::uint64_t tiles, std::uint64_t max) {
+  return desc.batch <= max / desc.heads && desc.batch * desc.heads <= max / tiles;
+}
+
+absl::StatusOr<std::uint32_t> count_tiles(const AttentionDesc& desc, std::uint32_t queries) {
+  const auto tiles = ceil_divide<std::uint64_t>(desc.queries, queries);
+  if (has_at_most(desc, tiles, kMaxCount)) return static_cast<std::uint32_t>(tiles);
+  return refuse(kName, absl::StrCat(desc.batch, " sequences of ", desc.heads, " heads and ", desc.queries,
+                                    " queries are more than ", kMaxCount, " tiles of ", queries, " queries."));
+}
+
+absl::Status plan_portable(const Machine& machine, AttentionPlan& plan) {
+  const AttentionDesc& desc = plan.desc;
+  // Large blocks where there are at least two for each multiprocessor, which has room for two.
+  const auto large = ceil_divide<std::uint64_t>(desc.queries, attention_queries(AttentionBlock::kLarge));
+  const bool is_large = desc.head_size != 256 && desc.queries > attention_queries(AttentionBlock::kSmall) &&
+                        !has_at_most(desc, large, std::uint64_t{2} * machine.sms - 1);
+  const AttentionBlock block = is_large ? AttentionBlock::kLarge : AttentionBlock::kSmall;
+  const auto head_size = static_cast<std::uint32_t>(desc.head_size);
+  plan.kernel = attention_kernel(desc.type, head_size, block);
+  CGRT_ASSIGN_OR_RETURN(plan.query_tiles, count_tiles(desc, attention_queries(block)));
+  plan.tiles_at_once = 1;
+  plan.config = {.grid = static_cast<std::uint32_t>(desc.batch * desc.heads) * plan.query_tiles,
+                 .block = kAttentionThreads,
+                 .shared_bytes = attention_shared_bytes(head_size, block)};
+  return absl::OkStatus();
+}
+
+absl::Status plan_hopper(const Machine& machine, AttentionPlan& plan) {
+  const AttentionDesc& desc = plan.desc;
+  plan.kernel = hopper_kernel(desc);
+  CGRT_ASSIGN_OR_RETURN(plan.query_tiles, count_tiles(desc, AttentionHopper::kQueries));
+  const bool is_for_all = desc.mask == AttentionMask::kNone || has_at_most(desc, plan.query_tiles, machine.sms);
+  plan.tiles_at_once = is_for_all ? 1 : 2;
+  const auto heads = static_cast<std::uint32_t>(desc.batch * desc.heads);
+  plan.config = {.grid = std::min(machine.sms, heads * ceil_divide(plan.query_tiles, plan.tiles_at_once)),
+                 .block = AttentionHopper::kThreads,
+                 .shared_bytes = AttentionHopper::shared_bytes(static_cast<std::uint32_t>(desc.head_size))};
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<AttentionPlan> plan_attention(ContextRef context, const AttentionDesc& given) {
-  AttentionDesc desc = given;
+  AttentionPlan plan{
+      .desc = given, .kernel = {}, .config = {}, .query_tiles = 0, .tiles_at_once = 0, .heads_at_once = 0};
+  AttentionDesc& desc = plan.desc;
   CGRT_RETURN_IF_ERROR(check_sizes(desc));
   desc.q = with_defaults(desc.q, desc, desc.queries, desc.heads);
   desc.k = with_defaults(desc.k, desc, desc.keys, desc.kv_heads);
@@ -87,37 +184,24 @@ absl::StatusOr<AttentionPlan> plan_attention(ContextRef context, const Attention
   if (desc.scale == 0) desc.scale = 1 / std::sqrt(static_cast<float>(desc.head_size));
 
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
-  const auto tiles_of = [&](AttentionBlock block) {
-    return ceil_divide<std::uint64_t>(desc.queries, attention_queries(block));
-  };
-  const auto is_at_most = [&](std::uint64_t tiles, std::uint64_t blocks) {
-    return desc.batch <= blocks / desc.heads && desc.batch * desc.heads <= blocks / tiles;
-  };
-  // Large blocks where there are at least two for each multiprocessor, which has room for two.
-  const std::uint64_t large = tiles_of(AttentionBlock::kLarge);
-  const bool is_large = desc.head_size != 256 && desc.queries > attention_queries(AttentionBlock::kSmall) &&
-                        !is_at_most(large, std::uint64_t{2} * machine.sms - 1);
-  const AttentionBlock block = is_large ? AttentionBlock::kLarge : AttentionBlock::kSmall;
-  const std::uint64_t tiles = tiles_of(block);
-  if (!is_at_most(tiles, kMaxCount)) {
-    return refuse(kName, absl::StrCat(desc.batch, " sequences of ", desc.heads, " heads and ", desc.queries,
-                                      " queries are more than ", kMaxCount, " blocks of ", attention_queries(block),
-                                      " queries."));
+  if (desc.kernel != AttentionKernel::kPortable) {
+    CGRT_ASSIGN_OR_RETURN(const bool is_there, has_hopper(machine, desc));
+    if (desc.kernel == AttentionKernel::kHopper && !is_there) {
+      return refuse(kName, "kernel is hopper, which this device, this build or these strides do not have. Say best.");
+    }
+    // One block of the other kernel has as many queries.
+    const bool is_best = is_there && desc.queries > attention_queries(AttentionBlock::kSmall);
+    if (desc.kernel == AttentionKernel::kBest) {
+      desc.kernel = is_best ? AttentionKernel::kHopper : AttentionKernel::kPortable;
+    }
   }
+  CGRT_RETURN_IF_ERROR(desc.kernel == AttentionKernel::kHopper ? plan_hopper(machine, plan)
+                                                               : plan_portable(machine, plan));
   // As many heads as have their keys and values in a part of the cache.
   constexpr std::uint64_t kCacheBytes = 16 << 20;
   const std::uint64_t head_bytes = 2 * desc.keys * desc.head_size * size_of(desc.type);
-  const std::uint64_t heads_at_once =
-      std::clamp<std::uint64_t>(kCacheBytes / head_bytes, 1, desc.batch * desc.kv_heads);
-  const auto head_size = static_cast<std::uint32_t>(desc.head_size);
-  AttentionPlan plan{desc,
-                     attention_kernel(desc.type, head_size, block),
-                     {},
-                     static_cast<std::uint32_t>(tiles),
-                     static_cast<std::uint32_t>(heads_at_once)};
-  plan.config = {.grid = static_cast<std::uint32_t>(desc.batch * desc.heads * tiles),
-                 .block = kAttentionThreads,
-                 .shared_bytes = attention_shared_bytes(head_size, block)};
+  plan.heads_at_once =
+      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kCacheBytes / head_bytes, 1, desc.batch * desc.kv_heads));
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
   CGRT_RETURN_IF_ERROR(preload(plan.kernel, context));
   return plan;
@@ -136,22 +220,27 @@ absl::Status launch_attention(LaunchTarget target, const AttentionPlan& plan, co
   CGRT_RETURN_IF_ERROR(check_array(kName, "k_lengths", args.k_lengths, DType::kInt32, Need::kOptional));
   constexpr double kLog2E = 1.4426950408889634;
   const auto narrow = [](std::uint64_t size) { return static_cast<std::uint32_t>(size); };
-  return launch(target, plan.config, plan.kernel,
-                AttentionParams{.args = args,
-                                .q = desc.q,
-                                .k = desc.k,
-                                .v = desc.v,
-                                .out = desc.out,
-                                .batch = narrow(desc.batch),
-                                .queries = narrow(desc.queries),
-                                .keys = narrow(desc.keys),
-                                .heads = narrow(desc.heads),
-                                .kv_heads = narrow(desc.kv_heads),
-                                .group = narrow(desc.heads / desc.kv_heads),
-                                .query_tiles = plan.query_tiles,
-                                .heads_at_once = plan.heads_at_once,
-                                .scale = static_cast<float>(static_cast<double>(desc.scale) * kLog2E),
-                                .mask = desc.mask});
+  AttentionParams params{.args = args,
+                         .q = desc.q,
+                         .k = desc.k,
+                         .v = desc.v,
+                         .out = desc.out,
+                         .batch = narrow(desc.batch),
+                         .queries = narrow(desc.queries),
+                         .keys = narrow(desc.keys),
+                         .heads = narrow(desc.heads),
+                         .kv_heads = narrow(desc.kv_heads),
+                         .group = narrow(desc.heads / desc.kv_heads),
+                         .query_tiles = plan.query_tiles,
+                         .heads_at_once = plan.heads_at_once,
+                         .tiles_at_once = plan.tiles_at_once,
+                         .scale = static_cast<float>(static_cast<double>(desc.scale) * kLog2E),
+                         .mask = desc.mask,
+                         .q_map = {},
+                         .k_map = {},
+                         .v_map = {}};
+  if (desc.kernel == AttentionKernel::kHopper) CGRT_RETURN_IF_ERROR(add_maps(target, desc, params));
+  return launch(target, plan.config, plan.kernel, params);
 }
 
 }  // namespace cgrt::kernels

@@ -44,6 +44,16 @@ __device__ __forceinline__ void copy_box_to_blocks(void* to, const CUtensorMap& 
       : "memory");
 }
 
+// The box at an element of an array of five dimensions.
+__device__ __forceinline__ void copy_box(void* to, const CUtensorMap& map, const std::uint32_t (&at)[5],
+                                         BulkBarrier& barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]), "r"(shared_address(&barrier))
+      : "memory");
+}
+
 // A box from shared memory to element (x, y). What lies outside of the array is left out.
 __device__ __forceinline__ void store_box(const CUtensorMap& map, std::uint32_t x, std::uint32_t y, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),

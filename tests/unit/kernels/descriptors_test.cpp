@@ -94,6 +94,7 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   const AttentionDesc attention{.batch = 1, .queries = 8, .keys = 8, .heads = 2, .kv_heads = 1, .head_size = 64};
   expect_refused(plan_attention, attention, &AttentionDesc::type, "type");
   expect_refused(plan_attention, attention, &AttentionDesc::mask, "mask");
+  expect_refused(plan_attention, attention, &AttentionDesc::kernel, "kernel");
   const DecodeAttentionDesc decode{.heads = 2,
                                    .cache = {.sequences = 1, .positions = 8, .kv_heads = 1, .head_size = 64}};
   expect_refused(plan_decode_attention, decode, &DecodeAttentionDesc::type, "type");
