@@ -19,8 +19,7 @@
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint32_t kThreads = AttentionHopper::kThreads, kConsumers = AttentionHopper::kConsumers;
-constexpr std::uint32_t kQueries = AttentionHopper::kQueries, kStages = AttentionHopper::kStages;
+constexpr std::uint32_t kStages = AttentionHopper::kStages;
 constexpr float kLn2 = 0.6931471805599453f;
 
 #if __CUDA_ARCH__ >= 900
@@ -41,8 +40,27 @@ struct Rows {
   }
 };
 
+// Queries of a head that a block works on together.
+struct Tile {
+  std::uint32_t sequence, head, kv_head;
+  AttentionTokens queries, keys;
+  std::uint32_t begin, end;  // the first query; how many keys the last one sees
+
+  Tile() = default;
+  __device__ __forceinline__ Tile(const AttentionParams& p, std::uint32_t head_of_all, std::uint32_t first,
+                                  std::uint32_t size) {
+    sequence = head_of_all / p.heads, head = head_of_all - sequence * p.heads, kv_head = head / p.group;
+    queries = attention_tokens(p.args.q_offsets, p.args.q_lengths, sequence, p.queries);
+    keys = attention_tokens(p.args.k_offsets, p.args.k_lengths, sequence, p.keys);
+    begin = first;
+    end = has_queries() ? seen_by(p.mask, min(begin + size, queries.count) - 1, queries.count, keys.count) : 0;
+  }
+  __device__ __forceinline__ bool has_queries() const { return begin < queries.count; }
+};
+
 template <int kHeadSize>
 struct Shared {
+  static constexpr std::uint32_t kQueries = AttentionHopper::queries(kHeadSize);
   static constexpr std::uint32_t kKeys = AttentionHopper::keys(kHeadSize);
   static constexpr bool kHasOutputs = AttentionHopper::has_outputs(kHeadSize);
 
@@ -50,6 +68,7 @@ struct Shared {
   Rows<kHeadSize, kKeys> k[kStages], v[kStages];
   BulkBarrier q_full, k_full[kStages], v_full[kStages];
   Mbarrier q_empty, k_empty[kStages], v_empty[kStages];
+  Tile tile;  // of the warp that copies, which has few registers
 
   __device__ __forceinline__ Rows<kHeadSize, kQueries>& q() { return queries[0]; }
   __device__ __forceinline__ Rows<kHeadSize, kQueries>& out() { return queries[kHasOutputs ? 1 : 0]; }
@@ -63,27 +82,12 @@ struct Turn {
   }
 };
 
-// Queries of a head that a block works on together.
-struct Tile {
-  std::uint32_t sequence, head, kv_head;
-  AttentionTokens queries, keys;
-  std::uint32_t begin, end;  // the first query; how many keys the last one sees
-
-  __device__ __forceinline__ Tile(const AttentionParams& p, std::uint32_t head_of_all, std::uint32_t number) {
-    sequence = head_of_all / p.heads, head = head_of_all - sequence * p.heads, kv_head = head / p.group;
-    queries = attention_tokens(p.args.q_offsets, p.args.q_lengths, sequence, p.queries);
-    keys = attention_tokens(p.args.k_offsets, p.args.k_lengths, sequence, p.keys);
-    begin = number * kQueries;
-    end = has_queries() ? seen_by(p.mask, min(begin + kQueries, queries.count) - 1, queries.count, keys.count) : 0;
-  }
-  __device__ __forceinline__ bool has_queries() const { return begin < queries.count; }
-};
-
 // The tiles of this block. Heads whose keys and values fit into the cache together are a section of the order; in it
 // tiles with many keys come first, and heads that share keys and values are neighbours. With two tiles at once the
 // second has the fewer keys the more the first has.
-template <class Use>
+template <int kHeadSize, class Use>
 __device__ __forceinline__ void for_each_tile(const AttentionParams& p, Use use) {
+  constexpr std::uint32_t kQueries = AttentionHopper::queries(kHeadSize);
   const std::uint32_t of_head = (p.query_tiles + p.tiles_at_once - 1) / p.tiles_at_once;
   const std::uint32_t section_heads = p.heads_at_once * p.group, section_steps = section_heads * of_head;
   for (std::uint32_t step = blockIdx.x; step < p.batch * p.heads * of_head; step += gridDim.x) {
@@ -92,7 +96,7 @@ __device__ __forceinline__ void for_each_tile(const AttentionParams& p, Use use)
     const std::uint32_t order = among / heads, head = first + among - order * heads, last = p.query_tiles - 1 - order;
 #pragma unroll 1
     for (std::uint32_t i = 0; i < p.tiles_at_once; ++i) {
-      if (i == 0 || order != last) use(Tile(p, head, i == 0 ? last : order));
+      if (i == 0 || order != last) use(Tile(p, head, (i == 0 ? last : order) * kQueries, kQueries));
     }
   }
 }
@@ -103,7 +107,9 @@ __device__ __forceinline__ void copy_rows(Rows<kHeadSize, kRows>& to, BulkBarrie
                                           const void* array, const AttentionStrides& strides,
                                           const AttentionTokens& tokens, bool is_dense, std::uint32_t head,
                                           std::uint32_t first) {
-  const std::uint32_t lane = threadIdx.x % 32;
+  std::uint32_t lane = threadIdx.x;
+  asm volatile("" : "+r"(lane));  // registers are too few to keep what follows from it
+  lane %= 32;
   if (is_dense || first + kRows <= tokens.count) {
     if (lane != 0) return;
     full.expect(sizeof(to));
@@ -112,12 +118,12 @@ __device__ __forceinline__ void copy_rows(Rows<kHeadSize, kRows>& to, BulkBarrie
   }
   // A box would have rows of what is behind the sequence.
   constexpr std::uint32_t kPieces = kHeadSize / 8;
-  const T* const from = static_cast<const T*>(array) + tokens.offset(strides) + head * strides.head;
+  const T* from = static_cast<const T*>(array) + tokens.offset(strides) + head * strides.head +
+                  (first + lane / kPieces) * strides.token + lane % kPieces * 8;
+  const std::uint32_t count = tokens.count - first;
 #pragma unroll 1
-  for (std::uint32_t i = lane; i < kRows * kPieces; i += 32) {
-    const std::uint32_t row = i / kPieces, piece = i % kPieces;
-    copy_or_zero_asynchronously(to.piece(row, piece), from + (first + row) * strides.token + piece * 8,
-                                first + row < tokens.count);
+  for (std::uint32_t row = lane / kPieces; row < kRows; row += 32 / kPieces, from += 32 / kPieces * strides.token) {
+    copy_or_zero_asynchronously(to.piece(row, lane % kPieces), from, row < count);
   }
   end_copy_group();
   wait_for_copies<0>();
@@ -135,13 +141,17 @@ __device__ __forceinline__ void copy_tiles(const AttentionParams& p, Shared<kHea
   const bool has_all_keys = p.args.k_offsets == nullptr && p.args.k_lengths == nullptr;
   Turn turn;
   std::uint32_t q_phase = 0;
-  for_each_tile(p, [&](const Tile& tile) {
+  for_each_tile<kHeadSize>(p, [&](const Tile& next) {
+    __syncwarp();
+    if (threadIdx.x == 0) shared.tile = next;
+    __syncwarp();
+    const Tile& tile = shared.tile;
     std::uint32_t block = (tile.end + kKeys - 1) / kKeys;
-    for (bool is_first = true; block-- != 0; is_first = false, ++turn) {
+    for (; block-- != 0; ++turn) {
       shared.k_empty[turn.stage].wait(turn.phase ^ 1);
       copy_rows<T>(shared.k[turn.stage], shared.k_full[turn.stage], p.k_map, p.args.k, p.k, tile.keys, has_all_keys,
                    tile.kv_head, block * kKeys);
-      if (is_first) {
+      if (block == (tile.end - 1) / kKeys) {
         shared.q_empty.wait(q_phase ^ 1);
         q_phase ^= 1;
         copy_rows<T>(shared.q(), shared.q_full, p.q_map, p.args.q, p.q, tile.queries, has_all_queries, tile.head,
@@ -159,7 +169,7 @@ __device__ __forceinline__ void copy_tiles(const AttentionParams& p, Shared<kHea
 template <class T, int kHeadSize>
 class Consumer {
  public:
-  static constexpr std::uint32_t kKeys = Shared<kHeadSize>::kKeys;
+  static constexpr std::uint32_t kKeys = Shared<kHeadSize>::kKeys, kConsumers = AttentionHopper::consumers(kHeadSize);
 
   __device__ __forceinline__ Consumer(const AttentionParams& p, Shared<kHeadSize>& shared, std::uint32_t number)
       : p_(p),
@@ -172,7 +182,7 @@ class Consumer {
   // While one warpgroup weighs scores another multiplies: they take turns (Shah et al., "FlashAttention-3", 2024).
   __device__ __forceinline__ void compute_tiles() {
     if (number_ == kConsumers - 1) arrive_at_named_barrier<256>(kFirstTurn);
-    for_each_tile(p_, [&](const Tile& tile) {
+    for_each_tile<kHeadSize>(p_, [&](const Tile& tile) {
       if (tile.has_queries()) compute(tile);
     });
     if (number_ == 0) wait_at_named_barrier<256>(kFirstTurn);
@@ -366,12 +376,13 @@ class Consumer {
 #endif
 
 template <class T, int kHeadSize>
-__global__ void __launch_bounds__(kThreads, 1) attention_hopper(const __grid_constant__ AttentionParams p) {
+__global__ void __launch_bounds__(AttentionHopper::threads(kHeadSize), 1)
+    attention_hopper(const __grid_constant__ AttentionParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ unsigned char memory[];
   auto& shared = *reinterpret_cast<Shared<kHeadSize>*>(memory + (0 - shared_address(memory)) % 1024);
   if (threadIdx.x == 0) {
-    constexpr std::uint32_t kWarps = 4 * kConsumers;
+    constexpr std::uint32_t kWarps = 4 * AttentionHopper::consumers(kHeadSize);
     shared.q_full.initialize();
     shared.q_empty.initialize(kWarps);
     for (std::uint32_t i = 0; i < kStages; ++i) {
@@ -382,12 +393,13 @@ __global__ void __launch_bounds__(kThreads, 1) attention_hopper(const __grid_con
   }
   __syncthreads();
   wait_for_predecessors();
+  constexpr bool kHasThree = AttentionHopper::consumers(kHeadSize) == 3;
   if (threadIdx.x < 128) {
-    give_registers<56>();
+    give_registers<kHasThree ? 32 : 56>();
     if (threadIdx.x < 32) copy_tiles<T>(p, shared);
     let_dependents_start();
   } else {
-    take_registers<224>();
+    take_registers<kHasThree ? 160 : 224>();
     // The same for all lanes, so that the compiler computes descriptors once for a warp.
     const std::uint32_t number = __shfl_sync(~0u, threadIdx.x / 128 - 1, 0);
     Consumer<T, kHeadSize>(p, shared, number).compute_tiles();
@@ -398,7 +410,8 @@ __global__ void __launch_bounds__(kThreads, 1) attention_hopper(const __grid_con
 template <class T, int kHeadSize>
 Kernel<AttentionParams> kernel_of() {
   return make_kernel<attention_hopper<T, kHeadSize>, attention_on_host<T, kHeadSize>,
-                     KernelResources{.registers = 168, .max_threads = kThreads}>();
+                     KernelResources{.registers = kHeadSize == 64 ? 128 : 168,
+                                     .max_threads = AttentionHopper::threads(kHeadSize)}>();
 }
 
 template <class T>

@@ -26,8 +26,16 @@ __host__ __device__ constexpr std::uint32_t attention_shared_bytes(std::uint32_t
 // Of the kernel of sm_90a. One warpgroup copies, the others multiply 64 queries each. Blocks stay and take tiles in
 // turn.
 struct AttentionHopper {
-  static constexpr std::uint32_t kConsumers = 2, kThreads = 128 * (1 + kConsumers), kQueries = 64 * kConsumers;
   static constexpr std::uint32_t kStages = 2;  // of keys, and of values
+  static __host__ __device__ constexpr std::uint32_t consumers(std::uint32_t head_size) {
+    return head_size == 64 ? 3 : 2;  // warpgroups that multiply
+  }
+  static __host__ __device__ constexpr std::uint32_t threads(std::uint32_t head_size) {
+    return 128 * (1 + consumers(head_size));
+  }
+  static __host__ __device__ constexpr std::uint32_t queries(std::uint32_t head_size) {
+    return 64 * consumers(head_size);
+  }
   static __host__ __device__ constexpr std::uint32_t keys(std::uint32_t head_size) {
     return head_size == 256 ? 64 : 128;
   }
@@ -35,7 +43,7 @@ struct AttentionHopper {
   static __host__ __device__ constexpr bool has_outputs(std::uint32_t head_size) { return head_size != 256; }
   // With room for barriers, and to begin at a multiple of 1024.
   static __host__ __device__ constexpr std::uint32_t shared_bytes(std::uint32_t head_size) {
-    const std::uint32_t rows = (has_outputs(head_size) ? 2 : 1) * kQueries + 2 * kStages * keys(head_size);
+    const std::uint32_t rows = (has_outputs(head_size) ? 2 : 1) * queries(head_size) + 2 * kStages * keys(head_size);
     return rows * head_size * 2 + 2048;
   }
 };

@@ -120,8 +120,9 @@ absl::Status add_maps(LaunchTarget target, const AttentionDesc& desc, AttentionP
   };
   const AttentionArgs& args = params.args;
   const std::uint64_t queries = tokens(args.q_offsets, desc.queries), keys = tokens(args.k_offsets, desc.keys);
-  const std::uint32_t key_rows = AttentionHopper::keys(static_cast<std::uint32_t>(desc.head_size));
-  CGRT_ASSIGN_OR_RETURN(params.q_map, map_of(desc, args.q, desc.q, queries, desc.heads, AttentionHopper::kQueries));
+  const auto head_size = static_cast<std::uint32_t>(desc.head_size);
+  const std::uint32_t query_rows = AttentionHopper::queries(head_size), key_rows = AttentionHopper::keys(head_size);
+  CGRT_ASSIGN_OR_RETURN(params.q_map, map_of(desc, args.q, desc.q, queries, desc.heads, query_rows));
   CGRT_ASSIGN_OR_RETURN(params.k_map, map_of(desc, args.k, desc.k, keys, desc.kv_heads, key_rows));
   CGRT_ASSIGN_OR_RETURN(params.v_map, map_of(desc, args.v, desc.v, keys, desc.kv_heads, key_rows));
   return absl::OkStatus();
@@ -158,14 +159,15 @@ absl::Status plan_portable(const Machine& machine, AttentionPlan& plan) {
 
 absl::Status plan_hopper(const Machine& machine, AttentionPlan& plan) {
   const AttentionDesc& desc = plan.desc;
+  const auto head_size = static_cast<std::uint32_t>(desc.head_size);
   plan.kernel = hopper_kernel(desc);
-  CGRT_ASSIGN_OR_RETURN(plan.query_tiles, count_tiles(desc, AttentionHopper::kQueries));
+  CGRT_ASSIGN_OR_RETURN(plan.query_tiles, count_tiles(desc, AttentionHopper::queries(head_size)));
   const bool is_for_all = desc.mask == AttentionMask::kNone || has_at_most(desc, plan.query_tiles, machine.sms);
   plan.tiles_at_once = is_for_all ? 1 : 2;
   const auto heads = static_cast<std::uint32_t>(desc.batch * desc.heads);
   plan.config = {.grid = std::min(machine.sms, heads * ceil_divide(plan.query_tiles, plan.tiles_at_once)),
-                 .block = AttentionHopper::kThreads,
-                 .shared_bytes = AttentionHopper::shared_bytes(static_cast<std::uint32_t>(desc.head_size))};
+                 .block = AttentionHopper::threads(head_size),
+                 .shared_bytes = AttentionHopper::shared_bytes(head_size)};
   return absl::OkStatus();
 }
 
