@@ -217,7 +217,7 @@ void add_others(Plans& plans, Memory memory) {
   for (const auto kernel : {AttentionKernel::kPortable, AttentionKernel::kBest}) {
     for (const std::uint64_t batch : {1, 1000}) {  // with small and with large blocks
       const AttentionDesc desc{
-          .batch = batch, .queries = 100, .keys = 100, .heads = 2, .kv_heads = 1, .head_size = 64, .kernel = kernel};
+          .batch = batch, .queries = 100, .keys = 300, .heads = 2, .kv_heads = 1, .head_size = 64, .kernel = kernel};
       plans.add(absl::StrCat("attention of ", batch, ", ", to_string(kernel)), plan_attention(kDevice, desc), kId,
                 [=](LaunchTarget target, const AttentionPlan& plan) {
                   return launch_attention(target, plan,
