@@ -21,7 +21,7 @@ def cases():
             yield case(kernel, type, 128, 128, 16, 64)
         yield case(kernel, "bfloat16", 1, 8192, 64, 128)
         yield case(kernel, "float16", 32, 383, 12, 33)
-        yield case(kernel, "float16", 8, 1, 32, 128)
+        yield case(kernel, "float16", 8, 2, 32, 128)
         yield case(f"{kernel}_packed", "float16", 32, 384, 12, 64, length=200)
         yield case(f"{kernel}_packed", "bfloat16", 8, 2048, 32, 128, length=1200)
         yield case(f"{kernel}_packed", "float16", 32, 384, 1, 768, length=200)
