@@ -144,7 +144,7 @@ absl::Status check_product(StreamRef stream, const std::string& kernel, const Ar
     }
     const double found = element(type, d, i);
     const double rounding = type == DType::kFloat32 ? 0x1p-23 : 0x1p-8;
-    if (std::abs(found - expected) <= rounding * std::abs(expected) + 1e-6 * magnitude) continue;
+    if (std::abs(found - expected) <= rounding * std::abs(expected) + 1e-5 * magnitude) continue;
     return absl::InternalError(
         absl::StrCat(kernel, " gives ", found, " for ", expected, " in row ", row, ", column ", column, "."));
   }
