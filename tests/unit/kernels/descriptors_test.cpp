@@ -40,16 +40,23 @@ constexpr DeviceRef kDevice(0);
 template <class Enum>
 constexpr auto kNone = static_cast<Enum>(77);
 
-// The plan of `desc` is made, and refused with "FIELD is 77" where the field has such a value.
+// The plan of `desc` is refused with "FIELD is 77" where the field has such a value.
 template <class Plan, class Desc, class Enum>
-void expect_refused(Plan plan, Desc desc, Enum Desc::*field, const char* name) {
+void expect_value_refused(Plan plan, Desc desc, Enum Desc::*field, const char* name) {
   INFO(name);
-  CHECK(plan(kDevice, desc).ok());
   desc.*field = kNone<Enum>;
   const absl::Status status = plan(kDevice, desc).status();
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
   CAPTURE(std::string(status.message()));
   CHECK(status.message().find(std::string(name) + " is 77") != absl::string_view::npos);
+}
+
+// The plan of `desc` is made, and refused with such a value.
+template <class Plan, class Desc, class Enum>
+void expect_refused(Plan plan, Desc desc, Enum Desc::*field, const char* name) {
+  INFO(name);
+  CHECK(plan(kDevice, desc).ok());
+  expect_value_refused(plan, desc, field, name);
 }
 
 TEST_CASE("descriptors with values that an enum does not have are refused") {
@@ -86,11 +93,11 @@ TEST_CASE("descriptors with values that an enum does not have are refused") {
   const SkinnyGemmDesc skinny_gemm{.rows = 1, .n = 8, .k = 8};
   expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::weights, "weights");
   expect_refused(plan_skinny_gemm, skinny_gemm, &SkinnyGemmDesc::activation, "activation");
-  const MatmulDesc gemm{.m = 8, .n = 8, .k = 8};
-  expect_refused(plan_gemm, gemm, &MatmulDesc::type, "type");
-  expect_refused(plan_gemm, gemm, &MatmulDesc::b_layout, "b_layout");
-  expect_refused(plan_gemm, gemm, &MatmulDesc::epilogue, "epilogue");
-  expect_refused(plan_gemm, gemm, &MatmulDesc::products, "products");
+  const MatmulDesc gemm{.m = 8, .n = 8, .k = 8};  // which builds without code for 9.0 have no kernel for
+  expect_value_refused(plan_gemm, gemm, &MatmulDesc::type, "type");
+  expect_value_refused(plan_gemm, gemm, &MatmulDesc::b_layout, "b_layout");
+  expect_value_refused(plan_gemm, gemm, &MatmulDesc::epilogue, "epilogue");
+  expect_value_refused(plan_gemm, gemm, &MatmulDesc::products, "products");
   const AttentionDesc attention{.batch = 1, .queries = 8, .keys = 8, .heads = 2, .kv_heads = 1, .head_size = 64};
   expect_refused(plan_attention, attention, &AttentionDesc::type, "type");
   expect_refused(plan_attention, attention, &AttentionDesc::mask, "mask");
