@@ -262,6 +262,7 @@ CUresult TensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t 
                               const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
                               const cuuint32_t* steps, CUtensorMapInterleave, CUtensorMapSwizzle,
                               CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (map == nullptr || rank == 0 || rank > 5 || address == nullptr || sizes == nullptr || box == nullptr ||
       steps == nullptr || (rank > 1 && strides == nullptr) || reinterpret_cast<std::uintptr_t>(address) % 16 != 0) {
     return CUDA_ERROR_INVALID_VALUE;

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "cgrt/device/context.h"
 #include "cgrt/driver/instrument.h"
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
@@ -19,6 +20,9 @@ absl::StatusCode code_of(const void* address, std::initializer_list<TensorDimens
 
 TEST_CASE("a tensor map is refused where the driver would", "[kernels][tensor_map]") {
   const Simulator fake;
+  CHECK(code_of(memory, {{64, 1, 64}}) == absl::StatusCode::kFailedPrecondition);  // no context is current
+  const auto context = ContextRef(DeviceRef(0)).get();
+  const auto current = ScopedContext::enter(*context);
 
   CHECK(code_of(memory, {{64, 1, 64}, {10, 64, 10}}) == absl::StatusCode::kOk);
   CHECK(code_of(nullptr, {{64, 1, 64}, {10, 64, 10}}) == absl::StatusCode::kInvalidArgument);
