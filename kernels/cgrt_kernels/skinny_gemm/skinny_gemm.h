@@ -33,7 +33,7 @@ struct SkinnyGemmPlan {
   SkinnyGemmDesc desc;  // strides of 0 replaced
   Kernel<SkinnyGemmParams> kernel;
   LaunchConfig config;
-  std::size_t workspace_bytes = 0;  // where blocks share tiles of W; common/workspace.h
+  std::size_t workspace_bytes = 0;  // of more than 8 rows, and where blocks share tiles of W; common/workspace.h
 
   // See common/topology.h.
   std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }
