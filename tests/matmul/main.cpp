@@ -124,6 +124,12 @@ absl::Status check_choice() {
   if (of_small.gemm || of_large.gemm.has_value() != planned.ok()) {
     return absl::InternalError("wanted gemm for the large product alone");
   }
+  MatmulDesc with_bias = large, deep = large;
+  with_bias.epilogue = MatmulEpilogue::kBias, deep.k = 16384;
+  for (const MatmulDesc& slower : {with_bias, deep}) {
+    CGRT_ASSIGN_OR_RETURN(const MatmulPlan plan, kernels::plan_matmul(kDevice, slower));
+    if (plan.gemm) return absl::InternalError("wanted cuBLASLt with a bias and for large k");
+  }
   if (planned.ok()) return check(gate);
   const absl::Status refusal = kernels::plan_matmul(kDevice, gate).status();
   return absl::IsUnimplemented(refusal) ? absl::OkStatus() : absl::InternalError(refusal.ToString());

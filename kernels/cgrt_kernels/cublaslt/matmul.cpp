@@ -164,23 +164,25 @@ void matmul_on_host(const MatmulDesc& desc, const MatmulArgs& args) {
   }
 }
 
-// Shapes of which gemm was measured to be at least as fast as cuBLASLt, with 16-bit types on an H100: from these sizes
-// on.
+// Shapes of which gemm was measured to be at least as fast as cuBLASLt, but for noise, with 16-bit types on an H100:
+// from these m and n on. With larger k it is slower, and so it is with a bias or a residual.
 struct Faster {
   MatmulLayout b_layout;
-  std::uint64_t m, n, k;
+  std::uint64_t m, n, min_k, max_k;
 };
 constexpr Faster kFaster[] = {
-    {MatmulLayout::kTransposed, 8192, 8192, 4096},
-    {MatmulLayout::kPlain, 8192, 6144, 4096},
+    {MatmulLayout::kTransposed, 8192, 8192, 4096, 8192},
+    {MatmulLayout::kPlain, 8192, 6144, 4096, 8192},
 };
 
 // Of gates there is no other.
 bool gemm_is_chosen(const MatmulDesc& desc) {
   if (desc.epilogue == MatmulEpilogue::kSiluGate) return true;
-  if (desc.type == DType::kFloat32 || desc.n % 8 != 0 || desc.k % 8 != 0) return false;
+  if (desc.epilogue != MatmulEpilogue::kNone || desc.type == DType::kFloat32) return false;
+  if (desc.n % 8 != 0 || desc.k % 8 != 0) return false;
   return std::any_of(std::begin(kFaster), std::end(kFaster), [&](const Faster& shape) {
-    return desc.b_layout == shape.b_layout && desc.m >= shape.m && desc.n >= shape.n && desc.k >= shape.k;
+    return desc.b_layout == shape.b_layout && desc.m >= shape.m && desc.n >= shape.n && desc.k >= shape.min_k &&
+           desc.k <= shape.max_k;
   });
 }
 
