@@ -59,12 +59,11 @@ absl::StatusOr<Work> make_skinny_gemm(const Case& test);
 absl::StatusOr<Work> make_sampling(const Case& test);
 absl::StatusOr<Work> make_scan(const Case& test);
 absl::StatusOr<Work> make_cub(const Case& test);
-absl::StatusOr<Work> make_matmul(const Case& test);  // without cuBLASLt there is none
 absl::StatusOr<Work> make_attention(const Case& test);
 absl::StatusOr<Work> make_decode_attention(const Case& test);
 absl::StatusOr<Work> make_dropout(const Case& test);
 absl::StatusOr<Work> make_elementwise(const Case& test);
-absl::StatusOr<Work> make_gemm(const Case& test);
+absl::StatusOr<Work> make_gemm(const Case& test);  // and matmul, where there is cuBLASLt
 absl::StatusOr<Work> make_gemm_ladder(const Case& test);
 absl::StatusOr<Work> make_group_norm(const Case& test);
 absl::StatusOr<Work> make_batch_norm(const Case& test);

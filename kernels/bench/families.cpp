@@ -5,13 +5,12 @@ namespace cgrt::bench {
 
 absl::StatusOr<Work> make_work(const Case& test) {
   for (const auto make : {
-           make_attention,       make_softmax,     make_norm,        make_decode_attention,
-           make_dropout,         make_elementwise, make_group_norm,  make_reduce,
-           make_reduce_ladder,   make_atomics,     make_cub_reduce,  make_rope,
-           make_sampling,        make_scan,        make_skinny_gemm, make_cub,
-           make_matmul,          make_batch_norm,  make_topk,        make_upsample,
-           make_index,           make_bandwidth,   make_bias_norm,   make_transpose_heads,
-           make_bias_activation, make_decode_step, make_gemm,        make_gemm_ladder,
+           make_atomics,         make_attention,   make_bandwidth,   make_batch_norm,       make_bias_activation,
+           make_bias_norm,       make_cub,         make_cub_reduce,  make_decode_attention, make_decode_step,
+           make_dropout,         make_elementwise, make_gemm,        make_gemm_ladder,      make_group_norm,
+           make_index,           make_norm,        make_reduce,      make_reduce_ladder,    make_rope,
+           make_sampling,        make_scan,        make_skinny_gemm, make_softmax,          make_topk,
+           make_transpose_heads, make_upsample,
        }) {
     absl::StatusOr<Work> work = make(test);
     if (!absl::IsNotFound(work.status())) return work;

@@ -114,25 +114,86 @@ absl::Status check_refusals() {
   return refused(launch(data, data, data, nullptr), "bias is null");
 }
 
-// Large products and gates are gemm's where there is gemm.
+// Large products and gates are gemm's where there is gemm; and whose kernels were asked for are taken.
 absl::Status check_choice() {
+  using enum kernels::MatmulKernel;
   const MatmulDesc small{.m = 64, .n = 64, .k = 64}, large{.m = 8192, .n = 8192, .k = 8192};
   const MatmulDesc gate{.m = 33, .n = 72, .k = 40, .epilogue = MatmulEpilogue::kSiluGate};
   const absl::Status planned = kernels::plan_gemm(kDevice, small).status();
   CGRT_ASSIGN_OR_RETURN(const MatmulPlan of_small, kernels::plan_matmul(kDevice, small));
   CGRT_ASSIGN_OR_RETURN(const MatmulPlan of_large, kernels::plan_matmul(kDevice, large));
-  if (of_small.gemm || of_large.gemm.has_value() != planned.ok()) {
+  if (of_small.desc.kernel != kLibrary || of_large.desc.kernel != (planned.ok() ? kGemm : kLibrary)) {
     return absl::InternalError("wanted gemm for the large product alone");
   }
-  MatmulDesc with_bias = large, deep = large;
-  with_bias.epilogue = MatmulEpilogue::kBias, deep.k = 16384;
-  for (const MatmulDesc& slower : {with_bias, deep}) {
-    CGRT_ASSIGN_OR_RETURN(const MatmulPlan plan, kernels::plan_matmul(kDevice, slower));
-    if (plan.gemm) return absl::InternalError("wanted cuBLASLt with a bias and for large k");
+  for (const kernels::MatmulKernel kernel : {kLibrary, kGemm}) {
+    MatmulDesc desc{.m = 96, .n = 128, .k = 64, .kernel = kernel};
+    const absl::StatusOr<MatmulPlan> plan = kernels::plan_matmul(kDevice, desc);
+    if (kernel == kGemm && !planned.ok()) {
+      if (plan.ok()) return absl::InternalError("wanted no plan of gemm");
+      continue;
+    }
+    CGRT_RETURN_IF_ERROR(plan.status());
+    if (plan->desc.kernel != kernel || plan->gemm.has_value() != (kernel == kGemm)) {
+      return absl::InternalError(absl::StrCat("wanted the kernels of ", to_string(kernel)));
+    }
+    CGRT_RETURN_IF_ERROR(check(desc));
   }
+  MatmulDesc gate_of_library = gate;
+  gate_of_library.kernel = kLibrary;
+  CGRT_RETURN_IF_ERROR(refused(kernels::plan_matmul(kDevice, gate_of_library).status(), "cuBLASLt has no silu gate"));
   if (planned.ok()) return check(gate);
   const absl::Status refusal = kernels::plan_matmul(kDevice, gate).status();
   return absl::IsUnimplemented(refusal) ? absl::OkStatus() : absl::InternalError(refusal.ToString());
+}
+
+// A measured plan computes what the planned one does, needs no more workspace than it was given, and is of the kernels
+// that were asked for.
+absl::Status check_tuned(MatmulDesc desc) {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
+  CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
+  CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, DeviceBuffer::create(kDevice, 8 << 20));
+  MatmulArgs args{.workspace = {workspace.data(), workspace.size_bytes()}};
+  CGRT_RETURN_IF_ERROR(kernels::initialize_workspace(stream.ref(), args.workspace));
+  const std::size_t bytes = desc.m * desc.n * size_of(desc.type);
+  CGRT_ASSIGN_OR_RETURN(args.d, trial.output(bytes));
+  CGRT_ASSIGN_OR_RETURN(args.a, trial.input(random_elements(desc.type, desc.m * desc.k, 0, 1, 1)));
+  CGRT_ASSIGN_OR_RETURN(args.b, trial.input(random_elements(desc.type, desc.k * desc.n, 0, 1, 2)));
+  CGRT_ASSIGN_OR_RETURN(args.bias, trial.input(random_elements(desc.type, desc.n, 0, 1, 3)));
+  const auto result_of = [&](const MatmulPlan& plan) -> absl::StatusOr<std::vector<double>> {
+    Bytes found(bytes);
+    CGRT_RETURN_IF_ERROR(fill8(stream, args.d, 0xff, bytes));
+    CGRT_RETURN_IF_ERROR(kernels::launch_matmul(stream.ref(), plan, args));
+    CGRT_RETURN_IF_ERROR(copy(stream, found.data(), args.d, bytes));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+    return to_doubles(desc.type, found);
+  };
+  CGRT_ASSIGN_OR_RETURN(const MatmulPlan planned, kernels::plan_matmul(kDevice, desc));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<double> expected, result_of(planned));
+  for (const auto kernel :
+       {kernels::MatmulKernel::kBest, kernels::MatmulKernel::kLibrary, kernels::MatmulKernel::kGemm}) {
+    desc.kernel = kernel;
+    const absl::StatusOr<MatmulPlan> tuned = kernels::tune_matmul(stream.ref(), desc, args);
+    if (kernel == kernels::MatmulKernel::kGemm && !kernels::plan_gemm(kDevice, desc).ok()) {
+      if (tuned.ok()) return absl::InternalError("wanted no plan of gemm");
+      continue;
+    }
+    CGRT_RETURN_IF_ERROR(tuned.status());
+    if (tuned->workspace_bytes > args.workspace.bytes || tuned->desc.kernel == kernels::MatmulKernel::kBest ||
+        (kernel != kernels::MatmulKernel::kBest && tuned->desc.kernel != kernel)) {
+      return absl::InternalError("the measured plan is not what was asked for");
+    }
+    CGRT_ASSIGN_OR_RETURN(const std::vector<double> found, result_of(*tuned));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (std::abs(found[i] - expected[i]) <= tolerance(desc, expected[i], static_cast<double>(desc.k)) * 2) continue;
+      return absl::InternalError(absl::StrCat("element ", i, ": planned ", expected[i], ", measured ", found[i]));
+    }
+  }
+  absl::Status in_capture;
+  CGRT_RETURN_IF_ERROR(capture(stream.ref(), [&](LaunchTarget) {
+                         in_capture = kernels::tune_matmul(stream.ref(), desc, args).status();
+                         return absl::OkStatus();
+                       }).status());
+  return absl::IsFailedPrecondition(in_capture) ? absl::OkStatus() : absl::InternalError(in_capture.ToString());
 }
 
 // An executable takes over the graph of an equal plan, whose topology_id is the same.
@@ -263,11 +324,15 @@ void check_matmul(Report& report) {
   report.check("matmul refuses", check_refusals());
   report.check("matmul chooses", check_choice());
   report.check("matmul has the topology of an equal one", check_topology());
+  report.check("matmul measures", check_tuned({.m = 40, .n = 64, .k = 96, .epilogue = MatmulEpilogue::kBias}));
+  report.check("matmul measures float32", check_tuned({.m = 24, .n = 32, .k = 16, .type = DType::kFloat32}));
   report.check("the example of the header", check_example());
   if (report.is_simulated()) return;
   try_one({.m = 16, .n = 6144, .k = 4096, .type = DType::kBFloat16, .b_layout = MatmulLayout::kTransposed});
   try_one({.m = 1024, .n = 1024, .k = 1024, .type = DType::kFloat16, .epilogue = MatmulEpilogue::kGeluBias});
   try_one({.m = 512, .n = 768, .k = 3072, .type = DType::kFloat32, .max_workspace_bytes = 0});
+  report.check("matmul measures a large product",
+               check_tuned({.m = 2048, .n = 4096, .k = 1024, .epilogue = MatmulEpilogue::kGeluBias}));
   for (const DType type : {DType::kBFloat16, DType::kFloat16, DType::kFloat32}) {
     for (const auto& [m, n, k] : {Shape{16, 4096, 1024}, Shape{1, 512, 8192}, Shape{300, 1024, 768}}) {
       report.check(absl::StrCat("a captured graph takes other buffers: ", to_string(type), " ", m, "x", n, "x", k),

@@ -1,23 +1,37 @@
-"""cuBLASLt's products as cgrt::cublaslt has them, beside PyTorch's, which are cuBLAS's."""
-import torch
-from case import DEVICE, SIZES, WRAPPER, Case
+"""What plan_matmul chooses, beside PyTorch's products, which are cuBLAS's, and beside each of the two that it chooses
+from: cuBLASLt and gemm."""
+import dataclasses
 
-MEASURES = ["kernels/cgrt_kernels/cublaslt", "kernels/bench/matmul.cpp"]
+from case import SIZES, WRAPPER, Case
+from families import gemm
+
+MEASURES = ["kernels/cgrt_kernels/cublaslt", "kernels/cgrt_kernels/gemm", "kernels/bench/gemm.cpp"]
 SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (2048, 28672, 4096), (16, 28672, 4096), (1, 4096, 14336)]  # m, n, k
+CHOICES = {"": SHAPES[:4] + [(16384, 8192, 4096), (8192, 4096, 14336)],
+           "_bias": [(1024, 4096, 4096), (4096, 4096, 4096), (8192, 6144, 4096)],
+           "_gelu_bias": [(1024, 4096, 4096), (4096, 4096, 4096), (8192, 14336, 4096)],
+           "_residual": [(1024, 4096, 4096), (4096, 4096, 4096), (8192, 4096, 14336)]}
+CHOICE = 0.98  # of the better one
+
+
+def case(epilogue, type, shape, baseline="", **sizes):
+    m, n, k = shape
+    return Case(f"matmul{epilogue}", type, {"m": m, "n": n, "k": k} | sizes, (m * n + m * k + n * k) * SIZES[type],
+                target=CHOICE if baseline else WRAPPER, bandwidth="read" if m <= 16 else "",
+                baseline=f"{baseline}{epilogue}" if baseline else "", label="matmul", compiles=False)
 
 
 def cases():
     for type in ("bfloat16", "float16"):
-        for m, n, k in SHAPES:
-            yield Case("matmul", type, {"m": m, "n": n, "k": k}, (m * n + m * k + n * k) * SIZES[type], target=WRAPPER,
-                       bandwidth="read" if m <= 16 else "", label="matmul", compiles=False)
+        for shape in SHAPES:
+            yield case("", type, shape)
+    for baseline in ("cublaslt", "gemm"):
+        for epilogue, shapes in CHOICES.items():
+            for shape in shapes:
+                yield case(epilogue, "bfloat16", shape, baseline)
+        for shape in ((8192, 6144, 4096), (2048, 4096, 4096)):
+            yield case("", "bfloat16", shape, baseline, plain=1)
 
 
 def baseline(case):
-    m, n, k = (case.sizes[name] for name in ("m", "n", "k"))
-
-    def numbers(*shape):  # as kernelbench's, from one to two with either sign: power, and so the speed, depends on them
-        return ((torch.rand(shape, device=DEVICE) + 1) * (torch.randint(0, 2, shape, device=DEVICE) * 2 - 1)).to(
-            case.dtype)
-
-    return lambda: (numbers(m, k), numbers(n, k)), lambda a, b: torch.matmul(a, b.t())
+    return gemm.baseline(dataclasses.replace(case, kernel="gemm"))

@@ -13,27 +13,34 @@ inline constexpr std::uint32_t kDoubleBufferedColumns = 256;
 
 __global__ void __launch_bounds__(256, 1)
     gemm_double_buffered(float* d, const float* a, const float* b, std::uint32_t n, std::uint32_t k) {
-  constexpr std::uint32_t kRows = 128, kColumns = kDoubleBufferedColumns, kDepth = 8;
+  constexpr std::uint32_t kRows = 128, kColumns = kDoubleBufferedColumns, kDepth = 16;
   __shared__ alignas(16) float a_tiles[2][kDepth][kRows], b_tiles[2][kDepth][kColumns];
   // A warp has 32 x 128 elements of d, a thread eight squares of 4 x 4 of them.
   const std::uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
   const std::uint32_t y = warp / 2 * 32 + lane / 8 * 4, x = warp % 2 * 128 + lane % 8 * 4;
   const std::uint32_t row = blockIdx.y * kRows, column = blockIdx.x * kColumns;
-  const std::uint32_t a_row = thread / 2, a_depth = thread % 2 * 4, b_depth = thread / 64, b_column = thread % 64 * 4;
+  const std::uint32_t a_row = thread / 2, a_depth = thread % 2 * 8, b_depth = thread / 64, b_column = thread % 64 * 4;
   const std::uint32_t a_place = a_row ^ thread % 2 * 16;
   const float* from_a = a + (row + a_row) * k + a_depth;
   const float* from_b = b + b_depth * n + column + b_column;
-  float4 of_row;
+  float4 of_row[2];
   const auto load = [&](std::uint32_t buffer) {
-    kernels::copy_asynchronously(&b_tiles[buffer][b_depth][b_column], from_b);
-    kernels::copy_asynchronously(&b_tiles[buffer][b_depth + 4][b_column], from_b + 4 * n);
+#pragma unroll
+    for (std::uint32_t i = 0; i < kDepth; i += 4) {
+      kernels::copy_asynchronously(&b_tiles[buffer][b_depth + i][b_column], from_b + i * n);
+    }
     kernels::end_copy_group();
-    of_row = *reinterpret_cast<const float4*>(from_a);
+    of_row[0] = *reinterpret_cast<const float4*>(from_a);
+    of_row[1] = *reinterpret_cast<const float4*>(from_a + 4);
     from_a += kDepth, from_b += kDepth * n;
   };
   const auto store = [&](std::uint32_t buffer) {
-    a_tiles[buffer][a_depth][a_place] = of_row.x, a_tiles[buffer][a_depth + 1][a_place] = of_row.y;
-    a_tiles[buffer][a_depth + 2][a_place] = of_row.z, a_tiles[buffer][a_depth + 3][a_place] = of_row.w;
+#pragma unroll
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const std::uint32_t depth = a_depth + 4 * i;
+      a_tiles[buffer][depth][a_place] = of_row[i].x, a_tiles[buffer][depth + 1][a_place] = of_row[i].y;
+      a_tiles[buffer][depth + 2][a_place] = of_row[i].z, a_tiles[buffer][depth + 3][a_place] = of_row[i].w;
+    }
     kernels::wait_for_copies<0>();
     __syncthreads();
   };
@@ -50,7 +57,7 @@ __global__ void __launch_bounds__(256, 1)
 #pragma unroll
       for (std::uint32_t j = 0; j < 2; ++j) {
         *reinterpret_cast<float4*>(of_a[j]) =
-            *reinterpret_cast<const float4*>(&a_tiles[buffer][i][y + (j ^ i / 4) * 16]);
+            *reinterpret_cast<const float4*>(&a_tiles[buffer][i][y + (j ^ i / 8) * 16]);
       }
 #pragma unroll
       for (std::uint32_t j = 0; j < 4; ++j) {

@@ -14,6 +14,7 @@
 #include "cgrt/launch/host.h"
 #include "cgrt_kernels/common/library.h"
 #include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/cublaslt/candidates.h"
 #include "cgrt_kernels/cublaslt/matmul.h"
 #include "cgrt_kernels/gemm/reference.h"
 
@@ -95,7 +96,10 @@ struct Product {
   }
 };
 
-absl::Status choose_algorithm(MatmulPlan& plan) {
+using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
+
+// At least one, the most promising first. Gives the plan its handle.
+absl::StatusOr<Algorithms> find_algorithms(MatmulPlan& plan, int max_count) {
   cublasLtHandle_t handle = nullptr;
   CGRT_RETURN_IF_ERROR(to_status(cublasLtCreate(&handle), "cublasLtCreate"));
   plan.handle =
@@ -117,21 +121,26 @@ absl::Status choose_algorithm(MatmulPlan& plan) {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     CGRT_RETURN_IF_ERROR(prefer(attribute, kAlignment));
   }
-  cublasLtMatmulHeuristicResult_t best;
+  Algorithms algorithms(static_cast<std::size_t>(max_count));
   int found = 0;
-  const cublasStatus_t asked = cublasLtMatmulAlgoGetHeuristic(handle, &product.operation, &product.b, &product.a,
-                                                              &product.d, &product.d, &preference, 1, &best, &found);
+  const cublasStatus_t asked =
+      cublasLtMatmulAlgoGetHeuristic(handle, &product.operation, &product.b, &product.a, &product.d, &product.d,
+                                     &preference, max_count, algorithms.data(), &found);
   if (asked == CUBLAS_STATUS_NOT_SUPPORTED || (asked == CUBLAS_STATUS_SUCCESS && found == 0)) {
     return absl::UnimplementedError(absl::StrCat(to_text(plan.desc), " with ", to_string(plan.desc.epilogue),
                                                  ": cuBLASLt has no algorithm that needs at most ", limit,
                                                  " bytes of workspace."));
   }
   CGRT_RETURN_IF_ERROR(to_status(asked, "cublasLtMatmulAlgoGetHeuristic"));
-  static_assert(sizeof(best.algo) == sizeof(plan.algorithm));
-  std::memcpy(plan.algorithm.data(), &best.algo, sizeof(best.algo));
-  plan.scratch_bytes = best.workspaceSize;
+  algorithms.resize(static_cast<std::size_t>(found));
+  return algorithms;
+}
+
+void take_algorithm(MatmulPlan& plan, const cublasLtMatmulHeuristicResult_t& algorithm) {
+  static_assert(sizeof(algorithm.algo) == sizeof(plan.algorithm));
+  std::memcpy(plan.algorithm.data(), &algorithm.algo, sizeof(algorithm.algo));
+  plan.scratch_bytes = algorithm.workspaceSize;
   if (plan.scratch_bytes != 0) plan.workspace_bytes = workspace_with(plan.scratch_bytes);
-  return absl::OkStatus();
 }
 
 double read(DType type, const void* array, std::uint64_t i) {
@@ -175,9 +184,7 @@ constexpr Faster kFaster[] = {
     {MatmulLayout::kPlain, 8192, 6144, 4096, 8192},
 };
 
-// Of gates there is no other.
-bool gemm_is_chosen(const MatmulDesc& desc) {
-  if (desc.epilogue == MatmulEpilogue::kSiluGate) return true;
+bool gemm_is_faster(const MatmulDesc& desc) {
   if (desc.epilogue != MatmulEpilogue::kNone || desc.type == DType::kFloat32) return false;
   if (desc.n % 8 != 0 || desc.k % 8 != 0) return false;
   return std::any_of(std::begin(kFaster), std::end(kFaster), [&](const Faster& shape) {
@@ -198,12 +205,11 @@ std::vector<std::uint64_t> values_of(const MatmulPlan& plan) {
   return values;
 }
 
-}  // namespace
-
-absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc) {
+absl::Status check(const MatmulDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_enum("matmul", "b_layout", desc.b_layout, MatmulLayout::kTransposed));
   CGRT_RETURN_IF_ERROR(check_enum("matmul", "epilogue", desc.epilogue, MatmulEpilogue::kSiluGate));
   CGRT_RETURN_IF_ERROR(check_enum("matmul", "products", desc.products, Float32Products::kTf32));
+  CGRT_RETURN_IF_ERROR(check_enum("matmul", "kernel", desc.kernel, MatmulKernel::kGemm));
   CGRT_RETURN_IF_ERROR(check_enum("matmul", "type", desc.type, DType::kInt64));
   if (desc.m == 0 || desc.n == 0 || desc.k == 0 || desc.m > kMaxCount || desc.n > kMaxCount || desc.k > kMaxCount) {
     return absl::InvalidArgumentError(
@@ -212,20 +218,64 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
   if (!is_float(desc.type)) {
     return absl::InvalidArgumentError(absl::StrCat(to_text(desc), ": the type must be float32, float16 or bfloat16."));
   }
-  MatmulPlan plan{desc, 0, 0, nullptr, {}, {}};
-  if (gemm_is_chosen(desc)) {
-    absl::StatusOr<GemmPlan> gemm = plan_gemm(context, desc);
-    if (gemm.ok()) {
-      plan.gemm = *std::move(gemm);
-      return plan;
-    }
-    if (!absl::IsUnimplemented(gemm.status()) || desc.epilogue == MatmulEpilogue::kSiluGate) return gemm.status();
+  if (desc.epilogue == MatmulEpilogue::kSiluGate && desc.kernel == MatmulKernel::kLibrary) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        to_text(desc), ": cuBLASLt has no silu gate. Take MatmulKernel::kBest or kGemm, or two products."));
   }
-  if (is_simulated()) return plan;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MatmulPlan> plan_of_gemm(ContextRef context, const MatmulDesc& desc) {
+  MatmulPlan plan{desc, 0, 0, nullptr, {}, {}};
+  CGRT_ASSIGN_OR_RETURN(plan.gemm, plan_gemm(context, desc));
+  plan.desc.kernel = MatmulKernel::kGemm;
+  return plan;
+}
+
+// One on the simulator, without an algorithm.
+absl::StatusOr<std::vector<MatmulPlan>> plans_of_library(ContextRef context, const MatmulDesc& desc, int max_count) {
+  MatmulPlan plan{desc, 0, 0, nullptr, {}, {}};
+  plan.desc.kernel = MatmulKernel::kLibrary;
+  if (is_simulated()) return std::vector{plan};
   CGRT_ASSIGN_OR_RETURN(const CUcontext handle, context.get());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(handle));
-  CGRT_RETURN_IF_ERROR(choose_algorithm(plan));
-  return plan;
+  CGRT_ASSIGN_OR_RETURN(const Algorithms algorithms, find_algorithms(plan, max_count));
+  std::vector<MatmulPlan> plans(algorithms.size(), plan);
+  for (std::size_t i = 0; i < plans.size(); ++i) take_algorithm(plans[i], algorithms[i]);
+  return plans;
+}
+
+bool has_only_gemm(const MatmulDesc& desc) {
+  return desc.kernel == MatmulKernel::kGemm || desc.epilogue == MatmulEpilogue::kSiluGate;
+}
+
+}  // namespace
+
+absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& desc) {
+  CGRT_RETURN_IF_ERROR(check(desc));
+  if (has_only_gemm(desc)) return plan_of_gemm(context, desc);
+  if (desc.kernel == MatmulKernel::kBest && gemm_is_faster(desc)) {
+    absl::StatusOr<MatmulPlan> plan = plan_of_gemm(context, desc);
+    if (plan.ok() || !absl::IsUnimplemented(plan.status())) return plan;
+  }
+  CGRT_ASSIGN_OR_RETURN(std::vector<MatmulPlan> plans, plans_of_library(context, desc, 1));
+  return std::move(plans.front());
+}
+
+absl::StatusOr<std::vector<MatmulPlan>> matmul_candidates(ContextRef context, const MatmulDesc& desc) {
+  constexpr int kMaxAlgorithms = 8;
+  CGRT_RETURN_IF_ERROR(check(desc));
+  std::vector<MatmulPlan> plans;
+  if (desc.kernel != MatmulKernel::kLibrary) {
+    absl::StatusOr<MatmulPlan> plan = plan_of_gemm(context, desc);
+    const bool has_none = absl::IsUnimplemented(plan.status()) || absl::IsInvalidArgument(plan.status());
+    if (!plan.ok() && (has_only_gemm(desc) || !has_none)) return plan.status();
+    if (plan.ok()) plans.push_back(*std::move(plan));
+  }
+  if (has_only_gemm(desc)) return plans;
+  CGRT_ASSIGN_OR_RETURN(const std::vector<MatmulPlan> of_library, plans_of_library(context, desc, kMaxAlgorithms));
+  plans.insert(plans.end(), of_library.begin(), of_library.end());
+  return plans;
 }
 
 std::uint64_t MatmulPlan::topology_id() const {

@@ -5,6 +5,7 @@
 #include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/cluster_barrier.cuh"
 #include "cgrt_kernels/common/dispatch.cuh"
+#include "cgrt_kernels/common/matrix_load.cuh"
 #include "cgrt_kernels/common/matrix_store.cuh"
 #include "cgrt_kernels/common/mbarrier.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
@@ -29,8 +30,10 @@ struct GemmShared {
   alignas(1024) unsigned char a[kStages][kBytesOfA];
   alignas(1024) unsigned char b[kStages][kBytesOfB];
   alignas(1024) unsigned char d[2][2][kBoxBytes];  // two boxes of each warpgroup
+  std::uint32_t biases[2][kColumns / 2];           // pairs, for each warpgroup
   BulkBarrier full[kStages];
   Mbarrier empty[kStages];
+  BulkBarrier of_residual[2][2];  // of boxes in d
 
   // Asks for a stage: rows of a for this block, and of b the part that this block copies to all.
   __device__ __forceinline__ void copy(const GemmParams& p, int stage, std::uint32_t k, std::uint32_t row,
@@ -77,72 +80,109 @@ __device__ __forceinline__ void meet_warpgroup(int number) {
   asm volatile("bar.sync %0, 128;" ::"r"(number + 1) : "memory");
 }
 
-// 64 rows of sums to d, box after box.
+template <class T>
+__device__ __forceinline__ void add_pair(float* sums, std::uint32_t word) {
+  float values[2];
+  Word<T>::unpack(word, values);
+  sums[0] += values[0], sums[1] += values[1];
+}
+
+__device__ __forceinline__ std::uint32_t load_pair(const void* array, std::uint64_t at) {
+  return *reinterpret_cast<const std::uint32_t*>(static_cast<const std::uint16_t*>(array) + at);
+}
+
+// What the epilogue of a tile will read is asked for before its products: the residual into the L2 cache, and two
+// elements of the bias, which it returns, for each thread.
+template <int kColumns>
+__device__ __forceinline__ std::uint32_t load_early(const GemmParams& p, std::uint32_t row, std::uint32_t column) {
+  const std::uint32_t thread = threadIdx.x % 128, own = column + 2 * thread;
+  if (p.args.residual != nullptr && thread < 64 && row + thread < p.m) {
+    prefetch_to_l2(static_cast<const std::uint16_t*>(p.args.residual) + std::uint64_t{row + thread} * p.n + column,
+                   2 * min(static_cast<std::uint32_t>(kColumns), p.n - column));
+  }
+  return p.args.bias != nullptr && thread < kColumns / 2 && own < p.n ? load_pair(p.args.bias, own) : 0;
+}
+
+// Room for two boxes of a warpgroup, on their way to d. A residual's come first into the same places.
+struct GemmBoxes {
+  unsigned char (&places)[2][kGemmBox * kGemmBox * 2];
+  BulkBarrier (&full)[2];
+  std::uint32_t phase = 0;
+
+  // One thread asks for a box of the residual.
+  __device__ __forceinline__ void load_residual(const GemmParams& p, int box, std::uint32_t row, std::uint32_t column) {
+    wait_for_reads_of_stores<0>();
+    full[box % 2].expect(sizeof(places[0]));
+    copy_box(places[box % 2], p.maps[3], column + box * kGemmBox, row, full[box % 2]);
+  }
+};
+
+// 64 rows of sums, and of the residual of which two boxes are on their way, to d, box after box.
 template <class T, int kColumns>
-__device__ __forceinline__ void store_rows(const GemmParams& p, float (&sums)[kColumns / 2],
-                                           unsigned char (&boxes)[2][kGemmBox * kGemmBox * 2], std::uint32_t row,
-                                           std::uint32_t column, int warpgroup) {
+__device__ __forceinline__ void store_rows(const GemmParams& p, float (&sums)[kColumns / 2], GemmBoxes& boxes,
+                                           std::uint32_t row, std::uint32_t column, int warpgroup) {
+  constexpr int kBoxes = kColumns / static_cast<int>(kGemmBox);
   const std::uint32_t thread = threadIdx.x % 128, lane = thread % 32;
   const std::uint32_t own_row = thread / 32 * 16 + lane % 16;
+  const bool has_residual = p.args.residual != nullptr;
 #pragma unroll
-  for (int box = 0; box < kColumns / static_cast<int>(kGemmBox); ++box) {
+  for (int box = 0; box < kBoxes; ++box) {
     if (box * kGemmBox >= p.tile_columns) break;
-    unsigned char* const to = boxes[box % 2];
-    if (thread == 0) {
-      // The box before this one may still be read, unless it is in the same place: a tile of one box.
-      if (p.tile_columns > kGemmBox) {
-        wait_for_reads_of_stores<1>();
-      } else {
-        wait_for_reads_of_stores<0>();
+    unsigned char* const to = boxes.places[box % 2];
+    if (has_residual) {
+      boxes.full[box % 2].wait(boxes.phase);
+      if (box % 2 == 1) boxes.phase ^= 1;
+    } else {
+      if (thread == 0) {
+        // The box before this one may still be read, unless it is in the same place: a tile of one box.
+        if (p.tile_columns > kGemmBox) {
+          wait_for_reads_of_stores<1>();
+        } else {
+          wait_for_reads_of_stores<0>();
+        }
       }
+      meet_warpgroup(warpgroup);
     }
-    meet_warpgroup(warpgroup);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int first = box * 32 + i * 8;  // of the sums of 16 columns
+      float* const own = sums + box * 32 + i * 8;  // of 16 columns
+      unsigned char* const place = to + own_row * 128 + ((2 * i + lane / 16) ^ (own_row % 8)) * 16;
       std::uint32_t words[4];
+      if (has_residual) {
+        load_matrices(words, place);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) words[j] = Word<T>::pack({sums[first + 2 * j], sums[first + 2 * j + 1]});
-      store_matrices(to + own_row * 128 + ((2 * i + lane / 16) ^ (own_row % 8)) * 16, words);
+        for (int j = 0; j < 4; ++j) add_pair<T>(own + 2 * j, words[j]);
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) words[j] = Word<T>::pack({own[2 * j], own[2 * j + 1]});
+      store_matrices(place, words);
     }
     fence_for_tensor_copies();
     meet_warpgroup(warpgroup);
     if (thread == 0) {
       store_box(p.maps[2], column + box * kGemmBox, row, to);
       end_store_group();
+      if (has_residual && box + 2 < kBoxes) boxes.load_residual(p, box + 2, row, column);
     }
   }
 }
 
-template <class T>
-__device__ __forceinline__ void add_pair(float (&sums)[2], const void* array, std::uint64_t at) {
-  float values[2];
-  Word<T>::unpack(*reinterpret_cast<const std::uint32_t*>(static_cast<const T*>(array) + at), values);
-  sums[0] += values[0], sums[1] += values[1];
-}
-
-// Of sums of a warpgroup's 64 rows from `row` on.
+// All but the residual. `bias` is what load_early() gave, `biases` room for that of all threads of the warpgroup.
 template <class T, int kColumns>
-__device__ __forceinline__ void apply_epilogue(const GemmParams& p, float (&sums)[kColumns / 2], std::uint32_t row,
-                                               std::uint32_t column) {
+__device__ __forceinline__ void apply_epilogue(const GemmParams& p, float (&sums)[kColumns / 2], std::uint32_t bias,
+                                               std::uint32_t (&biases)[kColumns / 2], int warpgroup) {
   if (p.epilogue == MatmulEpilogue::kSiluGate) {
 #pragma unroll
     for (int i = 0; i < kColumns / 4; ++i) sums[i] = silu_of(sums[i]) * sums[kColumns / 4 + i];
     return;
   }
-  if (p.args.bias != nullptr || p.args.residual != nullptr) {
-    row += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-    column += threadIdx.x % 4 * 2;
+  if (p.args.bias != nullptr) {
+    const std::uint32_t thread = threadIdx.x % 128;
+    if (thread < kColumns / 2) biases[thread] = bias;
+    meet_warpgroup(warpgroup);
 #pragma unroll
     for (int i = 0; i < kColumns / 4; ++i) {
-      const std::uint32_t at = column + i / 2 * 8, of_row = row + i % 2 * 8;
-      if (at >= p.n) break;
-      float pair[2] = {sums[2 * i], sums[2 * i + 1]};
-      if (p.args.bias != nullptr) add_pair<T>(pair, p.args.bias, at);
-      if (p.args.residual != nullptr && of_row < p.m) {
-        add_pair<T>(pair, p.args.residual, std::uint64_t{of_row} * p.n + at);
-      }
-      sums[2 * i] = pair[0], sums[2 * i + 1] = pair[1];
+      add_pair<T>(sums + 2 * i, biases[i / 2 * 4 + thread % 4]);
     }
   }
   if (p.epilogue == MatmulEpilogue::kGelu || p.epilogue == MatmulEpilogue::kGeluBias) {
@@ -168,8 +208,9 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm(const __grid_constant__ 
       shared.full[i].initialize();
       shared.empty[i].initialize(2 * kCluster);
     }
+    for (auto& barriers : shared.of_residual) barriers[0].initialize(), barriers[1].initialize();
     make_barriers_visible_to_cluster();
-    for (const CUtensorMap& map : p.maps) prefetch_tensor_map(map);
+    for (int i = 0; i < (p.args.residual != nullptr ? 4 : 3); ++i) prefetch_tensor_map(p.maps[i]);
   }
   if constexpr (kCluster > 1) {
     cooperative_groups::this_cluster().sync();
@@ -207,9 +248,14 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm(const __grid_constant__ 
         if (thread < kCluster) arrive_in_block(shared.empty[stage], thread);
       }
     };
+    GemmBoxes boxes{shared.d[consumer], shared.of_residual[consumer]};
     int stage = 0;
     std::uint32_t phase = 0;
     for (std::uint32_t i = blockIdx.x / kCluster; i < tiles; i += step) {
+      const GemmTile tile(p, i);
+      const std::uint32_t row = (tile.row * kCluster + rank) * kGemmRows + consumer * 64;
+      const std::uint32_t column = tile.column * p.tile_columns;
+      const std::uint32_t bias = load_early<kColumns>(p, row, column);
       float sums[kColumns / 2];
       int before = 0;
       for (std::uint32_t k = 0; k < p.stages; ++k) {
@@ -232,15 +278,16 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm(const __grid_constant__ 
         before = stage;
         if (++stage == kStages) stage = 0, phase ^= 1;
       }
+      if (p.args.residual != nullptr && threadIdx.x % 128 == 0) {
+        boxes.load_residual(p, 0, row, column);
+        boxes.load_residual(p, 1, row, column);
+      }
       wait_for_products<0>();
       fence_registers(sums);
       release(before);
       if (i + step >= tiles) let_dependents_start();
-      const GemmTile tile(p, i);
-      const std::uint32_t row = (tile.row * kCluster + rank) * kGemmRows + consumer * 64;
-      const std::uint32_t column = tile.column * p.tile_columns;
-      apply_epilogue<T, kColumns>(p, sums, row, column);
-      store_rows<T, kColumns>(p, sums, shared.d[consumer], row, column, consumer);
+      apply_epilogue<T, kColumns>(p, sums, bias, shared.biases[consumer], consumer);
+      store_rows<T, kColumns>(p, sums, boxes, row, column, consumer);
     }
     if (threadIdx.x % 128 == 0) wait_for_reads_of_stores<0>();
   }

@@ -31,7 +31,7 @@ __host__ __device__ constexpr std::uint32_t gemm_shared_bytes(std::uint32_t colu
 }
 
 struct GemmParams {
-  CUtensorMap maps[3];  // of a, b and d
+  CUtensorMap maps[4];  // of a, b, d and the residual
   MatmulArgs args;
   std::uint32_t m, n, k;
   std::uint32_t row_tiles, column_tiles;  // rows: of all blocks of a cluster

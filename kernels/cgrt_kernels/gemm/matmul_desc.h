@@ -52,6 +52,21 @@ enum class MatmulLayout : std::uint8_t {
 // Whether fp32 products may round their inputs to TF32 (10 bits of fraction), which is several times faster.
 enum class Float32Products : std::uint8_t { kExact, kTf32 };
 
+// Whose kernels compute it.
+enum class MatmulKernel : std::uint8_t {
+  kBest,     // of the others, by a table of what was measured
+  kLibrary,  // cuBLASLt's
+  kGemm,     // gemm's
+};
+constexpr const char* to_string(MatmulKernel kernel) {
+  switch (kernel) {
+    case MatmulKernel::kBest: return "best";
+    case MatmulKernel::kLibrary: return "library";
+    case MatmulKernel::kGemm: return "gemm";
+  }
+  return "unknown";
+}
+
 // d = epilogue(a * b): a is m x k, b k x n (or 2 n, see kSiluGate), d m x n, each row-major and without gaps. Sums are
 // fp32.
 struct MatmulDesc {
@@ -61,6 +76,7 @@ struct MatmulDesc {
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;
   Float32Products products = Float32Products::kExact;
   std::size_t max_workspace_bytes = std::size_t{32} << 20;  // that the plan may need
+  MatmulKernel kernel = MatmulKernel::kBest;                // plan_gemm does not look at it
 };
 
 constexpr std::uint64_t columns_of_b(const MatmulDesc& desc) {

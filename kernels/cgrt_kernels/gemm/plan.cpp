@@ -135,14 +135,15 @@ absl::Status launch_gemm(LaunchTarget target, const GemmPlan& plan, const Matmul
   CGRT_RETURN_IF_ERROR(check_pointer(kName, "b", args.b, 16));
   if (has_bias(desc.epilogue)) CGRT_RETURN_IF_ERROR(check_pointer(kName, "bias", args.bias, 16));
   if (has_residual(desc.epilogue)) CGRT_RETURN_IF_ERROR(check_pointer(kName, "residual", args.residual, 16));
-  if (has_residual(desc.epilogue)) CGRT_RETURN_IF_ERROR(check_pointer(kName, "residual", args.residual, 16));
   CGRT_ASSIGN_OR_RETURN(const CUcontext context, target.context());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
   CGRT_ASSIGN_OR_RETURN(const CUtensorMap a,
                         make_tensor_map(args.a, desc.type, {{desc.k, 1, kGemmDepth}, {desc.m, desc.k, kGemmRows}}));
   CGRT_ASSIGN_OR_RETURN(const CUtensorMap b, map_of_b(plan, args.b));
-  CGRT_ASSIGN_OR_RETURN(const CUtensorMap d,
-                        make_tensor_map(args.d, desc.type, {{desc.n, 1, kGemmBox}, {desc.m, desc.n, kGemmBox}}));
+  const auto map_of_boxes = [&](const void* array) {
+    return make_tensor_map(array, desc.type, {{desc.n, 1, kGemmBox}, {desc.m, desc.n, kGemmBox}});
+  };
+  CGRT_ASSIGN_OR_RETURN(const CUtensorMap d, map_of_boxes(args.d));
   const std::uint32_t cluster = plan.config.attributes.cluster.x;
   const std::uint32_t tile_columns = tile_columns_of(desc, plan.columns);
   const auto narrow = [](std::uint64_t size) { return static_cast<std::uint32_t>(size); };
@@ -150,7 +151,11 @@ absl::Status launch_gemm(LaunchTarget target, const GemmPlan& plan, const Matmul
   params.maps[0] = a, params.maps[1] = b, params.maps[2] = d;
   params.args = args;
   if (!has_bias(desc.epilogue)) params.args.bias = nullptr;
-  if (!has_residual(desc.epilogue)) params.args.residual = nullptr;
+  if (has_residual(desc.epilogue)) {
+    CGRT_ASSIGN_OR_RETURN(params.maps[3], map_of_boxes(args.residual));
+  } else {
+    params.args.residual = nullptr;
+  }
   params.m = narrow(desc.m), params.n = narrow(desc.n), params.k = narrow(desc.k);
   params.row_tiles = ceil_divide(desc.m, cluster * kGemmRows);
   params.column_tiles = ceil_divide(desc.n, tile_columns);
