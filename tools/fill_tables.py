@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/kernels.md", "docs/kernels_tables.md", "docs/performance.md", "docs/published.md")
+PAGES = ("README.md", "docs/kernels.md", "docs/kernels_tables.md", "docs/performance.md", "docs/published.md",
+         "docs/gemm_ladder.md")
 TABLE = re.compile(r"<!-- table: (.*?) -->\n(.*?)<!-- end -->", re.S)
 FIGURE = re.compile(r"<!-- figure: (.*?) -->(.*?)<!-- end -->")  # in a line
 PICTURE, DRAW = "docs/kernels.svg", "python3 kernels/bench/plot.py"

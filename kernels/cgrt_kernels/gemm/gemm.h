@@ -6,8 +6,7 @@
 //
 // cublaslt/matmul.h takes the same descriptor on every GPU and uses these kernels where they are faster. A plan is a
 // value and depends on the device and the descriptor only. One kernel, no workspace, no allocation, the same bits in
-// every run. Tensor maps are made for the addresses of a launch. They hold them in an encoding of the driver's, where
-// GraphExec::rebind_buffer does not find them: launch again with a rebinding target, or update the graph.
+// every run. Tensor maps are made for the addresses of a launch; GraphExec::rebind_buffer moves them, too.
 // Launching is asynchronous and thread-safe.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr const char* kName = "gemm";
-constexpr std::uint32_t kGroup = 8;  // row tiles of blocks, taken before the next columns
+constexpr std::uint32_t kGroup = 16;  // row tiles of blocks, taken before the next columns
 
 #ifdef CGRT_HOPPER
 constexpr bool kHasCode = true;

@@ -257,7 +257,7 @@ CUresult MemsetD2D32Async(CUdeviceptr address, std::size_t pitch, unsigned value
   return fill_async(address, pitch, value, 4, width, height, stream);
 }
 
-// There are no copies here that read the map.
+// There are no copies here that read the map: it has the address alone, where the driver's has it.
 CUresult TensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank, void* address,
                               const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
                               const cuuint32_t* steps, CUtensorMapInterleave, CUtensorMapSwizzle,
@@ -274,6 +274,7 @@ CUresult TensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t 
     }
   }
   *map = {};
+  map->opaque[0] = reinterpret_cast<std::uintptr_t>(address);
   return CUDA_SUCCESS;
 }
 
