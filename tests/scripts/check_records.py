@@ -20,7 +20,6 @@ from includes import included
 # Records that are older than what they measure, or lack cases, and until when. One that is whole and current must go
 # from here.
 WAITING = {  # by file: why
-    "kernels/bench/records/gemm.json": "epilogues read the bias and the residual ahead since: measured next",
     "kernels/bench/records/sampling.json": "its last two cases wait for time on a GPU",
     "samples/mlp_step/records/h200.json": "plan_matmul can choose gemm since: until the next run on an H200",
 }
