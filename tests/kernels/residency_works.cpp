@@ -12,6 +12,7 @@
 #include "cgrt_kernels/dropout/dropout.h"
 #include "cgrt_kernels/elementwise/elementwise.h"
 #include "cgrt_kernels/elementwise/matrix.h"
+#include "cgrt_kernels/gemm/gemm.h"
 #include "cgrt_kernels/group_norm/group_norm.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/norm/norm.h"
@@ -246,6 +247,19 @@ Make skinny_gemm(std::uint64_t n, std::uint64_t k) {
     CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
     const SkinnyGemmArgs args{.y = y, .x = x, .weights = weights, .workspace = workspace};
     return Work{[=](LaunchTarget target) { return launch_skinny_gemm(target, plan, args); }, y, bytes};
+  };
+}
+
+Make gemm(std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+  return [=](Arena& arena) -> absl::StatusOr<Work> {
+    const MatmulDesc desc{.m = arena.rows(m), .n = n, .k = k};
+    CGRT_ASSIGN_OR_RETURN(const GemmPlan plan, plan_gemm(kDevice, desc));
+    const std::size_t bytes = desc.m * n * size_of(desc.type);
+    CGRT_ASSIGN_OR_RETURN(void* const a, arena.numbers(desc.type, desc.m * k));
+    CGRT_ASSIGN_OR_RETURN(void* const b, arena.numbers(desc.type, k * n));
+    CGRT_ASSIGN_OR_RETURN(void* const d, arena.output(bytes));
+    const MatmulArgs args{.d = d, .a = a, .b = b};
+    return Work{[=](LaunchTarget target) { return launch_gemm(target, plan, args); }, d, bytes};
   };
 }
 
@@ -489,6 +503,8 @@ std::vector<NamedWork> residency_works() {
       {"decode attention of few sequences", decode_attention(8, 4000)},
       {"decode attention of many sequences", decode_attention(128, 300)},
       {"skinny_gemm", skinny_gemm(3000, 2048)},
+      {"gemm", gemm(100, 32768, 64)},
+      {"gemm of clusters", gemm(1000, 8192, 256)},
       {"greedy sampling of few rows", greedy_sampling(8, 100000)},
       {"group_norm", group_norm(16, 1024, 320)},
       {"attention", attention(16, 500)},
