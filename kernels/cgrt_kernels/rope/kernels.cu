@@ -18,15 +18,13 @@ __host__ __device__ std::uint64_t kept_at(const RopeParams& p, std::uint64_t tok
   return offset_in(p.cache, block_of(p.cache, p.args.block_table, sequence, position), position);
 }
 
-// Where head `head` of a row of qkv goes; null: nowhere.
+// Where head `head` of a row of qkv goes; `kept`: where the token's keys and values begin.
 template <class T>
-__host__ __device__ T* target_of(const RopeParams& p, std::uint64_t token, std::uint32_t position, std::uint32_t head) {
+__host__ __device__ T* target_of(const RopeParams& p, std::uint64_t token, std::uint32_t head, std::uint64_t kept) {
   if (head < p.heads) return static_cast<T*>(p.args.q) + (token * p.heads + head) * p.head_size;
-  const std::uint64_t offset = kept_at(p, token, position);
-  if (offset == kNowhere) return nullptr;
   head -= p.heads;
   const bool is_key = head < p.kv_heads;
-  return static_cast<T*>(is_key ? p.args.k : p.args.v) + offset +
+  return static_cast<T*>(is_key ? p.args.k : p.args.v) + kept +
          (is_key ? head : head - p.kv_heads) * p.cache.head_stride;
 }
 
@@ -39,10 +37,10 @@ __host__ __device__ __forceinline__ void turn(float& a, float& b, float cosine, 
   b = b * cosine + before * sine;
 }
 
-template <class Pack, int kSize, class T>
-__device__ __forceinline__ void add(const T* from, float (&values)[kSize]) {
+template <int kSize, class Pack>
+__device__ __forceinline__ void add(const Pack& pack, float (&values)[kSize]) {
   float more[kSize];
-  unpack(*reinterpret_cast<const Pack*>(from), more);
+  unpack(pack, more);
 #pragma unroll
   for (int i = 0; i < kSize; ++i) values[i] += more[i];
 }
@@ -54,87 +52,90 @@ __device__ __forceinline__ void store(T* to, const float (&values)[kSize]) {
   *reinterpret_cast<Pack*>(to) = pack;
 }
 
-template <Alignment kAlignment, int kSize>
-__device__ __forceinline__ void turn_halves(const float2* row, float (&a)[kSize], float (&b)[kSize]) {
-  if constexpr (kAlignment == Alignment::kAligned) {
-#pragma unroll
-    for (int i = 0; i < kSize; i += 2) {
-      const float4 angles = *reinterpret_cast<const float4*>(row + i);
-      turn(a[i], b[i], angles.x, angles.y);
-      turn(a[i + 1], b[i + 1], angles.z, angles.w);
-    }
-  } else {
-    turn(a[0], b[0], row->x, row->y);
-  }
-}
+// Cosine and sine of the pairs of two packs, from `first` of the head's `count` pairs on. With kHalves packs have as
+// many as elements, or none.
+template <RopePairs kPairs, int kSize>
+struct Angles {
+  float2 of[kSize];
 
-// Pairs of neighbours in a pack, whose first element is `begin` of the head.
-template <int kSize>
-__device__ __forceinline__ void turn_neighbours(const float2* row, std::uint32_t begin, std::uint32_t rotary_size,
-                                                float (&values)[kSize]) {
+  __device__ __forceinline__ void load(const float2* row, std::uint32_t first, std::uint32_t count) {
+    constexpr bool kIsWhole = kPairs == RopePairs::kHalves && kSize > 1;
+    if (kIsWhole && first >= count) return;
 #pragma unroll
-  for (int i = 0; i < kSize; i += 2) {
-    if (begin + i >= rotary_size) continue;
-    const float2 angle = row[(begin + i) / 2];
-    turn(values[i], values[i + 1], angle.x, angle.y);
+    for (int i = 0; i < kSize; i += kIsWhole ? 2 : 1) {
+      if constexpr (kIsWhole) {
+        const float4 two = *reinterpret_cast<const float4*>(row + first + i);
+        of[i] = make_float2(two.x, two.y), of[i + 1] = make_float2(two.z, two.w);
+      } else {
+        if (first + i < count) of[i] = row[first + i];
+      }
+    }
   }
-}
+  __device__ __forceinline__ void apply(std::uint32_t first, std::uint32_t count, float (&a)[kSize],
+                                        float (&b)[kSize]) const {
+    if (first >= count) return;
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) {
+      if constexpr (kPairs == RopePairs::kHalves || kSize == 1) {
+        turn(a[i], b[i], of[i].x, of[i].y);
+      } else if (first + i < count) {
+        float(&pack)[kSize] = i < kSize / 2 ? a : b;
+        turn(pack[2 * i % kSize], pack[2 * i % kSize + 1], of[i].x, of[i].y);
+      }
+    }
+  }
+};
 
 // Each thread has two packs of a head. With kHalves these are rotated together, as long as there are such; else they
 // are neighbours, of which a head may lack the second.
 template <class T, Alignment kAlignment, RopePairs kPairs>
-__global__ void __launch_bounds__(kRopeBlock) rope(const __grid_constant__ RopeParams p) {
+__global__ void __launch_bounds__(kRopeBlock, kRopeBlocks) rope(const __grid_constant__ RopeParams p) {
   using Pack = PackFor<T, kAlignment>;
   constexpr int kSize = kPackSizeFor<T, kAlignment>;
-  const auto [token, item] = p.row_items.divide(std::uint64_t{blockIdx.x} * kRopeBlock + threadIdx.x);
+  const auto [wide_token, item] = p.row_items.divide(std::uint64_t{blockIdx.x} * kRopeBlock + threadIdx.x);
   const std::uint32_t head = p.head_items.quotient(item);
-  const std::uint32_t rotary_size = turns(p, head) ? p.rotary_size : 0;
-  const std::uint32_t half = rotary_size / 2;
-  std::uint32_t first = (item - head * p.head_items.value()) * kSize, second;
-  bool is_in_halves = false;
-  if constexpr (kPairs == RopePairs::kHalves) is_in_halves = first < half;
-  if (is_in_halves) {
-    second = first + half;
-  } else {
-    first = 2 * first, second = first + kSize;  // behind both halves: 2 half + 2 (first - half)
-  }
-  const bool has_second = second < p.head_size;
+  const std::uint32_t pairs = turns(p, head) ? p.rotary_size / 2 : 0;
+  const std::uint32_t first_pair = (item - head * p.head_items.value()) * kSize;
+  const bool is_in_halves = kPairs == RopePairs::kHalves && first_pair < pairs;
+  // Behind both halves: 2 pairs + 2 (first_pair - pairs).
+  const std::uint32_t first = is_in_halves ? first_pair : 2 * first_pair;
+  const std::uint32_t distance = is_in_halves ? pairs : kSize;
+  const bool has_second = first + distance < p.head_size;
   wait_for_predecessors();
   let_dependents_start();
-  if (token >= count_at(p.args.token_count, p.tokens)) return;
+  if (wide_token >= count_at(p.args.token_count, p.tokens)) return;
 
-  // Before it is known where they go, which takes up to three reads, one after the other.
-  const T* const from = static_cast<const T*>(p.args.qkv) + (token * heads_of_row(p) + head) * p.head_size;
-  const Pack low = *reinterpret_cast<const Pack*>(from + first);
-  const Pack high = has_second ? *reinterpret_cast<const Pack*>(from + second) : Pack{};
+  // All is asked for as early as its address is known: the page and the table, which hang on the position, last.
+  const auto token = static_cast<std::uint32_t>(wide_token);
   const auto position = static_cast<std::uint32_t>(p.args.position[token]);
-  if (position >= p.positions) return;
-  T* const to = target_of<T>(p, token, position, head);
-  if (to == nullptr) return;
+  const T* const from =
+      static_cast<const T*>(p.args.qkv) + (std::uint64_t{token} * heads_of_row(p) + head) * p.head_size + first;
+  const Pack low = *reinterpret_cast<const Pack*>(from);
+  const Pack high = has_second ? *reinterpret_cast<const Pack*>(from + distance) : Pack{};
+  Pack low_bias{}, high_bias{};
+  if (p.args.bias != nullptr) {
+    const T* const bias = static_cast<const T*>(p.args.bias) + std::uint64_t{head} * p.head_size + first;
+    low_bias = *reinterpret_cast<const Pack*>(bias);
+    if (has_second) high_bias = *reinterpret_cast<const Pack*>(bias + distance);
+  }
+  const std::uint64_t kept = head < p.heads ? 0 : kept_at(p, token, position);
+  T* const to = target_of<T>(p, token, head, kept) + first;
+  const bool is_written = position < p.positions && kept != kNowhere;
+  Angles<kPairs, kSize> angles;
+  const std::uint64_t row = std::uint64_t{min(position, p.positions - 1)} * (p.rotary_size / 2);
+  angles.load(reinterpret_cast<const float2*>(p.args.table) + row, first_pair, pairs);
+  if (!is_written) return;
 
   float a[kSize], b[kSize];
   unpack(low, a);
   unpack(high, b);
   if (p.args.bias != nullptr) {
-    const T* const bias = static_cast<const T*>(p.args.bias) + std::uint64_t{head} * p.head_size;
-    add<Pack>(bias + first, a);
-    if (has_second) add<Pack>(bias + second, b);
+    add(low_bias, a);
+    add(high_bias, b);
   }
-  const float2* const row =
-      reinterpret_cast<const float2*>(p.args.table) + std::uint64_t{position} * (p.rotary_size / 2);
-  if constexpr (kPairs == RopePairs::kHalves) {
-    if (is_in_halves) turn_halves<kAlignment>(row + first, a, b);
-  } else if constexpr (kSize == 1) {
-    if (second < rotary_size) {
-      const float2 angle = row[first / 2];
-      turn(a[0], b[0], angle.x, angle.y);
-    }
-  } else {
-    turn_neighbours(row, first, rotary_size, a);
-    turn_neighbours(row, second, rotary_size, b);
-  }
-  store<Pack>(to + first, a);
-  if (has_second) store<Pack>(to + second, b);
+  angles.apply(first_pair, pairs, a, b);
+  store<Pack>(to, a);
+  if (has_second) store<Pack>(to + distance, b);
 }
 
 template <class T, RopePairs kPairs>
@@ -144,9 +145,10 @@ void rope_on_host(HostGrid, RopeParams p) {
   for (std::uint64_t token = 0, count = count_at(p.args.token_count, p.tokens); token < count; ++token) {
     const auto position = static_cast<std::uint32_t>(p.args.position[token]);
     if (position >= p.positions) continue;
+    const std::uint64_t kept = kept_at(p, token, position);
     for (std::uint32_t head = 0; head < heads_of_row(p); ++head) {
-      T* const to = target_of<T>(p, token, position, head);
-      if (to == nullptr) continue;
+      if (head >= p.heads && kept == kNowhere) continue;
+      T* const to = target_of<T>(p, token, head, kept);
       const T* const from = static_cast<const T*>(p.args.qkv) + (token * heads_of_row(p) + head) * p.head_size;
       for (std::uint32_t i = 0; i < p.head_size; ++i) values[i] = to_float(from[i]);
       if (const auto* const bias = static_cast<const T*>(p.args.bias); bias != nullptr) {
@@ -166,7 +168,7 @@ template <RopePairs kPairs>
 Kernel<RopeParams> of_pairs(DType type, Alignment alignment) {
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
     return make_kernel<rope<T, kAlignment, kPairs>, rope_on_host<T, kPairs>,
-                       KernelResources{.registers = 40, .max_threads = kRopeBlock}>();
+                       KernelResources{.registers = 56, .max_threads = kRopeBlock}>();
   });
 }
 

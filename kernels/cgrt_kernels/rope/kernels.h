@@ -12,7 +12,9 @@
 
 namespace cgrt::kernels {
 
-inline constexpr int kRopeBlock = 256;  // threads, two packs each
+inline constexpr int kRopeBlock = 128;  // threads, two packs each
+// Of a multiprocessor: with all that a thread asks for at once it would take registers for fewer.
+inline constexpr int kRopeBlocks = 9;
 
 struct RopeParams {
   RopeArgs args;
