@@ -154,39 +154,47 @@ __device__ __forceinline__ std::uint32_t load_bits(const std::uint8_t* mask, std
   return bits >> shift;
 }
 
-// Likewise; packs are aligned in the output, and the elements before the first are the first block's.
-template <class T, Alignment kAlignment, int kPacks>
+template <class T>
+__device__ __forceinline__ void apply_to_element(const DropoutParams& p, std::uint64_t i) {
+  const bool is_kept = (p.args.mask[i / 8] >> i % 8 & 1) != 0;
+  const T value = static_cast<const T*>(p.args.in)[i];
+  static_cast<T*>(p.args.out)[i] = from_float<T>(is_kept ? to_float(value) * p.scale : 0.0f);
+}
+
+// A pack a thread: large arrays are faster so than with more packs or with persistent blocks, and a small kernel is
+// over in the time that its instructions take to arrive.
+template <class T>
 __global__ void __launch_bounds__(kDropoutBlock) dropout_backward(const __grid_constant__ DropoutParams p) {
-  constexpr int kPack = kPackSize<T>, kTile = kDropoutBlock * kPacks;
-  const T* const in = static_cast<const T*>(p.args.in);
-  T* const out = static_cast<T*>(p.args.out);
+  constexpr int kPack = kPackSize<T>;
+  const std::uint64_t begin = (std::uint64_t{blockIdx.x} * kDropoutBlock + threadIdx.x) * kPack;
   wait_for_predecessors();
   let_dependents_start();
-  std::uint32_t head = 0;
-  if constexpr (kAlignment == Alignment::kUnaligned) {
-    head = (0 - internal::element_address(out)) % static_cast<std::uint32_t>(kPack);
-    if (blockIdx.x == 0 && threadIdx.x < head && threadIdx.x < p.count) {
-      const bool is_kept = (p.args.mask[0] >> threadIdx.x & 1) != 0;
-      out[threadIdx.x] = from_float<T>(is_kept ? to_float(in[threadIdx.x]) * p.scale : 0.0f);
-    }
+  if (begin + kPack <= p.count) [[likely]] {
+    Elements<T, Alignment::kAligned> elements;
+    elements.pack = internal::load_pack<kPack>(static_cast<const T*>(p.args.in) + begin);
+    elements.apply(p.args.mask[begin / 8] >> begin % 8, p.scale);
+    internal::store_whole_pack(static_cast<T*>(p.args.out) + begin, elements.pack);
+    return;
   }
-  for (std::uint64_t tile = std::uint64_t{blockIdx.x} * kTile; head + tile * kPack < p.count;
-       tile += std::uint64_t{gridDim.x} * kTile) {
-    const std::uint64_t first = head + (tile + threadIdx.x) * kPack;
-    Elements<T, kAlignment> elements[kPacks];
-    std::uint32_t kept[kPacks] = {};
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      const std::uint64_t begin = first + i * kDropoutBlock * kPack;
-      elements[i].load(in, begin, p.count);
-      if (begin < p.count) kept[i] = load_bits<kPack>(p.args.mask, begin, p.count);
-    }
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      elements[i].apply(kept[i], p.scale);
-      elements[i].store_aligned(out, first + i * kDropoutBlock * kPack, p.count);
-    }
-  }
+  for (std::uint64_t i = begin; i < p.count; ++i) apply_to_element<T>(p, i);
+}
+
+// Packs that are aligned in the output, of which warps have whole lines. The elements before the first are the first
+// block's.
+template <class T>
+__global__ void __launch_bounds__(kDropoutBlock) dropout_backward_unaligned(const __grid_constant__ DropoutParams p) {
+  constexpr int kPack = kPackSize<T>;
+  T* const out = static_cast<T*>(p.args.out);
+  const std::uint32_t head = internal::begin_of_packs<kPack>(out, false);
+  const std::uint64_t begin = head + (std::uint64_t{blockIdx.x} * kDropoutBlock + threadIdx.x) * kPack;
+  wait_for_predecessors();
+  let_dependents_start();
+  if (blockIdx.x == 0 && threadIdx.x < head && threadIdx.x < p.count) apply_to_element<T>(p, threadIdx.x);
+  if (begin >= p.count) return;
+  Elements<T, Alignment::kUnaligned> elements;
+  elements.load(static_cast<const T*>(p.args.in), begin, p.count);
+  elements.apply(load_bits<kPack>(p.args.mask, begin, p.count), p.scale);
+  elements.store_aligned(out, begin, p.count);
 }
 
 template <class T, DropoutOp kOp>
@@ -210,21 +218,24 @@ void dropout_on_host(HostGrid, DropoutParams p) {
   if constexpr (kOp == DropoutOp::kForward) p.args.state->offset += dropout_draws(p.count);
 }
 
-template <class T, Alignment kAlignment, int kPacks>
-Kernel<DropoutParams> of_packs(DropoutOp op) {
+template <class T, Alignment kAlignment>
+Kernel<DropoutParams> of_op(DropoutOp op, bool is_small) {
   constexpr KernelResources kResources{.registers = 50, .max_threads = kDropoutBlock};
-  if (op == DropoutOp::kBackward) {
-    return make_kernel<dropout_backward<T, kAlignment, kPacks>, dropout_on_host<T, DropoutOp::kBackward>, kResources>();
+  constexpr auto kForward = dropout_on_host<T, DropoutOp::kForward>,
+                 kBackward = dropout_on_host<T, DropoutOp::kBackward>;
+  if (op == DropoutOp::kForward) {
+    return is_small ? make_kernel<dropout<T, kAlignment, 1>, kForward, kResources>()
+                    : make_kernel<dropout<T, kAlignment, kDropoutPacks>, kForward, kResources>();
   }
-  return make_kernel<dropout<T, kAlignment, kPacks>, dropout_on_host<T, DropoutOp::kForward>, kResources>();
+  return kAlignment == Alignment::kAligned ? make_kernel<dropout_backward<T>, kBackward, kResources>()
+                                           : make_kernel<dropout_backward_unaligned<T>, kBackward, kResources>();
 }
 
 }  // namespace
 
 Kernel<DropoutParams> dropout_kernel(DropoutOp op, DType type, Alignment alignment, bool is_small) {
-  return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
-    return is_small ? of_packs<T, kAlignment, 1>(op) : of_packs<T, kAlignment, kDropoutPacks>(op);
-  });
+  return of_float_type(type, alignment,
+                       [=]<class T, Alignment kAlignment>() { return of_op<T, kAlignment>(op, is_small); });
 }
 
 }  // namespace cgrt::kernels

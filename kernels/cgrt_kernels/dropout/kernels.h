@@ -12,7 +12,7 @@
 namespace cgrt::kernels {
 
 inline constexpr int kDropoutBlock = 256;  // threads
-inline constexpr int kDropoutPacks = 2;    // that a thread has in flight, of arrays that fill the device
+inline constexpr int kDropoutPacks = 2;    // that a thread of dropout has in flight, of arrays that fill the device
 
 struct DropoutParams {
   DropoutArgs args;
@@ -21,8 +21,7 @@ struct DropoutParams {
   float scale;
 };
 
-// `pack`: bytes, 16, 8, 4 or 2, at least an element.
-// `is_small`: a thread has one pack, and all are there at once.
+// `is_small`: a thread has one pack, and all are there at once. Of dropout_backward a thread always has one.
 Kernel<DropoutParams> dropout_kernel(DropoutOp op, DType type, Alignment alignment, bool is_small);
 
 // What a launch adds to the offset of its state.
