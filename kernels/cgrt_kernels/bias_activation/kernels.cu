@@ -1,11 +1,13 @@
 #include "cgrt_kernels/bias_activation/kernels.h"
 
 #include <cstdint>
+#include <cstring>
 
 #include "cgrt_kernels/bias_activation/reference.h"
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/word.cuh"
 #include "cgrt_kernels/elementwise/functors.cuh"
 #include "cgrt_kernels/elementwise/map.cuh"
 
@@ -32,42 +34,63 @@ __device__ __forceinline__ void add(float (&values)[kSize], const float (&others
   for (int i = 0; i < kSize; ++i) values[i] += others[i];
 }
 
-// Each thread has a pack of the output. The other half of a gate is a row of the output behind.
-template <BiasActivation kActivation, BiasGate kGate, class T>
-__global__ void __launch_bounds__(kBiasActivationBlock)
+// kBytes of an aligned array, 8 or 16, as floats.
+template <class T, int kBytes>
+struct Elements {
+  static constexpr int kWords = kBytes / 4, kSize = kBytes / sizeof(T), kWordSize = Word<T>::kSize;
+  using Bits = typename internal::BitsOf<kBytes>::Type;
+  float of[kSize];
+
+  __device__ __forceinline__ explicit Elements(const Bits& bits) {
+    std::uint32_t words[kWords];
+    std::memcpy(words, &bits, kBytes);
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      Word<T>::unpack(words[i], reinterpret_cast<float(&)[kWordSize]>(of[i * kWordSize]));
+    }
+  }
+  __device__ __forceinline__ Bits bits() const {
+    std::uint32_t words[kWords];
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      words[i] = Word<T>::pack(reinterpret_cast<const float(&)[kWordSize]>(of[i * kWordSize]));
+    }
+    Bits bits;
+    std::memcpy(&bits, words, kBytes);
+    return bits;
+  }
+};
+
+// Each thread has a pack of the output, of kBytes. The other half of a gate is a row of the output behind.
+template <BiasActivation kActivation, BiasGate kGate, class T, int kBytes>
+__global__ void __launch_bounds__(bias_activation_block(kBytes))
     bias_activation(const __grid_constant__ BiasActivationParams p) {
-  using Packed = typename PackOf<T>::Type;
-  constexpr int kSize = kPackSize<T>;
+  using Packed = Elements<T, kBytes>;
+  using Bits = typename Packed::Bits;
   constexpr bool kIsGated = kGate == BiasGate::kGated;
-  const std::uint64_t at = std::uint64_t{blockIdx.x} * kBiasActivationBlock + threadIdx.x;
+  const std::uint64_t at = std::uint64_t{blockIdx.x} * bias_activation_block(kBytes) + threadIdx.x;
   const std::uint32_t row_packs = p.row_items.value();
   const auto [row, pack] = p.row_items.divide(at);
-  const Packed* const a = static_cast<const Packed*>(p.args.a) + at + (kIsGated ? row * row_packs : 0);
-  const Packed* const bias = static_cast<const Packed*>(p.args.bias) + pack;
+  const Bits* const a = static_cast<const Bits*>(p.args.a) + at + (kIsGated ? row * row_packs : 0);
+  const Bits* const bias = static_cast<const Bits*>(p.args.bias) + pack;
   wait_for_predecessors();
   let_dependents_start();
   if (row >= p.rows) return;
 
-  const Packed x = *a, x_bias = *bias;
-  Packed y, y_bias;
+  const Bits x = *a, x_bias = *bias;
+  Bits y, y_bias;
   if constexpr (kIsGated) y = a[row_packs], y_bias = bias[row_packs];
-  float values[kSize], others[kSize];
-  unpack(x, values);
-  unpack(x_bias, others);
-  add(values, others);
+  Packed values(x);
+  add(values.of, Packed(x_bias).of);
 #pragma unroll
-  for (float& value : values) value = activated<kActivation, T>(value);
+  for (float& value : values.of) value = activated<kActivation, T>(value);
   if constexpr (kIsGated) {
-    float factors[kSize];
-    unpack(y, factors);
-    unpack(y_bias, others);
-    add(factors, others);
+    Packed factors(y);
+    add(factors.of, Packed(y_bias).of);
 #pragma unroll
-    for (int i = 0; i < kSize; ++i) values[i] *= factors[i];
+    for (int i = 0; i < Packed::kSize; ++i) values.of[i] *= factors.of[i];
   }
-  Packed result;
-  pack_into(result, values);
-  static_cast<Packed*>(p.args.out)[at] = result;
+  static_cast<Bits*>(p.args.out)[at] = values.bits();
 }
 
 template <BiasActivation kActivation, BiasGate kGate, class T>
@@ -113,7 +136,7 @@ struct Unaligned {
 // Packs that are aligned in the output, but for one at either end, so that the two that one of an input lies in are
 // inside of it. What is before and behind, the threads of the last block have, element by element.
 template <BiasActivation kActivation, BiasGate kGate, class T>
-__global__ void __launch_bounds__(kBiasActivationBlock)
+__global__ void __launch_bounds__(bias_activation_block(16))
     bias_activation_unaligned(const __grid_constant__ BiasActivationParams p) {
   constexpr int kPack = kPackSize<T>;
   const Unaligned<kActivation, kGate, T> in{static_cast<const T*>(p.args.a), static_cast<const T*>(p.args.bias),
@@ -122,7 +145,7 @@ __global__ void __launch_bounds__(kBiasActivationBlock)
   const std::uint64_t count = std::uint64_t{p.rows} * p.columns;
   const std::uint32_t begin = internal::begin_of_packs<kPack>(out, true);
   const std::uint64_t packs = count < begin + kPack ? 0 : (count - begin - kPack) / kPack;
-  const std::uint64_t i = std::uint64_t{blockIdx.x} * kBiasActivationBlock + threadIdx.x;
+  const std::uint64_t i = std::uint64_t{blockIdx.x} * bias_activation_block(16) + threadIdx.x;
   wait_for_predecessors();
   let_dependents_start();
   if (blockIdx.x == gridDim.x - 1 && threadIdx.x < count - packs * kPack) {
@@ -163,33 +186,35 @@ void bias_activation_on_host(HostGrid, BiasActivationParams p) {
 }
 
 template <BiasActivation kActivation, BiasGate kGate>
-Kernel<BiasActivationParams> of_type(DType type, Alignment alignment) {
-  constexpr KernelResources kResources{.registers = 48, .max_threads = kBiasActivationBlock};
+Kernel<BiasActivationParams> of_type(DType type, Alignment alignment, std::uint32_t bytes) {
+  constexpr KernelResources kResources{.registers = 48, .max_threads = bias_activation_block(16)};
   return of_float_type(type, [=]<class T>() {
     constexpr auto kOnHost = bias_activation_on_host<kActivation, kGate, T>;
-    return alignment == Alignment::kAligned
-               ? make_kernel<bias_activation<kActivation, kGate, T>, kOnHost, kResources>()
-               : make_kernel<bias_activation_unaligned<kActivation, kGate, T>, kOnHost, kResources>();
+    if (alignment == Alignment::kUnaligned) {
+      return make_kernel<bias_activation_unaligned<kActivation, kGate, T>, kOnHost, kResources>();
+    }
+    return bytes == 16 ? make_kernel<bias_activation<kActivation, kGate, T, 16>, kOnHost, kResources>()
+                       : make_kernel<bias_activation<kActivation, kGate, T, 8>, kOnHost, kResources>();
   });
 }
 
 template <BiasActivation kActivation>
-Kernel<BiasActivationParams> of_gate(BiasGate gate, DType type, Alignment alignment) {
-  return gate == BiasGate::kGated ? of_type<kActivation, BiasGate::kGated>(type, alignment)
-                                  : of_type<kActivation, BiasGate::kNone>(type, alignment);
+Kernel<BiasActivationParams> of_gate(BiasGate gate, DType type, Alignment alignment, std::uint32_t bytes) {
+  return gate == BiasGate::kGated ? of_type<kActivation, BiasGate::kGated>(type, alignment, bytes)
+                                  : of_type<kActivation, BiasGate::kNone>(type, alignment, bytes);
 }
 
 }  // namespace
 
 Kernel<BiasActivationParams> bias_activation_kernel(BiasActivation activation, BiasGate gate, DType type,
-                                                    Alignment alignment) {
+                                                    Alignment alignment, std::uint32_t bytes) {
   switch (activation) {
-    case BiasActivation::kRelu: return of_gate<BiasActivation::kRelu>(gate, type, alignment);
-    case BiasActivation::kSilu: return of_gate<BiasActivation::kSilu>(gate, type, alignment);
-    case BiasActivation::kGelu: return of_gate<BiasActivation::kGelu>(gate, type, alignment);
+    case BiasActivation::kRelu: return of_gate<BiasActivation::kRelu>(gate, type, alignment, bytes);
+    case BiasActivation::kSilu: return of_gate<BiasActivation::kSilu>(gate, type, alignment, bytes);
+    case BiasActivation::kGelu: return of_gate<BiasActivation::kGelu>(gate, type, alignment, bytes);
     case BiasActivation::kGeluTanh: break;
   }
-  return of_gate<BiasActivation::kGeluTanh>(gate, type, alignment);
+  return of_gate<BiasActivation::kGeluTanh>(gate, type, alignment, bytes);
 }
 
 }  // namespace cgrt::kernels

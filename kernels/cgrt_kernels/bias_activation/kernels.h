@@ -1,6 +1,8 @@
 // What bias_activation's plan and device code have in common. Internal.
 #pragma once
 
+#include <cuda_runtime_api.h>  // __host__, __device__
+
 #include <cstdint>
 
 #include "cgrt/launch/kernel.h"
@@ -10,7 +12,10 @@
 
 namespace cgrt::kernels {
 
-inline constexpr std::uint32_t kBiasActivationBlock = 256;  // threads, a pack of the output each
+// Threads, each with `bytes` of the output, 16 or 8.
+__host__ __device__ constexpr std::uint32_t bias_activation_block(std::uint32_t bytes) {
+  return bytes == 16 ? 256 : 128;
+}
 
 struct BiasActivationParams {
   BiasActivationArgs args;
@@ -18,7 +23,8 @@ struct BiasActivationParams {
   WideDivisor row_items;  // packs of a row of the output, of arrays that are not aligned its elements
 };
 
+// `bytes`: 16, of aligned arrays also 8.
 Kernel<BiasActivationParams> bias_activation_kernel(BiasActivation activation, BiasGate gate, DType type,
-                                                    Alignment alignment);
+                                                    Alignment alignment, std::uint32_t bytes);
 
 }  // namespace cgrt::kernels

@@ -13,18 +13,28 @@ namespace {
 constexpr char kName[] = "bias_activation";
 
 absl::StatusOr<BiasActivationPlan::Launch> launch_of(ContextRef context, const BiasActivationDesc& desc,
-                                                     Alignment alignment) {
-  const std::uint64_t pack = 16 / size_of(desc.type);
-  BiasActivationPlan::Launch launch{bias_activation_kernel(desc.activation, desc.gate, desc.type, alignment), {}, 0};
+                                                     Alignment alignment, std::uint32_t bytes) {
+  const std::uint64_t pack = bytes / size_of(desc.type), block = bias_activation_block(bytes);
+  BiasActivationPlan::Launch launch{
+      bias_activation_kernel(desc.activation, desc.gate, desc.type, alignment, bytes), {}, 0};
   launch.row_items = static_cast<std::uint32_t>(alignment == Alignment::kAligned ? desc.columns / pack : desc.columns);
-  if (desc.rows > kMaxCount * kBiasActivationBlock / desc.columns * pack) {
+  if (desc.rows > kMaxCount * block / desc.columns * pack) {
     return refuse(kName, absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are more than ", kMaxCount,
                                       " blocks have threads for."));
   }
-  launch.config = {.grid = ceil_divide(desc.rows * desc.columns, kBiasActivationBlock * pack),
-                   .block = kBiasActivationBlock};
+  launch.config = {.grid = ceil_divide(desc.rows * desc.columns, block * pack),
+                   .block = static_cast<std::uint32_t>(block)};
   CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return launch;
+}
+
+// Of aligned arrays. A small launch is over sooner the more threads and multiprocessors share it, until a
+// multiprocessor has some hundreds.
+absl::StatusOr<std::uint32_t> bytes_of(ContextRef context, const BiasActivationDesc& desc) {
+  constexpr std::uint64_t kFew = 768;
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  return desc.rows * desc.columns / (8 / size_of(desc.type)) <= static_cast<std::uint64_t>(sms) * kFew ? 8 : 16;
 }
 
 }  // namespace
@@ -35,10 +45,11 @@ absl::StatusOr<BiasActivationPlan> plan_bias_activation(ContextRef context, cons
   CGRT_RETURN_IF_ERROR(check_matrix(kName, desc.rows, desc.columns));
   CGRT_RETURN_IF_ERROR(check_float(kName, desc.type));
   BiasActivationPlan plan{desc, {}, {}};
-  CGRT_ASSIGN_OR_RETURN(plan.unaligned, launch_of(context, desc, Alignment::kUnaligned));
+  CGRT_ASSIGN_OR_RETURN(plan.unaligned, launch_of(context, desc, Alignment::kUnaligned, 16));
   plan.aligned = plan.unaligned;
   if (desc.columns * size_of(desc.type) % 16 == 0) {
-    CGRT_ASSIGN_OR_RETURN(plan.aligned, launch_of(context, desc, Alignment::kAligned));
+    CGRT_ASSIGN_OR_RETURN(const std::uint32_t bytes, bytes_of(context, desc));
+    CGRT_ASSIGN_OR_RETURN(plan.aligned, launch_of(context, desc, Alignment::kAligned, bytes));
   }
   return plan;
 }
