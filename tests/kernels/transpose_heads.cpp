@@ -124,7 +124,8 @@ void check_transpose_heads(Report& report) {
   std::vector<Shape> shapes{{1, 1, 1, 1},     {1, 1, 32, 128},  {64, 1, 8, 64}, {3, 17, 5, 64},
                             {2, 128, 12, 64}, {5, 33, 4, 80},   {4, 31, 3, 36}, {4, 9, 7, 6},
                             {3, 5, 11, 7},    {2, 300, 2, 256}, {7, 50, 1, 96}, {1, 257, 1, 770}};
-  if (!report.is_simulated()) shapes.insert(shapes.end(), {{4, 2048, 32, 128}, {16, 1000, 12, 64}, {2, 4097, 5, 33}});
+  if (!report.is_simulated())
+    shapes.insert(shapes.end(), {{4, 2048, 32, 128}, {3, 777, 16, 64}, {16, 1000, 12, 64}, {2, 4097, 5, 33}});
   std::mt19937 engine(11);
   for (int i = 0; i < 10; ++i) {
     shapes.push_back({1 + engine() % 9, 1 + engine() % 70, 1 + engine() % 9, 1 + engine() % 40});

@@ -22,10 +22,10 @@ __device__ __forceinline__ Rows rows_of(const TransposeHeadsParams& p, std::uint
 }
 
 // Threads side by side have packs side by side in a row of tokens: runs of a row on one side, of heads on the other.
-template <class Pack, TransposeHeadsOp kOp>
-__global__ void __launch_bounds__(kTransposeBlock) transpose_heads(const __grid_constant__ TransposeHeadsParams p) {
-  constexpr std::uint32_t kPositions = sizeof(Pack) == 16 ? kTransposePositions : kTransposeNarrowPositions;
-  const auto [tile, item] = p.row_packs.divide(std::uint64_t{blockIdx.x} * kTransposeBlock + threadIdx.x);
+template <class Pack, TransposeHeadsOp kOp, std::uint32_t kPositions>
+__global__ void __launch_bounds__(transpose_block(kPositions))
+    transpose_heads(const __grid_constant__ TransposeHeadsParams p) {
+  const auto [tile, item] = p.row_packs.divide(std::uint64_t{blockIdx.x} * transpose_block(kPositions) + threadIdx.x);
   const std::uint32_t head = p.head_packs.quotient(item);
   const std::uint32_t sequence = p.tiles.quotient(static_cast<std::uint32_t>(tile));
   const std::uint32_t first = (static_cast<std::uint32_t>(tile) - sequence * p.tiles.value()) * kPositions;
@@ -77,26 +77,31 @@ void transpose_heads_on_host(HostGrid, TransposeHeadsParams p) {
   }
 }
 
-template <class Pack>
-Kernel<TransposeHeadsParams> of_op(TransposeHeadsOp op) {
-  constexpr KernelResources kResources{.registers = 48, .max_threads = kTransposeBlock};
-  if (op == TransposeHeadsOp::kMerge) {
-    return make_kernel<transpose_heads<Pack, TransposeHeadsOp::kMerge>,
-                       transpose_heads_on_host<Pack, TransposeHeadsOp::kMerge>, kResources>();
+template <class Pack, TransposeHeadsOp kOp, std::uint32_t kPositions>
+Kernel<TransposeHeadsParams> of_positions() {
+  return make_kernel<transpose_heads<Pack, kOp, kPositions>, transpose_heads_on_host<Pack, kOp>,
+                     KernelResources{.registers = 56, .max_threads = transpose_block(kPositions)}>();
+}
+
+template <TransposeHeadsOp kOp>
+Kernel<TransposeHeadsParams> of_shape(TransposeShape shape) {
+  switch (shape.bytes) {
+    case 8: return of_positions<uint2, kOp, 4>();
+    case 4: return of_positions<std::uint32_t, kOp, 4>();
+    case 2: return of_positions<std::uint16_t, kOp, 4>();
   }
-  return make_kernel<transpose_heads<Pack, TransposeHeadsOp::kSplit>,
-                     transpose_heads_on_host<Pack, TransposeHeadsOp::kSplit>, kResources>();
+  if (shape.positions == kTransposeDeep) return of_positions<uint4, kOp, kTransposeDeep>();
+  if constexpr (kOp == TransposeHeadsOp::kMerge) {
+    if (shape.positions == 2) return of_positions<uint4, kOp, 2>();
+  }
+  return of_positions<uint4, kOp, 1>();
 }
 
 }  // namespace
 
-Kernel<TransposeHeadsParams> transpose_heads_kernel(TransposeHeadsOp op, std::uint32_t bytes) {
-  switch (bytes) {
-    case 16: return of_op<uint4>(op);
-    case 8: return of_op<uint2>(op);
-    case 4: return of_op<std::uint32_t>(op);
-    default: return of_op<std::uint16_t>(op);
-  }
+Kernel<TransposeHeadsParams> transpose_heads_kernel(TransposeHeadsOp op, TransposeShape shape) {
+  return op == TransposeHeadsOp::kMerge ? of_shape<TransposeHeadsOp::kMerge>(shape)
+                                        : of_shape<TransposeHeadsOp::kSplit>(shape);
 }
 
 }  // namespace cgrt::kernels

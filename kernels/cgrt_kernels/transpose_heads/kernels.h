@@ -1,6 +1,8 @@
 // What transpose_heads' plan and device code have in common. Internal.
 #pragma once
 
+#include <cuda_runtime_api.h>  // __host__, __device__
+
 #include <cstdint>
 
 #include "cgrt/launch/kernel.h"
@@ -10,9 +12,16 @@
 
 namespace cgrt::kernels {
 
-inline constexpr int kTransposeBlock = 256;  // threads
-// Positions of a thread, which has the same pack of each: narrower packs than 16 bytes need more in flight.
-inline constexpr std::uint32_t kTransposePositions = 1, kTransposeNarrowPositions = 4;
+// A thread has the same pack of some positions.
+struct TransposeShape {
+  std::uint32_t bytes;      // of a pack: 16, 8, 4 or 2
+  std::uint32_t positions;  // 4 of packs of less than 16 bytes; of others 1, kTransposeDeep, or 2 with kMerge
+};
+inline constexpr std::uint32_t kTransposeDeep = 8;
+inline constexpr std::uint32_t kTransposeDeepBlocks = 9;                      // of a multiprocessor, by their registers
+__host__ __device__ constexpr int transpose_block(std::uint32_t positions) {  // threads
+  return positions == kTransposeDeep ? 128 : 256;
+}
 
 struct TransposeHeadsParams {
   TransposeHeadsArgs args;  // offsets: null with padded rows
@@ -22,7 +31,6 @@ struct TransposeHeadsParams {
   WideDivisor row_packs;  // of a token
 };
 
-// `bytes` of a pack: 16, 8, 4 or 2.
-Kernel<TransposeHeadsParams> transpose_heads_kernel(TransposeHeadsOp op, std::uint32_t bytes);
+Kernel<TransposeHeadsParams> transpose_heads_kernel(TransposeHeadsOp op, TransposeShape shape);
 
 }  // namespace cgrt::kernels

@@ -31,24 +31,42 @@ absl::Status check(const TransposeHeadsDesc& desc) {
                                    kMaxCount, " in all."));
 }
 
+// Narrow packs need more in flight. Wide ones gain by it where that makes one wave of several, and where rows without
+// padding are written, as fewer blocks are then without any.
+std::uint32_t positions_of(const TransposeHeadsDesc& desc, std::uint32_t pack_bytes, std::uint64_t sms) {
+  if (pack_bytes != 16) return 4;
+  if (desc.op == TransposeHeadsOp::kMerge && desc.rows == TokenRows::kPacked) return 2;
+  const std::uint64_t row_packs = desc.heads * desc.head_size * size_of(desc.type) / pack_bytes;
+  const std::uint64_t rows = desc.sequences * desc.positions;
+  const auto is_wave = [&](std::uint64_t positions, std::uint64_t blocks) {  // blocks: of a multiprocessor
+    const auto block = static_cast<std::uint64_t>(transpose_block(static_cast<std::uint32_t>(positions)));
+    return rows <= sms * blocks * block * positions / row_packs;
+  };
+  return !is_wave(1, 8) && is_wave(kTransposeDeep, kTransposeDeepBlocks) ? kTransposeDeep : 1;
+}
+
 absl::StatusOr<TransposeHeadsPlan::Launch> launch_of(ContextRef context, const TransposeHeadsDesc& desc,
                                                      std::uint32_t alignment) {
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
-  std::uint32_t pack = std::max(alignment, size);
-  while (desc.head_size * size % pack != 0) pack /= 2;
-  TransposeHeadsPlan::Launch launch{transpose_heads_kernel(desc.op, pack), {}, 0, 0};
-  launch.head_packs = static_cast<std::uint32_t>(desc.head_size) / (pack / size);
+  TransposeShape shape{std::max(alignment, size), 1};
+  while (desc.head_size * size % shape.bytes != 0) shape.bytes /= 2;
+  shape.positions = positions_of(desc, shape.bytes, static_cast<std::uint64_t>(sms));
+  const auto block = static_cast<std::uint64_t>(transpose_block(shape.positions));
+  TransposeHeadsPlan::Launch launch{transpose_heads_kernel(desc.op, shape), {}, 0, 0};
+  launch.head_packs = static_cast<std::uint32_t>(desc.head_size) / (shape.bytes / size);
   const std::uint64_t row_packs = desc.heads * launch.head_packs;
-  launch.tiles = ceil_divide(desc.positions, pack == 16 ? kTransposePositions : kTransposeNarrowPositions);
+  launch.tiles = ceil_divide(desc.positions, shape.positions);
   // A block more than there are tiles for, as a Divisor takes them.
-  const std::uint64_t max_tiles = std::min(kMaxCount - kTransposeBlock, kMaxCount * kTransposeBlock / row_packs);
+  const std::uint64_t max_tiles = std::min(kMaxCount - block, kMaxCount * block / row_packs);
   if (launch.tiles > max_tiles / desc.sequences) {
     return refuse(to_string(desc.op),
                   absl::StrCat(desc.sequences, " sequences of ", desc.positions, " positions are more than ", kMaxCount,
                                " blocks have threads for."));
   }
-  launch.config = {.grid = ceil_divide(desc.sequences * launch.tiles * row_packs, kTransposeBlock),
-                   .block = kTransposeBlock};
+  launch.config = {.grid = ceil_divide(desc.sequences * launch.tiles * row_packs, block),
+                   .block = static_cast<std::uint32_t>(block)};
   CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return launch;
 }
