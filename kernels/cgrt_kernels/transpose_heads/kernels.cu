@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/elementwise/map.cuh"
 #include "cgrt_kernels/transpose_heads/reference.h"
 
 namespace cgrt::kernels {
@@ -31,7 +32,8 @@ __global__ void __launch_bounds__(transpose_block(kPositions))
   const std::uint32_t first = (static_cast<std::uint32_t>(tile) - sequence * p.tiles.value()) * kPositions;
   const std::uint64_t head_packs = p.head_packs.value(), row_packs = p.row_packs.value();
   const std::uint64_t in_heads =
-      ((std::uint64_t{sequence} * p.heads + head) * p.positions + first) * head_packs + (item - head * head_packs);
+      ((std::uint64_t{sequence} * p.heads.value() + head) * p.positions + first) * head_packs +
+      (item - head * head_packs);
   wait_for_predecessors();
   let_dependents_start();
   if (sequence >= p.sequences) return;
@@ -54,6 +56,64 @@ __global__ void __launch_bounds__(transpose_block(kPositions))
   }
 }
 
+// A head of a position.
+template <class Unit>
+struct Head {
+  const Unit* in;
+  bool is_there;
+};
+// That which is `index`-th in the output.
+template <class Unit, TransposeHeadsOp kOp>
+__device__ __forceinline__ Head<Unit> head_at(const TransposeHeadsParams& p, std::uint32_t index) {
+  const Unit* const in = static_cast<const Unit*>(p.args.in);
+  const std::uint64_t head_units = p.head_packs.value();
+  if constexpr (kOp == TransposeHeadsOp::kMerge) {
+    const std::uint32_t token = p.heads.quotient(index), head = index - token * p.heads.value();
+    const std::uint32_t sequence = p.tiles.quotient(token), position = token - sequence * p.positions;
+    return {in + ((std::uint64_t{sequence} * p.heads.value() + head) * p.positions + position) * head_units, true};
+  } else {
+    const std::uint32_t sequence_head = p.tiles.quotient(index), position = index - sequence_head * p.positions;
+    const std::uint32_t sequence = p.heads.quotient(sequence_head), head = sequence_head - sequence * p.heads.value();
+    const Rows rows = rows_of(p, sequence);
+    return {in + ((rows.begin + position) * p.heads.value() + head) * head_units, position < rows.count};
+  }
+}
+
+// Of arrays with units of less than 16 bytes: a thread stores some side by side, of one head, or of one and the next.
+template <class Unit, TransposeHeadsOp kOp, int kBytes>
+__global__ void __launch_bounds__(transpose_block(1))
+    transpose_heads_joined(const __grid_constant__ TransposeHeadsParams p) {
+  constexpr std::uint32_t kSize = kBytes / sizeof(Unit);
+  Unit* const out = static_cast<Unit*>(p.args.out);
+  const std::uint32_t beyond = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(out) / sizeof(Unit)) % kSize;
+  // Before the first, where it wraps, and at the end some are not in the array.
+  const std::uint32_t begin = (blockIdx.x * transpose_block(1) + threadIdx.x) * kSize - beyond;
+  const std::uint32_t head_units = p.head_packs.value();
+  wait_for_predecessors();
+  let_dependents_start();
+  if (begin < p.packs && begin + kSize <= p.packs) {
+    const std::uint32_t index = p.head_packs.quotient(begin), left = (index + 1) * head_units - begin;
+    Head<Unit> head = head_at<Unit, kOp>(p, index), next = head;
+    head.in += head_units - left;
+    if (left < kSize) next = head_at<Unit, kOp>(p, index + 1), next.in -= left;
+    Pack<Unit, kSize> units;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kSize; ++i) {
+      const bool is_first = i < left;
+      units.of[i] = (is_first ? head.is_there : next.is_there) ? (is_first ? head.in : next.in)[i] : Unit{};
+    }
+    internal::store_whole_pack(out + begin, units);
+    return;
+  }
+  for (std::uint32_t i = 0; i < kSize; ++i) {
+    const std::uint32_t at = begin + i;
+    if (at >= p.packs) continue;
+    const std::uint32_t index = p.head_packs.quotient(at);
+    const Head<Unit> head = head_at<Unit, kOp>(p, index);
+    out[at] = head.is_there ? head.in[at - index * head_units] : Unit{};
+  }
+}
+
 template <class Pack, TransposeHeadsOp kOp>
 void transpose_heads_on_host(HostGrid, TransposeHeadsParams p) {
   const auto* const in = static_cast<const Pack*>(p.args.in);
@@ -62,9 +122,9 @@ void transpose_heads_on_host(HostGrid, TransposeHeadsParams p) {
   for (std::uint64_t sequence = 0; sequence < p.sequences; ++sequence) {
     for (std::uint64_t position = 0; position < p.positions; ++position) {
       const std::int64_t row = token_row_reference(p.args.offsets, p.positions, p.tokens, sequence, position);
-      for (std::uint64_t head = 0; head < p.heads; ++head) {
-        const std::uint64_t in_heads = ((sequence * p.heads + head) * p.positions + position) * size;
-        const std::uint64_t in_rows = row < 0 ? 0 : (static_cast<std::uint64_t>(row) * p.heads + head) * size;
+      for (std::uint64_t head = 0; head < p.heads.value(); ++head) {
+        const std::uint64_t in_heads = ((sequence * p.heads.value() + head) * p.positions + position) * size;
+        const std::uint64_t in_rows = row < 0 ? 0 : (static_cast<std::uint64_t>(row) * p.heads.value() + head) * size;
         for (std::uint64_t i = 0; i < size; ++i) {
           if constexpr (kOp == TransposeHeadsOp::kSplit) {
             out[in_heads + i] = row < 0 ? Pack{} : in[in_rows + i];
@@ -83,8 +143,21 @@ Kernel<TransposeHeadsParams> of_positions() {
                      KernelResources{.registers = 56, .max_threads = transpose_block(kPositions)}>();
 }
 
+template <class Unit, TransposeHeadsOp kOp, int kBytes>
+Kernel<TransposeHeadsParams> joined() {
+  return make_kernel<transpose_heads_joined<Unit, kOp, kBytes>, transpose_heads_on_host<Unit, kOp>,
+                     KernelResources{.registers = 56, .max_threads = transpose_block(1)}>();
+}
+
 template <TransposeHeadsOp kOp>
 Kernel<TransposeHeadsParams> of_shape(TransposeShape shape) {
+  if (shape.joined_bytes != 0) {
+    switch (shape.bytes) {
+      case 8: return joined<uint2, kOp, 16>();
+      case 4: return joined<std::uint32_t, kOp, 16>();
+      default: return shape.joined_bytes == 16 ? joined<std::uint16_t, kOp, 16>() : joined<std::uint16_t, kOp, 8>();
+    }
+  }
   switch (shape.bytes) {
     case 8: return of_positions<uint2, kOp, 4>();
     case 4: return of_positions<std::uint32_t, kOp, 4>();

@@ -12,10 +12,11 @@
 
 namespace cgrt::kernels {
 
-// A thread has the same pack of some positions.
+// A thread has the same pack of some positions, or some packs side by side in the output.
 struct TransposeShape {
-  std::uint32_t bytes;      // of a pack: 16, 8, 4 or 2
-  std::uint32_t positions;  // 4 of packs of less than 16 bytes; of others 1, kTransposeDeep, or 2 with kMerge
+  std::uint32_t bytes;         // of a pack: 16, 8, 4 or 2
+  std::uint32_t joined_bytes;  // of those side by side, 16, of packs of 2 bytes also 8; 0: a pack of some positions
+  std::uint32_t positions;     // of packs of less than 16 bytes 4; of others 1, kTransposeDeep, or 2 with kMerge
 };
 inline constexpr std::uint32_t kTransposeDeep = 8;
 inline constexpr std::uint32_t kTransposeDeepBlocks = 9;                      // of a multiprocessor, by their registers
@@ -25,7 +26,9 @@ __host__ __device__ constexpr int transpose_block(std::uint32_t positions) {  //
 
 struct TransposeHeadsParams {
   TransposeHeadsArgs args;  // offsets: null with padded rows
-  std::uint32_t sequences, positions, heads, tokens;
+  std::uint32_t sequences, positions, tokens;
+  std::uint32_t packs;  // of `out`, where some are joined
+  Divisor heads;
   Divisor tiles;          // of a thread's positions, of a sequence
   Divisor head_packs;     // of a head
   WideDivisor row_packs;  // of a token

@@ -45,14 +45,25 @@ std::uint32_t positions_of(const TransposeHeadsDesc& desc, std::uint32_t pack_by
   return !is_wave(1, 8) && is_wave(kTransposeDeep, kTransposeDeepBlocks) ? kTransposeDeep : 1;
 }
 
+// How many bytes of narrow packs a thread joins; 0: none, as where rows without padding are written a position has no
+// fixed place. Heads of whole 16 bytes seldom end among those of a thread.
+std::uint32_t joined_bytes_of(const TransposeHeadsDesc& desc, std::uint32_t pack_bytes) {
+  if (pack_bytes == 16 || (desc.op == TransposeHeadsOp::kMerge && desc.rows == TokenRows::kPacked)) return 0;
+  const std::uint64_t head_bytes = desc.head_size * size_of(desc.type);
+  const std::uint32_t bytes = pack_bytes == 2 && head_bytes % 16 != 0 ? 8 : 16;
+  const std::uint64_t max_rows = kMaxCount * pack_bytes / (desc.heads * head_bytes);
+  return head_bytes >= bytes && desc.sequences <= max_rows / desc.positions ? bytes : 0;
+}
+
 absl::StatusOr<TransposeHeadsPlan::Launch> launch_of(ContextRef context, const TransposeHeadsDesc& desc,
                                                      std::uint32_t alignment) {
   CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
-  TransposeShape shape{std::max(alignment, size), 1};
+  TransposeShape shape{std::max(alignment, size), 0, 1};
   while (desc.head_size * size % shape.bytes != 0) shape.bytes /= 2;
-  shape.positions = positions_of(desc, shape.bytes, static_cast<std::uint64_t>(sms));
+  shape.joined_bytes = joined_bytes_of(desc, shape.bytes);
+  if (shape.joined_bytes == 0) shape.positions = positions_of(desc, shape.bytes, static_cast<std::uint64_t>(sms));
   const auto block = static_cast<std::uint64_t>(transpose_block(shape.positions));
   TransposeHeadsPlan::Launch launch{transpose_heads_kernel(desc.op, shape), {}, 0, 0};
   launch.head_packs = static_cast<std::uint32_t>(desc.head_size) / (shape.bytes / size);
@@ -65,8 +76,12 @@ absl::StatusOr<TransposeHeadsPlan::Launch> launch_of(ContextRef context, const T
                   absl::StrCat(desc.sequences, " sequences of ", desc.positions, " positions are more than ", kMaxCount,
                                " blocks have threads for."));
   }
-  launch.config = {.grid = ceil_divide(desc.sequences * launch.tiles * row_packs, block),
-                   .block = static_cast<std::uint32_t>(block)};
+  std::uint64_t threads = desc.sequences * launch.tiles * row_packs;
+  if (shape.joined_bytes != 0) {
+    // The first and the last may have some only.
+    threads = threads / (shape.joined_bytes / shape.bytes) + 2;
+  }
+  launch.config = {.grid = ceil_divide(threads, block), .block = static_cast<std::uint32_t>(block)};
   CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return launch;
 }
@@ -105,10 +120,12 @@ absl::Status launch_transpose_heads(LaunchTarget target, const TransposeHeadsPla
                                                                                : 3];
   const auto narrow = [](std::uint64_t size) { return static_cast<std::uint32_t>(size); };
   params.sequences = narrow(desc.sequences), params.positions = narrow(desc.positions);
-  params.heads = narrow(desc.heads), params.tokens = narrow(desc.tokens);
+  params.tokens = narrow(desc.tokens);
+  params.packs = narrow(desc.sequences * desc.positions * desc.heads * chosen.head_packs);
+  params.heads = Divisor(narrow(desc.heads));
   params.tiles = Divisor(chosen.tiles);
   params.head_packs = Divisor(chosen.head_packs);
-  params.row_packs = WideDivisor(params.heads * chosen.head_packs);
+  params.row_packs = WideDivisor(params.heads.value() * chosen.head_packs);
   return launch(target, chosen.config, chosen.kernel, params);
 }
 

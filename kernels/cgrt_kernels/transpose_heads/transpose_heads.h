@@ -7,7 +7,7 @@
 //   CGRT_RETURN_IF_ERROR(launch_transpose_heads(stream.ref(), plan, {.out = y, .in = x, .offsets = offsets}));
 //
 // Offsets are read on the device: one executable serves all lengths. A plan is a value and depends on the device and
-// the descriptor only. One kernel, no workspace, no allocation. Elements are moved 16 bytes at a time where arrays and
+// the descriptor only. One kernel, no workspace, no allocation. Elements are read 16 bytes at a time where arrays and
 // heads are aligned to them, 8, 4 or 2 where they are aligned to less.
 #pragma once
 
