@@ -1,5 +1,5 @@
-// Group normalization: packs that lie in one group and in several, pixels that blocks share, lines that some threads
-// lack, and means far from zero.
+// Group normalization: packs that lie in one group and in several, slices of unequal size, pixels that blocks share,
+// lines that some threads lack, and means far from zero.
 #include "cgrt_kernels/group_norm/group_norm.h"
 
 #include <cmath>
@@ -119,12 +119,13 @@ struct Shape {
 constexpr Shape kShapes[] = {
     {1, 1, 1, 1},     {1, 1, 32, 32},   {2, 1, 64, 32},  {3, 7, 10, 5},   {1, 33, 8, 1},
     {2, 64, 16, 2},   {1, 100, 24, 3},  {5, 13, 80, 8},  {1, 9, 320, 32}, {1, 40, 32, 32},
-    {1, 2, 600, 200}, {1, 3, 257, 257}, {40, 1, 33, 11}, {1, 300, 4, 4},
+    {1, 2, 600, 200}, {1, 3, 257, 257}, {40, 1, 33, 11}, {1, 300, 4, 4},  {3, 64, 120, 5},
 };
 // Of Stable Diffusion and its decoder, and at the limits.
 constexpr Shape kReal[] = {
-    {2, 4096, 320, 32}, {2, 1024, 640, 32}, {2, 256, 1280, 32}, {2, 64, 2560, 32},  {1, 65536, 128, 32},
-    {8, 4096, 960, 32}, {1, 257, 4096, 32}, {1000, 12, 48, 16}, {1, 1000003, 3, 1}, {3, 5000, 4000, 4000},
+    {2, 4096, 320, 32}, {2, 1024, 640, 32},  {2, 256, 1280, 32},  {2, 64, 2560, 32},    {1, 65536, 128, 32},
+    {8, 4096, 960, 32}, {1, 257, 4096, 32},  {1000, 12, 48, 16},  {1, 1000003, 3, 1},   {3, 5000, 4000, 4000},
+    {1, 5001, 120, 5},  {16, 1024, 640, 32}, {1, 16384, 512, 32}, {1, 16384, 1024, 32},
 };
 
 void check_shape(Report& report, const Shape& shape) {

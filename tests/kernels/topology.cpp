@@ -239,13 +239,19 @@ void add_others(Plans& plans, Memory memory) {
                                                 .workspace = {a, plan.workspace_bytes}});
               });
   }
-  for (const std::uint64_t plane : {1, 4096}) {
-    plans.add(absl::StrCat("group_norm of ", plane),
-              plan_group_norm(kDevice, {.batch = 2, .plane = plane, .channels = 64}), kId,
-              [=](LaunchTarget target, const GroupNormPlan& plan) {
-                return launch_group_norm(
-                    target, plan, {.y = memory.at(1), .x = memory.at(1), .workspace = {a, plan.workspace_bytes}});
-              });
+  for (const std::uint64_t plane : {1, 16384, 1 << 20}) {
+    for (const std::size_t shift : {0, 4}) {
+      plans.add(
+          absl::StrCat("group_norm of ", plane, ", shift ", shift),
+          plan_group_norm(kDevice, {.batch = 2, .plane = plane, .channels = 256}),
+          [=](const GroupNormPlan& plan) { return plan.topology_id(shift == 0 ? 16 : shift); },
+          [=](LaunchTarget target, const GroupNormPlan& plan) {
+            return launch_group_norm(target, plan,
+                                     {.y = memory.at<char>(1) + shift,
+                                      .x = memory.at<char>(1) + shift,
+                                      .workspace = {a, plan.workspace_bytes}});
+          });
+    }
   }
   for (const SamplingOp op : {SamplingOp::kGreedy, SamplingOp::kRandom, SamplingOp::kFiltered}) {
     for (const std::uint64_t vocabulary : {1000, 100000}) {

@@ -9,20 +9,24 @@
 //   CGRT_RETURN_IF_ERROR(launch_group_norm(stream.ref(), plan, {.y = y, .x = x, .weight = weight, .bias = bias,
 //       .workspace = workspace}));
 //
-// A plan is a value and depends on the device and the descriptor only. Two kernels, statistics and then elements, which
-// are ordered programmatically where their code was compiled for 9.0 or later: x is read twice. No allocation, the same
-// bits in every run. Packs of 16 bytes where arrays and pixels are aligned to them, single elements elsewhere.
+// A plan is a value and depends on the device and the descriptor only. No allocation, the same bits in every run. Where
+// arrays and pixels are aligned to 16 bytes, images that fit are read once, by one kernel: each group's channels stay
+// in the shared memory of a block, or of a cluster of up to 8. Others are read twice, by one kernel for statistics and
+// one for elements, which are ordered programmatically where their code was compiled for 9.0 or later.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cgrt/device/context.h"
 #include "cgrt/launch/launch.h"
-#include "cgrt_kernels/common/topology.h"
+#include "cgrt_kernels/common/row/launch.h"
 #include "cgrt_kernels/common/workspace.h"
 #include "cgrt_kernels/group_norm/group_norm_desc.h"
+#include "cgrt_kernels/group_norm/shape.h"
 
 namespace cgrt::kernels {
 
@@ -30,18 +34,19 @@ struct GroupNormParams;
 
 struct GroupNormPlan {
   struct Launch {
-    Kernel<GroupNormParams> statistics, apply;
-    LaunchConfig statistics_config, apply_config;
-    std::uint32_t width;                              // packs of a pixel that a block has beside each other
-    std::uint32_t splits, split_pixels, tile_pixels;  // blocks of an image, and pixels of a block of either kernel
+    Kernel<GroupNormParams> kernel;  // for all of it, or for statistics
+    LaunchConfig config;
+    std::optional<SecondLaunch<GroupNormParams>> elements;
+    GroupNormShape shape;
   };
 
   GroupNormDesc desc;
   Launch aligned, unaligned;  // for arrays that are aligned to 16 bytes, and others
-  EdgeKind edges = EdgeKind::kProgrammatic;
   std::size_t workspace_bytes = 0;
 
-  std::uint64_t topology_id() const;  // see common/topology.h
+  // See common/topology.h. `alignment`: the least to which an array of the launch is aligned; it matters only whether
+  // that is a multiple of 16.
+  std::uint64_t topology_id(std::size_t alignment = 16) const;
 };
 
 // kInvalidArgument for other types, for sizes of 0 and of 2^31 and more, for more channels than there can be, for

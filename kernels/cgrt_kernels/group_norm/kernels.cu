@@ -1,6 +1,5 @@
 #include "cgrt_kernels/group_norm/kernels.h"
 
-#include <cmath>
 #include <cstdint>
 
 #include "cgrt_kernels/common/arrival.cuh"
@@ -8,42 +7,42 @@
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/reduction.cuh"
-#include "cgrt_kernels/elementwise/functors.cuh"
-#include "cgrt_kernels/group_norm/reference.h"
+#include "cgrt_kernels/group_norm/host_body.cuh"
+#include "cgrt_kernels/group_norm/pack_norm.cuh"
 
 namespace cgrt::kernels {
 namespace {
 
-constexpr int kInFlight = 4;  // packs of a thread
+constexpr std::uint32_t kInFlight = 4;  // loads of a thread
 
 // A block's threads lie on `width` packs of each of `height` pixels; those that are left over have none.
 struct Place {
   std::uint32_t pack, line, height;
 
   __device__ explicit Place(const GroupNormParams& p)
-      : pack(p.width.remainder(threadIdx.x)),
-        line(p.width.quotient(threadIdx.x)),
-        height(p.width.quotient(kGroupNormBlock)) {}
+      : pack(p.shape.width.remainder(threadIdx.x)),
+        line(p.shape.width.quotient(threadIdx.x)),
+        height(p.shape.width.quotient(kGroupNormBlock)) {}
   __device__ bool is_there() const { return line < height; }
 };
 
-// How many of `pixels` a line of the block has: every `height`-th.
+// How many of `pixels`, or parts, a line of the block has: every `height`-th.
 __device__ __forceinline__ std::uint32_t pixels_of(std::uint32_t line, std::uint32_t height, std::uint32_t pixels) {
   return line < pixels ? (pixels - line - 1) / height + 1 : 0;
 }
 
-// use(pack) for `count` packs from `from` on, each `step` behind the one before.
-template <class Pack, class Use>
-__device__ __forceinline__ void for_each_pixel(const Pack* from, std::uint32_t count, std::uint64_t step, Use use) {
+// use(number, value) for `count` values from `from` on, each `step` behind the one before.
+template <class Value, class Use>
+__device__ __forceinline__ void for_each_in_line(const Value* from, std::uint32_t count, std::uint64_t step, Use use) {
   for (std::uint32_t first = 0; first < count; first += kInFlight) {
-    Pack packs[kInFlight];
+    Value values[kInFlight];
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
-      if (first + i < count) packs[i] = from[(first + i) * step];
+    for (std::uint32_t i = 0; i < kInFlight; ++i) {
+      if (first + i < count) values[i] = from[(first + i) * step];
     }
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
-      if (first + i < count) use(first + i, packs[i]);
+    for (std::uint32_t i = 0; i < kInFlight; ++i) {
+      if (first + i < count) use(first + i, values[i]);
     }
   }
 }
@@ -55,8 +54,35 @@ __device__ __forceinline__ Moments moments_in(const GroupNormPart& part) {
 // For one thread.
 __device__ __forceinline__ void write_statistics(const GroupNormParams& p, std::uint32_t image, std::uint32_t group,
                                                  const Moments& all) {
-  const float variance = all.squares / all.count;
-  p.statistics[std::uint64_t{image} * p.groups + group] = {all.mean, 1.0f / sqrtf(variance + p.epsilon)};
+  p.statistics[std::uint64_t{image} * p.groups + group] = statistics_of(all, p.epsilon);
+}
+
+// By a block, of all splits of an image. Threads lie on groups beside each other, so that what they load does, too.
+__device__ __forceinline__ void join_parts(const GroupNormParams& p, std::uint32_t image) {
+  __shared__ Moments of_lines[kGroupNormBlock];
+  const std::uint32_t splits = p.shape.splits.value(), width = min(p.groups, kGroupNormBlock);
+  const std::uint32_t height = kGroupNormBlock / width, line = threadIdx.x / width, column = threadIdx.x - line * width;
+  const GroupNormPart* const parts = p.parts + std::uint64_t{image} * splits * p.groups;
+  for (std::uint32_t first = 0; first < p.groups; first += width) {
+    const std::uint32_t groups = min(width, p.groups - first);
+    if (line < height && column < groups) {
+      Moments all = none(Moments{});
+      for_each_in_line(parts + line * p.groups + first + column, pixels_of(line, height, splits),
+                       std::uint64_t{height} * p.groups,
+                       [&](std::uint32_t, const GroupNormPart& part) { all = merge(all, moments_in(part)); });
+      of_lines[threadIdx.x] = all;
+    }
+    __syncthreads();
+    for (std::uint32_t i = threadIdx.x / 32; i < groups; i += kGroupNormBlock / 32) {
+      Moments all = none(Moments{});
+      for (std::uint32_t some = threadIdx.x % 32; some < height; some += 32) {
+        all = merge(all, of_lines[some * width + i]);
+      }
+      all = reduce_lanes(all);
+      if (threadIdx.x % 32 == 0) write_statistics(p, image, first + i, all);
+    }
+    __syncthreads();
+  }
 }
 
 // Each block has some pixels of an image; the one that comes last joins what all of them have of its groups. The sums
@@ -68,17 +94,17 @@ __global__ void __launch_bounds__(kGroupNormBlock, 3) group_statistics(const __g
   __shared__ float means[kGroupNormMaxChannels], squares[kGroupNormMaxChannels];  // of each line's channels
   const Place place(p);
   const std::uint32_t packs = p.channels / kSize;
-  const std::uint32_t image = p.splits.quotient(blockIdx.x), split = blockIdx.x - image * p.splits.value();
-  const std::uint32_t begin = split * p.split_pixels, left = p.plane - begin;
-  const std::uint32_t pixels = left < p.split_pixels ? left : p.split_pixels;
+  const std::uint32_t image = p.shape.splits.quotient(blockIdx.x), split = blockIdx.x - image * p.shape.splits.value();
+  const std::uint32_t begin = split * p.shape.split_pixels, left = p.plane - begin;
+  const std::uint32_t pixels = left < p.shape.split_pixels ? left : p.shape.split_pixels;
   wait_for_predecessors();
   const std::uint32_t count = pixels_of(place.line, place.height, pixels);
   const Pack* const from =
       static_cast<const Pack*>(p.args.x) + (std::uint64_t{image} * p.plane + begin + place.line) * packs;
-  for (std::uint32_t pack = place.pack; place.is_there() && count > 0 && pack < packs; pack += p.width.value()) {
+  for (std::uint32_t pack = place.pack; place.is_there() && count > 0 && pack < packs; pack += p.shape.width.value()) {
     float shift[kSize], a[kSize] = {}, b[kSize] = {};
     unpack(from[pack], shift);
-    for_each_pixel(from + pack, count, std::uint64_t{place.height} * packs, [&](std::uint32_t, const Pack& x) {
+    for_each_in_line(from + pack, count, std::uint64_t{place.height} * packs, [&](std::uint32_t, const Pack& x) {
       float values[kSize];
       unpack(x, values);
 #pragma unroll
@@ -107,28 +133,14 @@ __global__ void __launch_bounds__(kGroupNormBlock, 3) group_statistics(const __g
     }
     all = reduce_lanes(all);
     if (lane != 0) continue;
-    if (p.splits.value() == 1) {
+    if (p.shape.splits.value() == 1) {
       write_statistics(p, image, group, all);
     } else {
       p.parts[std::uint64_t{blockIdx.x} * p.groups + group] = {all.count, all.mean, all.squares};
     }
   }
-  if (p.splits.value() == 1 || !is_last_to_arrive(&p.counters[image], p.splits.value())) return;
-  const GroupNormPart* const parts = p.parts + std::uint64_t{image} * p.splits.value() * p.groups;
-  for (std::uint32_t group = threadIdx.x / 32; group < p.groups; group += kGroupNormBlock / 32) {
-    Moments all = none(Moments{});
-    for (std::uint32_t i = lane; i < p.splits.value(); i += 32)
-      all = merge(all, moments_in(parts[i * p.groups + group]));
-    all = reduce_lanes(all);
-    if (lane == 0) write_statistics(p, image, group, all);
-  }
-}
-
-template <class Pack, int kSize, class T>
-__device__ __forceinline__ void load_or(const void* from, std::uint32_t pack, float otherwise, float (&values)[kSize]) {
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) values[i] = otherwise;
-  if (from != nullptr) unpack(static_cast<const Pack*>(from)[pack], values);
+  if (p.shape.splits.value() == 1 || !is_last_to_arrive(&p.counters[image], p.shape.splits.value())) return;
+  join_parts(p, image);
 }
 
 template <class T, Alignment kAlignment>
@@ -137,69 +149,21 @@ __global__ void __launch_bounds__(kGroupNormBlock, 3) group_apply(const __grid_c
   constexpr int kSize = kPackSizeFor<T, kAlignment>;
   const Place place(p);
   const std::uint32_t packs = p.channels / kSize;
-  const std::uint32_t image = p.tiles.quotient(blockIdx.x), tile = blockIdx.x - image * p.tiles.value();
-  const std::uint32_t begin = tile * p.tile_pixels, left = p.plane - begin;
-  const std::uint32_t count = pixels_of(place.line, place.height, left < p.tile_pixels ? left : p.tile_pixels);
+  const std::uint32_t image = p.shape.tiles.quotient(blockIdx.x), tile = blockIdx.x - image * p.shape.tiles.value();
+  const std::uint32_t begin = tile * p.shape.tile_pixels, left = p.plane - begin;
+  const std::uint32_t count =
+      pixels_of(place.line, place.height, left < p.shape.tile_pixels ? left : p.shape.tile_pixels);
   let_dependents_start();
   wait_for_predecessors();
   if (!place.is_there() || count == 0) return;
   const std::uint64_t first = (std::uint64_t{image} * p.plane + begin + place.line) * packs;
   const std::uint64_t step = std::uint64_t{place.height} * packs;
-  for (std::uint32_t pack = place.pack; pack < packs; pack += p.width.value()) {
-    float mean[kSize], scale[kSize], bias[kSize];
-    load_or<Pack, kSize, T>(p.args.weight, pack, 1, scale);
-    load_or<Pack, kSize, T>(p.args.bias, pack, 0, bias);
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      const std::uint32_t group = p.group_channels.quotient(pack * kSize + i);
-      const GroupNormStatistics statistics = p.statistics[std::uint64_t{image} * p.groups + group];
-      mean[i] = statistics.mean, scale[i] *= statistics.scale;
-    }
+  for (std::uint32_t pack = place.pack; pack < packs; pack += p.shape.width.value()) {
+    const PackNorm<T, kAlignment> norm(p, PackWeights<T, kAlignment>(p.args, pack), pack * kSize,
+                                       p.statistics + std::uint64_t{image} * p.groups);
     Pack* const to = static_cast<Pack*>(p.args.y) + first + pack;
-    for_each_pixel(static_cast<const Pack*>(p.args.x) + first + pack, count, step,
-                   [&](std::uint32_t nth, const Pack& x) {
-                     float values[kSize];
-                     unpack(x, values);
-#pragma unroll
-                     for (int i = 0; i < kSize; ++i) {
-                       values[i] = __fmaf_rn(values[i] - mean[i], scale[i], bias[i]);
-                       if (p.activation == GroupNormActivation::kSilu) values[i] = silu_of(values[i]);
-                     }
-                     Pack y;
-                     pack_into(y, values);
-                     to[nth * step] = y;
-                   });
-  }
-}
-
-template <class T>
-void statistics_on_host(HostGrid, GroupNormParams p) {
-  const std::uint64_t size = p.group_channels.value();
-  for (std::uint64_t image = 0; image < p.batch; ++image) {
-    for (std::uint64_t group = 0; group < p.groups; ++group) {
-      const T* const x = static_cast<const T*>(p.args.x) + image * p.plane * p.channels + group * size;
-      const GroupMoments moments = group_moments(p.plane * size, [&](std::uint64_t i) {
-        return static_cast<double>(to_float(x[i / size * p.channels + i % size]));
-      });
-      p.statistics[image * p.groups + group] = {
-          static_cast<float>(moments.mean),
-          static_cast<float>(1 / std::sqrt(moments.variance + static_cast<double>(p.epsilon)))};
-    }
-  }
-}
-
-template <class T>
-void apply_on_host(HostGrid, GroupNormParams p) {
-  const auto at = [](const void* array, std::uint64_t i, double otherwise) {
-    return array == nullptr ? otherwise : static_cast<double>(to_float(static_cast<const T*>(array)[i]));
-  };
-  for (std::uint64_t i = 0, count = std::uint64_t{p.batch} * p.plane * p.channels; i < count; ++i) {
-    const std::uint64_t channel = i % p.channels, image = i / p.channels / p.plane;
-    const GroupNormStatistics& of_group = p.statistics[image * p.groups + channel / p.group_channels.value()];
-    const double y = group_norm_reference(p.activation, at(p.args.x, i, 0), static_cast<double>(of_group.mean),
-                                          static_cast<double>(of_group.scale), at(p.args.weight, channel, 1),
-                                          at(p.args.bias, channel, 0));
-    static_cast<T*>(p.args.y)[i] = from_float<T>(static_cast<float>(y));
+    for_each_in_line(static_cast<const Pack*>(p.args.x) + first + pack, count, step,
+                     [&](std::uint32_t nth, const Pack& x) { to[nth * step] = norm(x); });
   }
 }
 

@@ -5,12 +5,14 @@
 
 #include "cgrt/launch/kernel.h"
 #include "cgrt_kernels/common/alignment.h"
-#include "cgrt_kernels/common/divisor.h"
 #include "cgrt_kernels/group_norm/group_norm_desc.h"
+#include "cgrt_kernels/group_norm/shape.h"
 
 namespace cgrt::kernels {
 
-inline constexpr int kGroupNormBlock = 256;  // threads
+inline constexpr std::uint32_t kGroupNormBlock = 256;  // threads
+// Of a resident block, at most: two of these fill the registers of a multiprocessor, or four of kGroupNormBlock.
+inline constexpr std::uint32_t kGroupNormResidentBlock = 512;
 
 // Of elements: how many, their mean, and their squared deviations from it.
 struct alignas(16) GroupNormPart {
@@ -27,16 +29,34 @@ struct GroupNormParams {
   GroupNormActivation activation;
   float epsilon;
   Divisor group_channels;
-  Divisor width;                            // packs of a pixel that a block has beside each other
-  Divisor splits;                           // blocks of an image that share its statistics
-  Divisor tiles;                            // and its elements
-  std::uint32_t split_pixels, tile_pixels;  // of such a block
-  std::uint32_t* counters;                  // one for each image
-  GroupNormPart* parts;                     // [batch, splits, groups]
-  GroupNormStatistics* statistics;          // [batch, groups]
+  GroupNormShape shape;
+  std::uint32_t* counters;          // one for each image
+  GroupNormPart* parts;             // [batch, splits, groups]
+  GroupNormStatistics* statistics;  // [batch, groups]
 };
+
+// Where the dynamic shared memory of a resident block has what, in bytes: first the packs that are held.
+struct ResidentLayout {
+  std::uint32_t of_threads;  // mean and squared deviations of a thread's first group, then of its second
+  std::uint32_t parts;       // of each group, of all blocks
+  std::uint32_t statistics;  // of each group
+  std::uint32_t bytes;
+};
+__host__ __device__ inline ResidentLayout resident_layout(const GroupNormShape& shape, std::uint32_t threads) {
+  const std::uint32_t height = shape.width.quotient(threads), active = height * shape.width.value();
+  const std::uint32_t of_thread = (shape.split_pixels + height - 1) / height;  // packs
+  ResidentLayout layout{};
+  layout.of_threads = of_thread * active * 16;
+  layout.parts = layout.of_threads + active * 16;
+  layout.statistics = layout.parts + shape.slice_groups * shape.parts.value() * shape.splits.value() * 16;
+  layout.bytes = layout.statistics + shape.slice_groups * 8;
+  return layout;
+}
 
 Kernel<GroupNormParams> group_norm_statistics_kernel(DType type, Alignment alignment);
 Kernel<GroupNormParams> group_norm_apply_kernel(DType type, Alignment alignment);
+
+// Of groups that are at least a pack wide.
+Kernel<GroupNormParams> group_norm_resident_kernel(DType type);
 
 }  // namespace cgrt::kernels
