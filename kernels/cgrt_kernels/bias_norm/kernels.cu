@@ -127,6 +127,7 @@ Kernel<BiasNormParams> of_regime(BiasNormRegime regime) {
   constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   constexpr int kSize = kPackSize<T>, kPacks = kIsAligned ? 32 / kSize : 4;
   if constexpr (kIsAligned) {
+    if (regime == BiasNormRegime::kWarpShort) return of_group<kOp, T, kAlignment, WarpPerRow, 16 / kSize>();
     if (regime == BiasNormRegime::kClusterShort) {
       return of_group<kOp, T, kAlignment, ClusterPerRow<16>, 8 / kSize>();
     }

@@ -17,6 +17,7 @@ struct BiasNormParams {
 
 // How the threads share a row, and how many elements of it each keeps in registers.
 enum class BiasNormRegime : std::uint8_t {
+  kWarpShort,      // a warp, 16 elements each; aligned rows only
   kWarp,           // a warp, 32 elements each (16 of unaligned floats)
   kClusterShort,   // a block or a cluster of blocks, 8 elements each; aligned rows only
   kClusterMiddle,  // 16 elements; aligned rows only

@@ -12,13 +12,21 @@ namespace {
 
 using Shape = RowShape<BiasNormRegime>;
 
+constexpr std::uint64_t kFewBlocksPerSm = 4;
+
 OperationName name_of(NormOp op) { return {"bias_add_", to_string(op)}; }
 
 std::optional<Shape> shape_of(const Machine& machine, const BiasNormDesc& desc, Alignment alignment) {
   const auto pack = static_cast<std::uint32_t>(16 / size_of(desc.type));
   const bool is_aligned = alignment == Alignment::kAligned;
   const std::uint32_t elements = is_aligned ? 32 : 4 * pack;  // of a thread, at most
-  if (desc.columns <= elements * kWarpThreads) return share_among_lanes(desc.rows, BiasNormRegime::kWarp);
+  // A warp that has little of a row has little code, and starts sooner. Blocks for short rows of halves cost more than
+  // they gain, unless they are few.
+  if (is_aligned && desc.columns <= 16 * kWarpThreads) return share_among_lanes(desc.rows, BiasNormRegime::kWarpShort);
+  const bool has_blocks = is_aligned && (pack == 4 || desc.rows <= kFewBlocksPerSm * machine.sms);
+  if (desc.columns <= elements * kWarpThreads && !has_blocks) {
+    return share_among_lanes(desc.rows, BiasNormRegime::kWarp);
+  }
   const auto share = [&](BiasNormRegime regime, std::uint32_t per_thread) {
     return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread);
   };
