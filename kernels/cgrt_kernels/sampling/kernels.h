@@ -12,8 +12,10 @@
 
 namespace cgrt::kernels {
 
-inline constexpr int kSamplingBlock = 256;          // threads
-inline constexpr int kSamplingFilteredBlock = 768;  // of kFiltered, at most: 80 registers each
+inline constexpr int kSamplingBlock = 256;                         // threads
+inline constexpr int kSamplingFilteredBlock = 1024;                // of kFiltered, at most
+inline constexpr std::uint32_t kSamplingMaxCluster = 8;            // blocks
+inline constexpr std::uint32_t kSamplingFilterShared = 48 * 1024;  // bytes beside the slice
 
 // What a block has found in its slice of a row, in the workspace.
 struct alignas(16) SamplingPart {
@@ -28,7 +30,8 @@ struct SamplingParams {
   std::uint32_t rows, vocabulary;
   std::uint32_t slice;  // logits of a block, a multiple of 16 bytes
   Divisor slices;
-  std::uint32_t* counters;  // one for each row, and a part for each slice of each, in the workspace
+  std::uint32_t is_resident;  // a slice is kept in shared memory; of kFiltered
+  std::uint32_t* counters;    // one for each row, and a part for each slice of each, in the workspace
   SamplingPart* parts;
 };
 

@@ -14,9 +14,8 @@
 // launch: every replay of a graph draws anew, and the same state gives the same tokens, whatever the target. A plan is
 // a value and depends on the device and the descriptor only. One kernel, no allocation.
 //
-// Nothing is sorted. A filtered row is read twice where at most some thousand tokens have to be looked at: top-k of at
-// most 768, or logits as models have them. Else its threshold is searched for in the row itself, which is then read
-// some ten times.
+// Nothing is sorted. A filtered row is read from global memory once where it fits the shared memory of a cluster of 8
+// blocks (1.4 MB on an H100; of one block below sm_90), else some five times.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +37,7 @@ struct SamplingPlan {
   Kernel<SamplingParams> aligned, unaligned;  // for logits whose rows begin at multiples of 16 bytes, and others
   LaunchConfig config;
   std::uint32_t slices = 1, slice = 0;  // blocks that share a row, and logits of each
-  std::size_t workspace_bytes = 0;      // 0 where no row is shared
+  std::size_t workspace_bytes = 0;      // 0 where no row is shared, and for kFiltered
 
   // See common/topology.h.
   std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }
