@@ -333,7 +333,9 @@ void check_refusals(Report& report) {
   refuses("2147483647 sequences of 2 heads are more than 2147483647 blocks",
           [](Desc& d) { d.cache.layout = KvLayout::kDense, d.cache.sequences = 2147483647; });
 
-  const absl::StatusOr<DecodeAttentionPlan> plan = kernels::plan_decode_attention(kDevice, good);
+  // More splits than a cluster has blocks, so that they need the workspace.
+  const DecodeAttentionDesc split = paged(dense(DType::kBFloat16, {8, 2}, 64, 2, 100000), 16);
+  const absl::StatusOr<DecodeAttentionPlan> plan = kernels::plan_decode_attention(kDevice, split);
   const absl::StatusOr<Trial> trial = Trial::create();
   if (!plan.ok() || !trial.ok())
     return report.check("decode attention plans", absl::InternalError("no plan or stream"));

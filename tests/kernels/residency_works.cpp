@@ -211,7 +211,7 @@ Make elementwise(std::uint64_t count) {
   };
 }
 
-// Parts of sequences, which the block that ends last merges.
+// Parts of sequences, which the blocks of a cluster merge, or the block that ends last.
 Make decode_attention(std::uint64_t sequences, std::uint64_t positions) {
   return [=](Arena& arena) -> absl::StatusOr<Work> {
     const DecodeAttentionDesc desc{

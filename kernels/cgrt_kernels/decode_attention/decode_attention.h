@@ -7,11 +7,12 @@
 //       .lengths = lengths, .workspace = workspace}));   // see common/workspace.h
 //
 // Lengths and the block table are read on the device: one executable serves all lengths up to the cache's positions,
-// and a length of 0 stands for a sequence that is not there. The cache is read once. A block has one head of the cache
-// and one of equal parts of a sequence's length, and the block that ends last merges the parts. The number of blocks is
-// planned for sequences of one length: where lengths of a launch differ much, it takes as long as the longest. A plan
-// is a value and depends on the device and the descriptor only. One kernel, no allocation, the same bits in every run
-// for the same lengths.
+// and a length of 0 stands for a sequence that is not there. The cache is read once. Where sequences and heads of the
+// cache are few, one has several blocks, which take parts of equal length. They are the blocks of a cluster and send
+// their results to each other; or more than these, or on a GPU without clusters, of which the one that ends last finds
+// the results of all in the workspace. The number of blocks is planned for sequences of one length: where lengths of a
+// launch differ much, it takes as long as the longest. A plan is a value and depends on the device and the descriptor
+// only. One kernel, no allocation, the same bits in every run for the same lengths.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +32,8 @@ struct DecodeAttentionPlan {
   DecodeAttentionDesc desc;  // with its scale and strides
   Kernel<DecodeAttentionParams> kernel;
   LaunchConfig config;
-  std::uint32_t splits;  // blocks that a sequence and a head of the cache have, at most
-  std::size_t workspace_bytes;
+  std::uint32_t splits;         // blocks that a sequence and a head of the cache have, at most
+  std::size_t workspace_bytes;  // 0 where these are one or a cluster
 
   // See common/topology.h.
   std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }

@@ -8,6 +8,8 @@
 #include "cgrt_kernels/common/arrival.cuh"
 #include "cgrt_kernels/common/async_copy.cuh"
 #include "cgrt_kernels/common/async_copy_or_zero.cuh"
+#include "cgrt_kernels/common/bulk_copy.cuh"
+#include "cgrt_kernels/common/cluster_arrival.cuh"
 #include "cgrt_kernels/common/device_count.h"
 #include "cgrt_kernels/common/exp2.cuh"
 #include "cgrt_kernels/common/matrix_load.cuh"
@@ -34,13 +36,37 @@ struct Part {
   float4 values;
 };
 __device__ __forceinline__ Part no_part() { return {-INFINITY, 0, {0, 0, 0, 0}}; }
-__device__ __forceinline__ Part merge(const Part& a, const Part& b) {
-  const float max = fmaxf(a.max, b.max), base = finite_or_zero(max);
-  const float x = exp2_of(a.max - base), y = exp2_of(b.max - base);
-  return {max,
-          x * a.sum + y * b.sum,
-          {x * a.values.x + y * b.values.x, x * a.values.y + y * b.values.y, x * a.values.z + y * b.values.z,
-           x * a.values.w + y * b.values.w}};
+template <int kCount>
+__device__ __forceinline__ void merge_into(Part& all, const Part (&parts)[kCount]) {
+  float max = all.max;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) max = fmaxf(max, parts[i].max);
+  const float base = finite_or_zero(max), correction = exp2_of(all.max - base);
+  all.max = max;
+  all.sum *= correction;
+  all.values.x *= correction, all.values.y *= correction, all.values.z *= correction, all.values.w *= correction;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const float weight = exp2_of(parts[i].max - base);
+    all.sum += weight * parts[i].sum;
+    all.values.x += weight * parts[i].values.x, all.values.y += weight * parts[i].values.y;
+    all.values.z += weight * parts[i].values.z, all.values.w += weight * parts[i].values.w;
+  }
+}
+// Of parts first, first + step, ... below `count`, in this order; eight loads are in flight.
+template <class Load>
+__device__ __forceinline__ Part merged(std::uint32_t first, std::uint32_t step, std::uint32_t count, Load load) {
+  constexpr std::uint32_t kBatch = 8;
+  Part all = no_part();
+  for (std::uint32_t begin = first; begin < count; begin += kBatch * step) {
+    Part parts[kBatch];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kBatch; ++i) {
+      parts[i] = begin + i * step < count ? load(begin + i * step) : no_part();
+    }
+    merge_into(all, parts);
+  }
+  return all;
 }
 
 template <class T>
@@ -110,16 +136,31 @@ class Reader {
 
   __device__ __forceinline__ void copy(unsigned char* stage, std::uint32_t position, std::int32_t block) const {
     using Rows = Tile<kHeadSize>;
-    const std::uint64_t row_offset = offset_in(p_.cache, block, position + lane_ % kDecodeTile);
-#pragma unroll
-    for (std::uint32_t i = 0; i < kDecodeTile * Rows::kPieces / 32; ++i) {
-      const std::uint32_t row = lane_ / Rows::kPieces + i * (32 / Rows::kPieces), piece = lane_ % Rows::kPieces;
-      const std::uint64_t offset = __shfl_sync(~0u, row_offset, static_cast<int>(row));
-      const bool is_there = offset != kNowhere;
-      const std::uint64_t from = (is_there ? offset : 0) + piece * (16 / sizeof(T));
-      unsigned char* const to = stage + Rows::place(row, piece);
+    constexpr std::uint32_t kRowsAtOnce = 32 / Rows::kPieces, kSteps = kDecodeTile / kRowsAtOnce;
+    const std::uint32_t row = lane_ / Rows::kPieces, piece = lane_ % Rows::kPieces;
+    const auto copy_pieces = [&](std::uint32_t step, std::uint64_t from, bool is_there) {
+      // As Rows::place(row + step * kRowsAtOnce, piece), of which the last factor is a power of two.
+      unsigned char* const to = stage + row * Rows::kRowBytes + (piece ^ row ^ step * kRowsAtOnce % 8) * 16 +
+                                step * kRowsAtOnce * Rows::kRowBytes;
       copy_or_zero_asynchronously(to, k_ + from, is_there);
       copy_or_zero_asynchronously(to + Rows::kBytes, v_ + from, is_there);
+    };
+    if (p_.cache.layout == KvLayout::kDense) {
+      std::uint64_t from =
+          sequence_ * p_.cache.block_stride + (position + row) * p_.cache.position_stride + piece * (16 / sizeof(T));
+#pragma unroll
+      for (std::uint32_t step = 0; step < kSteps; ++step) {
+        copy_pieces(step, from, position + row + step * kRowsAtOnce < end_);
+        from += kRowsAtOnce * p_.cache.position_stride;
+      }
+      return;
+    }
+    const std::uint64_t row_offset = offset_in(p_.cache, block, position + lane_ % kDecodeTile);
+#pragma unroll
+    for (std::uint32_t step = 0; step < kSteps; ++step) {
+      const std::uint64_t offset = __shfl_sync(~0u, row_offset, static_cast<int>(row + step * kRowsAtOnce));
+      const bool is_there = offset != kNowhere;
+      copy_pieces(step, (is_there ? offset : 0) + piece * (16 / sizeof(T)), is_there);
     }
   }
 
@@ -213,59 +254,82 @@ struct SplitParts {
     const float2 sum = __ldcg(sums + split * group + slot / (kHeadSize / 4));
     return {sum.x, sum.y, __ldcg(values + split * (group * (kHeadSize / 4)) + slot)};
   }
-  // Of splits first, first + step, ... below `count`, in this order; eight loads are in flight.
-  __device__ __forceinline__ Part merged(std::uint32_t slot, std::uint32_t first, std::uint32_t step,
-                                         std::uint32_t count) const {
-    constexpr std::uint32_t kBatch = 8;
-    Part all = no_part();
-    for (std::uint32_t begin = first; begin < count; begin += kBatch * step) {
-      Part parts[kBatch];
-#pragma unroll
-      for (std::uint32_t i = 0; i < kBatch; ++i) {
-        parts[i] = begin + i * step < count ? load(begin + i * step, slot) : no_part();
-      }
-#pragma unroll
-      for (std::uint32_t i = 0; i < kBatch; ++i) all = merge(all, parts[i]);
-    }
-    return all;
-  }
 };
+
+#if __CUDA_ARCH__ >= 900
+// The same in shared memory of the blocks of a cluster, which has the splits. Each block merges the slots of which it
+// gets all parts.
+template <int kHeadSize>
+class SentParts {
+ public:
+  // `memory`: of decode_sent_bytes. By all threads of all blocks.
+  __device__ __forceinline__ static void begin() {
+    if (threadIdx.x == 0) {
+      barrier().initialize();
+      make_barriers_visible_to_cluster();
+    }
+    __syncwarp();
+    arrive_in_cluster();
+  }
+  __device__ __forceinline__ SentParts(unsigned char* memory, std::uint32_t slots, std::uint32_t splits)
+      : slots_(slots),
+        splits_(splits),
+        max_slots_((slots + splits - 1) / splits),
+        inverse_((65536 + splits - 1) / splits) {
+    values_ = reinterpret_cast<float4*>(memory);
+    sums_ = reinterpret_cast<float2*>(values_ + splits * max_slots_);
+  }
+  // By all threads, before the first is sent.
+  __device__ __forceinline__ void expect(std::uint32_t split) const {
+    if (threadIdx.x == 0) barrier().expect(slots_of(split) * splits_ * (sizeof(float4) + sizeof(float2)));
+    wait_for_cluster();  // all blocks have begun
+  }
+  __device__ __forceinline__ void send(std::uint32_t split, std::uint32_t slot, const Part& part) const {
+    const std::uint32_t index = slot * inverse_ >> 16, block = slot - index * splits_, at = split * max_slots_ + index;
+    barrier().send(block, values_ + at, part.values);
+    barrier().send(block, sums_ + at, make_float2(part.max, part.sum));
+  }
+  // Of the block with that split: `index` stands for slot index * splits + split.
+  __device__ __forceinline__ std::uint32_t slots_of(std::uint32_t split) const {
+    return split < slots_ ? (slots_ - split - 1) / splits_ + 1 : 0;
+  }
+  __device__ __forceinline__ void wait() const { barrier().wait_for_cluster(0); }
+  __device__ __forceinline__ Part load(std::uint32_t split, std::uint32_t index) const {
+    const std::uint32_t at = split * max_slots_ + index;
+    return {sums_[at].x, sums_[at].y, values_[at]};
+  }
+
+ private:
+  static __device__ __forceinline__ BulkBarrier& barrier() {
+    __shared__ BulkBarrier barrier;
+    return barrier;
+  }
+  float4* values_;
+  float2* sums_;
+  std::uint32_t slots_, splits_, max_slots_;
+  std::uint32_t inverse_;  // times 2^16, rounded up: quotients of numbers below 2^13 by at most 8 are exact
+};
+#endif
 
 template <class T, int kHeadSize, int kWarps>
 __global__ void __launch_bounds__(kWarps * 32) decode_attention(const __grid_constant__ DecodeAttentionParams p) {
   using Rows = Tile<kHeadSize>;
   constexpr std::uint32_t kStages = decode_stages(kHeadSize), kStageBytes = 2 * Rows::kBytes;
   constexpr std::uint32_t kRingBytes = decode_ring_bytes(kHeadSize);
-  constexpr std::uint32_t kThreads = kWarps * 32, kBlockTile = kWarps * kDecodeTile;
+  constexpr std::uint32_t kThreads = kWarps * 32;
   constexpr std::uint32_t kQuads = kHeadSize / 4;
   static_assert(sizeof(WarpPart<kHeadSize>) <= kRingBytes);
   extern __shared__ __align__(128) unsigned char shared[];
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const std::uint32_t share = p.kv_heads.quotient(blockIdx.x), kv_head = blockIdx.x - share * p.kv_heads.value();
-  const std::uint32_t sequence = p.splits.quotient(share), split = share - sequence * p.splits.value();
-  const std::uint64_t pair = std::uint64_t{sequence} * p.kv_heads.value() + kv_head, head = pair * p.group;
-  const std::uint32_t slots = p.group * kQuads;
-  wait_for_predecessors();
-
-  const std::uint32_t length = count_at(p.args.lengths + sequence, p.cache.positions);
-  const std::uint32_t first = first_of(p, length), count = length - first;
-  const std::uint32_t tiles = (count + kBlockTile - 1) / kBlockTile;
-  const std::uint32_t wanted =
-      count <= kDecodeUnsplit ? 1 : min(p.splits.value(), (count + kDecodeMinPart - 1) / kDecodeMinPart);
-  const std::uint32_t tiles_of_split = max((tiles + wanted - 1) / wanted, 1u);
-  const std::uint32_t splits = (tiles + tiles_of_split - 1) / tiles_of_split;
-  if (split >= splits) {
-    if (length != 0 || split != 0) return;
-    for (std::uint32_t slot = threadIdx.x; slot < slots; slot += kThreads) {
-      finish<T, kHeadSize>(p, head + slot / kQuads, slot % kQuads * 4, {-INFINITY, 1, {0, 0, 0, 0}});
-    }
-    return;
-  }
-  const std::uint32_t begin = first + split * tiles_of_split * kBlockTile;
-  const std::uint32_t end = min(length, begin + tiles_of_split * kBlockTile);
-  const Reader<T, kHeadSize> reader(p, sequence, kv_head, end);
-  const std::uint32_t own = begin + warp * kDecodeTile;  // the warp's first tile; others are kBlockTile apart
+  const std::uint32_t pair = p.splits.quotient(blockIdx.x), split = blockIdx.x - pair * p.splits.value();
+  const std::uint32_t sequence = p.kv_heads.quotient(pair), kv_head = pair - sequence * p.kv_heads.value();
+  const std::uint64_t head = std::uint64_t{pair} * p.group;
+  const std::uint32_t slots = p.group * kQuads;  // of four elements
   unsigned char* const ring = shared + warp * kRingBytes;
+#if __CUDA_ARCH__ >= 900
+  if (p.is_cluster) SentParts<kHeadSize>::begin();
+#endif
+  wait_for_predecessors();
 
   // The queries pass through the last stage of the first ring.
   unsigned char* const q_rows = shared + (kStages - 1) * kStageBytes;
@@ -278,17 +342,38 @@ __global__ void __launch_bounds__(kWarps * 32) decode_attention(const __grid_con
                                 q_heads + (is_there ? row : 0) * kHeadSize + piece * 8, is_there);
   }
   end_copy_group();
+  const std::uint32_t length = count_at(p.args.lengths + sequence, p.cache.positions);
+  const std::uint32_t first = first_of(p, length), count = length - first;
+  const std::uint32_t tiles = (count + kDecodeTile - 1) / kDecodeTile;
+  const std::uint32_t wanted = p.is_cluster              ? p.splits.value()
+                               : count <= kDecodeUnsplit ? 1
+                                                         : (count + kDecodeMinPart - 1) / kDecodeMinPart;
+  const std::uint32_t splits = min(min(wanted, p.splits.value()), tiles);
+  if (split >= splits) {
+    wait_for_copies<0>();
+#if __CUDA_ARCH__ >= 900
+    if (p.is_cluster) wait_for_cluster();
+#endif
+    if (length != 0 || split != 0) return;
+    for (std::uint32_t slot = threadIdx.x; slot < slots; slot += kThreads) {
+      finish<T, kHeadSize>(p, head + slot / kQuads, slot % kQuads * 4, {-INFINITY, 1, {0, 0, 0, 0}});
+    }
+    return;
+  }
+  // Tiles go to the blocks in turn, of a block's to its warps in turn.
+  const std::uint32_t own = first + (warp * splits + split) * kDecodeTile, step = kWarps * splits * kDecodeTile;
+  const Reader<T, kHeadSize> reader(p, sequence, kv_head, length);
   {
     std::int32_t blocks[kStages - 1];
 #pragma unroll
-    for (std::uint32_t i = 0; i < kStages - 1; ++i) blocks[i] = reader.block_at(own + i * kBlockTile);
+    for (std::uint32_t i = 0; i < kStages - 1; ++i) blocks[i] = reader.block_at(own + i * step);
 #pragma unroll
     for (std::uint32_t i = 0; i < kStages - 1; ++i) {
-      if (own + i * kBlockTile < end) reader.copy(ring + i * kStageBytes, own + i * kBlockTile, blocks[i]);
+      if (own + i * step < length) reader.copy(ring + i * kStageBytes, own + i * step, blocks[i]);
       end_copy_group();
     }
   }
-  std::int32_t next_block = reader.block_at(own + (kStages - 1) * kBlockTile);
+  std::int32_t next_block = reader.block_at(own + (kStages - 1) * step);
   wait_for_copies<kStages - 1>();
   __syncthreads();
   std::uint32_t q[kHeadSize / 16][4];
@@ -297,17 +382,21 @@ __global__ void __launch_bounds__(kWarps * 32) decode_attention(const __grid_con
     load_matrices(q[i], q_rows + Rows::place(lane % 16, 2 * i + lane / 16));
   }
   __syncthreads();
+#if __CUDA_ARCH__ >= 900
+  const SentParts<kHeadSize> sent(shared + kWarps * kRingBytes, slots, splits);
+  if (p.is_cluster) sent.expect(split);
+#endif
 
   Sums<kHeadSize> sums{{-INFINITY, -INFINITY}, {0, 0}, {}};
   std::uint32_t stage = 0, next_stage = kStages - 1;
-  for (std::uint32_t position = own; position < end; position += kBlockTile) {
+  for (std::uint32_t position = own; position < length; position += step) {
     wait_for_copies<kStages - 2>();
     __syncwarp();  // the copies of all lanes are here, and all have read the stage that is written next
-    const std::uint32_t next = position + (kStages - 1) * kBlockTile;
-    if (next < end) reader.copy(ring + next_stage * kStageBytes, next, next_block);
+    const std::uint32_t next = position + (kStages - 1) * step;
+    if (next < length) reader.copy(ring + next_stage * kStageBytes, next, next_block);
     end_copy_group();
-    next_block = reader.block_at(next + kBlockTile);
-    add_tile<T, kHeadSize>(sums, q, ring + stage * kStageBytes, end - position, p.scale);
+    next_block = reader.block_at(next + step);
+    add_tile<T, kHeadSize>(sums, q, ring + stage * kStageBytes, length - position, p.scale);
     next_stage = stage;
     stage = stage + 1 == kStages ? 0 : stage + 1;
   }
@@ -317,39 +406,57 @@ __global__ void __launch_bounds__(kWarps * 32) decode_attention(const __grid_con
   reinterpret_cast<WarpPart<kHeadSize>*>(ring)->store(sums, lane);
   __syncthreads();
 
-  const SplitParts<kHeadSize> parts(p, pair * p.splits.value());
+  const SplitParts<kHeadSize> parts(p, std::uint64_t{pair} * p.splits.value());
+  const std::uint32_t warps = min((tiles - split - 1) / splits + 1, static_cast<std::uint32_t>(kWarps));  // with tiles
   for (std::uint32_t slot = threadIdx.x; slot < slots; slot += kThreads) {
     const std::uint32_t row = slot / kQuads, column = slot % kQuads * 4;
-    Part part = no_part();
-#pragma unroll
-    for (std::uint32_t i = 0; i < kWarps; ++i) {
-      const auto* const other = reinterpret_cast<const WarpPart<kHeadSize>*>(shared + i * kRingBytes);
-      part = merge(part, other->part(row, column));
-    }
+    const Part part = merged(0, 1, warps, [&](std::uint32_t of_warp) {
+      return reinterpret_cast<const WarpPart<kHeadSize>*>(shared + of_warp * kRingBytes)->part(row, column);
+    });
     if (splits == 1) {
       finish<T, kHeadSize>(p, head + row, column, part);
-    } else {
-      parts.store(split, slot, part);
+      continue;
     }
+#if __CUDA_ARCH__ >= 900
+    if (p.is_cluster) {
+      sent.send(split, slot, part);
+      continue;
+    }
+#endif
+    parts.store(split, slot, part);
   }
-  if (splits == 1 || !is_last_to_arrive(p.counters + pair, splits)) return;
+  if (splits == 1) return;
+#if __CUDA_ARCH__ >= 900
+  if (p.is_cluster) {
+    sent.wait();
+    for (std::uint32_t index = threadIdx.x; index < sent.slots_of(split); index += kThreads) {
+      const std::uint32_t slot = index * splits + split;
+      finish<T, kHeadSize>(p, head + slot / kQuads, slot % kQuads * 4,
+                           merged(0, 1, splits, [&](std::uint32_t of_split) { return sent.load(of_split, index); }));
+    }
+    return;
+  }
+#endif
+  if (!is_last_to_arrive(p.counters + pair, splits)) return;
 
   // Where there are more threads than slots, several have the splits of one in turn.
   const std::uint32_t teams = slots < kThreads ? kThreads / slots : 1;
+  const auto of_splits = [&](std::uint32_t slot, std::uint32_t team) {
+    return merged(team, teams, splits, [&](std::uint32_t of_split) { return parts.load(of_split, slot); });
+  };
   if (teams == 1) {
     for (std::uint32_t slot = threadIdx.x; slot < slots; slot += kThreads) {
-      finish<T, kHeadSize>(p, head + slot / kQuads, slot % kQuads * 4, parts.merged(slot, 0, 1, splits));
+      finish<T, kHeadSize>(p, head + slot / kQuads, slot % kQuads * 4, of_splits(slot, 0));
     }
     return;
   }
   auto* const of_teams = reinterpret_cast<Part*>(shared);
   const std::uint32_t team = threadIdx.x / slots, slot = threadIdx.x - team * slots;
-  if (team < teams) of_teams[threadIdx.x] = parts.merged(slot, team, teams, splits);
+  if (team < teams) of_teams[threadIdx.x] = of_splits(slot, team);
   __syncthreads();
   if (team != 0) return;
-  Part part = of_teams[slot];
-  for (std::uint32_t i = 1; i < teams; ++i) part = merge(part, of_teams[i * slots + slot]);
-  finish<T, kHeadSize>(p, head + slot / kQuads, slot % kQuads * 4, part);
+  finish<T, kHeadSize>(p, head + slot / kQuads, slot % kQuads * 4,
+                       merged(0, 1, teams, [&](std::uint32_t of_team) { return of_teams[of_team * slots + slot]; }));
 }
 
 template <class T>
@@ -390,7 +497,7 @@ template <class T, int kHeadSize>
 Kernel<DecodeAttentionParams> of_block(DecodeBlock block) {
   constexpr std::uint32_t kWhole = decode_warps(kHeadSize, DecodeBlock::kWhole);
   constexpr std::uint32_t kHalf = decode_warps(kHeadSize, DecodeBlock::kHalf);
-  constexpr int kRegisters = kHeadSize == 64 ? 96 : kHeadSize == 128 ? 168 : 255;
+  constexpr int kRegisters = kHeadSize == 64 ? 104 : kHeadSize == 128 ? 168 : 255;
   if (block == DecodeBlock::kWhole) {
     return make_kernel<decode_attention<T, kHeadSize, kWhole>, decode_attention_on_host<T, kHeadSize>,
                        KernelResources{.registers = kRegisters, .max_threads = kWhole * 32}>();

@@ -14,6 +14,8 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr const char* kName = "decode attention";
+// Each costs time also where lengths are short and most blocks have nothing.
+constexpr std::uint64_t kMaxWaves = 4;
 
 absl::Status check_multiple_of_8(const char* stride, std::uint64_t value) {
   if (value % 8 == 0) return absl::OkStatus();
@@ -48,28 +50,86 @@ absl::Status check(const DecodeAttentionDesc& desc) {
   return check_not_negative(kName, "scale", desc.scale);
 }
 
-// How many blocks each sequence and head of the cache get: those with which the longest sequences take least, as bytes
-// that one block reads. The blocks of a wave share the memory's bandwidth equally.
-std::uint32_t best_splits(const DecodeAttentionDesc& desc, std::uint64_t pairs, std::uint64_t slots,
-                          std::uint64_t tile) {
-  const std::uint64_t position_bytes = 2 * desc.cache.head_size * size_of(desc.type);
+// How a sequence and a head of the cache are divided among blocks.
+struct Split {
+  std::uint32_t count = 1;
+  bool is_cluster = false;
+};
+
+// Of the longest sequences.
+std::uint64_t tiles_of(const DecodeAttentionDesc& desc) {
   const std::uint64_t positions = desc.window == 0 ? desc.cache.positions : std::min(desc.window, desc.cache.positions);
-  if (positions <= kDecodeUnsplit) return 1;
-  constexpr std::uint64_t kMaxWaves = 4;  // each costs time also where lengths are short and most blocks have nothing
-  constexpr std::uint64_t kStartBytes = 48 * 1024;  // what a block could read while it starts and ends
-  constexpr std::uint64_t kMergeBytes = 32 * 1024;  // and while the last one finds the parts
-  const std::uint64_t part_bytes = desc.heads / desc.cache.kv_heads * desc.cache.head_size * sizeof(float);
-  std::uint32_t best = 1;
-  std::uint64_t best_bytes = ~std::uint64_t{0};
-  const std::uint64_t max_splits =
-      std::min(ceil_divide<std::uint64_t>(positions, std::max<std::uint64_t>(tile, kDecodeMinPart)),
-               std::max<std::uint64_t>(kMaxWaves * slots / pairs, 1));
-  for (std::uint32_t splits = 1; splits <= max_splits; ++splits) {
-    const std::uint64_t waves = ceil_divide<std::uint64_t>(pairs * splits, slots);
-    const std::uint64_t part = ceil_divide<std::uint64_t>(ceil_divide<std::uint64_t>(positions, tile), splits) * tile;
-    const std::uint64_t merge = splits == 1 ? 0 : kMergeBytes + splits * part_bytes / 2;
-    const std::uint64_t bytes = waves * (part * position_bytes + kStartBytes) + merge;
-    if (bytes < best_bytes) best = splits, best_bytes = bytes;
+  return ceil_divide<std::uint64_t>(positions, kDecodeTile);
+}
+
+// What these take, as bytes that a block reads while all multiprocessors read.
+class Cost {
+ public:
+  Cost(const DecodeAttentionDesc& desc, std::uint64_t pairs, std::uint64_t slots) : pairs_(pairs), slots_(slots) {
+    const KvCacheDesc& cache = desc.cache;
+    tiles = tiles_of(desc);
+    tile_bytes_ = 2 * kDecodeTile * cache.head_size * size_of(desc.type);
+    part_bytes_ = desc.heads / cache.kv_heads * cache.head_size * sizeof(float);
+  }
+
+  // `pairs_at_once`: that have all of their blocks on the device.
+  std::uint64_t of(const Split& split, std::uint64_t pairs_at_once) const {
+    const std::uint64_t waves = ceil_divide<std::uint64_t>(pairs_, pairs_at_once);
+    const std::uint64_t blocks = std::min(ceil_divide<std::uint64_t>(pairs_, waves) * split.count, slots_);
+    // The blocks of a wave share the memory's bandwidth: one alone gets at most 11 / 4 of its share, half as many as
+    // there could be leave a fortieth (H100).
+    const std::uint64_t part = ceil_divide<std::uint64_t>(tiles, split.count) * tile_bytes_;
+    const std::uint64_t all = part * blocks / slots_, lost = blocks * 4 < slots_ * 3 ? all / 40 : 0;
+    const std::uint64_t shared = std::max(all + lost, part * 4 / 11);
+    constexpr std::uint64_t kStart = 48 * 1024, kClusterMerge = 16 * 1024, kMerge = 32 * 1024;
+    const std::uint64_t merge = split.count == 1   ? 0
+                                : split.is_cluster ? kClusterMerge
+                                                   : kMerge + split.count * part_bytes_ / 2;
+    return waves * (shared + kStart) + merge;
+  }
+
+  std::uint64_t tiles;
+
+ private:
+  std::uint64_t pairs_, slots_, tile_bytes_, part_bytes_;
+};
+
+std::uint32_t shared_bytes_of(const DecodeAttentionDesc& desc, DecodeBlock block, const Split& split) {
+  const auto head_size = static_cast<std::uint32_t>(desc.cache.head_size);
+  const auto group = static_cast<std::uint32_t>(desc.heads / desc.cache.kv_heads);
+  return decode_warps(head_size, block) * decode_ring_bytes(head_size) +
+         (split.is_cluster ? decode_sent_bytes(head_size, group, split.count) : 0);
+}
+
+// The split that takes least.
+absl::StatusOr<Split> split_of(const Machine& machine, const DecodeAttentionPlan& plan, DecodeBlock block,
+                               std::uint64_t pairs) {
+  const DecodeAttentionDesc& desc = plan.desc;
+  Split best;
+  CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
+                        occupancy(plan.kernel, machine.context, plan.config.block, shared_bytes_of(desc, block, best)));
+  const std::uint64_t slots = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(of_sm.blocks_per_sm);
+  const Cost cost(desc, pairs, slots);
+  std::uint64_t best_cost = cost.of(best, slots);
+  const auto consider = [&](const Split& split, std::uint64_t pairs_at_once) {
+    const std::uint64_t some = cost.of(split, pairs_at_once);
+    if (some < best_cost) best = split, best_cost = some;
+  };
+  if (machine.has_clusters) {
+    const std::uint64_t max_count = std::min<std::uint64_t>(cost.tiles, kDecodeMaxCluster);
+    for (std::uint32_t count = 2; count <= max_count && pairs * count <= kMaxWaves * slots; ++count) {
+      const Split split{count, true};
+      CGRT_ASSIGN_OR_RETURN(const int clusters,
+                            max_active_clusters(plan.kernel, machine.context, count, plan.config.block,
+                                                shared_bytes_of(desc, block, split)));
+      if (clusters > 0) consider(split, static_cast<std::uint64_t>(clusters));
+    }
+  }
+  if (cost.tiles * kDecodeTile <= kDecodeUnsplit || pairs > WorkspaceHeader::kCounters) return best;
+  const std::uint64_t max_count =
+      std::min(ceil_divide<std::uint64_t>(cost.tiles, kDecodeMinPart / kDecodeTile), kMaxWaves * slots / pairs);
+  for (std::uint32_t count = 2; count <= max_count; ++count) {
+    consider({count, false}, std::max<std::uint64_t>(slots / count, 1));
   }
   return best;
 }
@@ -84,29 +144,37 @@ absl::StatusOr<DecodeAttentionPlan> plan_decode_attention(ContextRef context, co
   if (desc.scale == 0) desc.scale = 1 / std::sqrt(static_cast<float>(head_size));
   if (desc.q_stride == 0) desc.q_stride = desc.heads * head_size;
 
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
+  const auto kernel_of = [&](DecodeBlock block) { return decode_attention_kernel(desc.type, head_size, block); };
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, kernel_of(DecodeBlock::kWhole)));
   const std::uint64_t pairs = desc.cache.sequences * desc.cache.kv_heads;
-  const auto shared_bytes_of = [&](DecodeBlock block) {
-    return decode_warps(head_size, block) * decode_ring_bytes(head_size);
+  const Split most{kDecodeMaxCluster, machine.has_clusters};
+  const bool is_whole =
+      pairs <= machine.sms && shared_bytes_of(desc, DecodeBlock::kWhole, most) <= machine.shared_per_block;
+  DecodeAttentionPlan plan{desc, {}, {}, 1, 0};
+  DecodeBlock block = DecodeBlock::kWhole;
+  const auto use = [&](DecodeBlock some) {
+    block = some;
+    plan.kernel = kernel_of(block);
+    plan.config.block = decode_warps(head_size, block) * 32;
+    return allow_shared_bytes(plan.kernel, machine, shared_bytes_of(desc, block, most));
   };
-  const bool is_whole = pairs <= machine.sms && shared_bytes_of(DecodeBlock::kWhole) <= machine.shared_per_block;
-  const DecodeBlock block = is_whole ? DecodeBlock::kWhole : DecodeBlock::kHalf;
-  const std::uint32_t warps = decode_warps(head_size, block);
-  DecodeAttentionPlan plan{desc, decode_attention_kernel(desc.type, head_size, block), {}, 1, 0};
-  plan.config = {.grid = 0, .block = warps * 32, .shared_bytes = shared_bytes_of(block)};
-  CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
-  CGRT_ASSIGN_OR_RETURN(const Occupancy fill,
-                        occupancy(plan.kernel, context, plan.config.block, plan.config.shared_bytes));
-  const std::uint64_t slots = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
-  if (pairs <= WorkspaceHeader::kCounters) plan.splits = best_splits(desc, pairs, slots, warps * kDecodeTile);
-  if (pairs > kMaxCount / plan.splits) {
+  CGRT_RETURN_IF_ERROR(use(is_whole ? DecodeBlock::kWhole : DecodeBlock::kHalf));
+  CGRT_ASSIGN_OR_RETURN(const Split split, split_of(machine, plan, block, pairs));
+  // Halves start sooner where their warps have no more than a tile each.
+  const std::uint64_t tiles_of_block = ceil_divide<std::uint64_t>(tiles_of(desc), split.count);
+  if (tiles_of_block <= decode_warps(head_size, DecodeBlock::kHalf)) CGRT_RETURN_IF_ERROR(use(DecodeBlock::kHalf));
+  if (pairs > kMaxCount / split.count) {
     return refuse(kName, absl::StrCat(desc.cache.sequences, " sequences of ", desc.cache.kv_heads,
                                       " heads are more than ", kMaxCount, " blocks."));
   }
-  plan.config.grid = static_cast<std::uint32_t>(pairs * plan.splits);
-  if (plan.splits > 1) {
+  plan.splits = split.count;
+  plan.config.grid = static_cast<std::uint32_t>(pairs * split.count);
+  plan.config.shared_bytes = shared_bytes_of(desc, block, split);
+  if (split.is_cluster) {
+    plan.config.attributes.cluster = split.count;
+  } else if (split.count > 1) {
     const std::uint64_t group = desc.heads / desc.cache.kv_heads;
-    plan.workspace_bytes = workspace_with(pairs * plan.splits * group * (head_size * sizeof(float) + sizeof(float2)));
+    plan.workspace_bytes = workspace_with(pairs * split.count * group * (head_size * sizeof(float) + sizeof(float2)));
   }
   CGRT_RETURN_IF_ERROR(preload(plan.kernel, context));
   return plan;
@@ -135,7 +203,8 @@ absl::Status launch_decode_attention(LaunchTarget target, const DecodeAttentionP
   params.window = static_cast<std::uint32_t>(desc.window);
   params.q_stride = desc.q_stride;
   params.scale = static_cast<float>(static_cast<double>(desc.scale) * kLog2E);
-  if (plan.splits > 1) {
+  params.is_cluster = plan.config.attributes.cluster.x > 1;
+  if (plan.workspace_bytes > 0) {
     params.counters = header_of(args.workspace)->counters;
     params.part_values = reinterpret_cast<float4*>(scratch_of(args.workspace));
     params.part_sums = reinterpret_cast<float2*>(params.part_values + std::uint64_t{plan.config.grid.x} * params.group *
