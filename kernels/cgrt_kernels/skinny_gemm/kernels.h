@@ -29,7 +29,7 @@ enum class SkinnyScales : std::uint8_t {
 // Which kernel.
 struct SkinnyShape {
   std::uint32_t columns;    // of 8 rows of x each: 1, 2, 4, 8
-  std::uint32_t row_warps;  // 1 or 4 with one column, 4 with two, else 8
+  std::uint32_t row_warps;  // 1 or 4 with one column, 2 or 4 with two, else 8
 };
 
 // Of 16 bytes, that a thread loads of each of its two rows of W in a stage.
@@ -51,7 +51,16 @@ constexpr std::uint32_t skinny_small_tile_rows(std::uint32_t bits) { return bits
 constexpr std::uint32_t skinny_joined_bytes(SkinnyShape shape) {
   return shape.row_warps < kSkinnyWarps ? 2 * kSkinnyThreads * 16 * shape.columns : 0;
 }
-// A row of x there. The 64 bytes more let 8 lanes read 16 bytes of two rows without bank conflicts.
+// All rows of x there.
+constexpr bool skinny_keeps_x(std::uint32_t bits, SkinnyShape shape) {
+  return bits != 16 && shape.columns == 1 && shape.row_warps == 1;
+}
+constexpr std::uint64_t skinny_kept_bytes(std::uint32_t bits, std::uint64_t rows, std::uint64_t k) {
+  constexpr SkinnyShape kSmall = {1, 1};
+  const std::uint64_t values = skinny_stage_values(bits, kSmall.row_warps);
+  return skinny_joined_bytes(kSmall) + rows * ((k + values - 1) / values * values) * 2;
+}
+// A row of a stage of x there. The 64 bytes more let 8 lanes read 16 bytes of two rows without bank conflicts.
 constexpr std::uint32_t skinny_x_row_bytes(std::uint32_t bits, std::uint32_t row_warps) {
   return skinny_stage_values(bits, row_warps) * 2 + 64;
 }
@@ -81,7 +90,7 @@ struct SkinnyGemmParams {
   Divisor group;
   std::uint32_t groups;  // of a row
   SkinnyActivation activation;
-  bool weights_are_constant;
+  bool weights_are_constant, has_room_for_x;  // for few rows, which the kernel for more may keep
 };
 
 // A file for each kind of weights.

@@ -67,12 +67,45 @@ SkinnyScales scales_of(const SkinnyGemmDesc& desc) {
   return desc.group % packs_of_lanes == 0 ? SkinnyScales::kToSums : SkinnyScales::kToWeights;
 }
 
-SkinnyShape shape_of(const SkinnyGemmDesc& desc) {
+// Whether at most a sixteenth of each of so many waves idles.
+bool fill_waves(std::uint64_t wave, std::uint64_t tiles, std::uint64_t waves) {
+  return tiles % waves == 0 && tiles <= waves * wave && tiles * 16 >= waves * wave * 15;
+}
+
+// Whole tiles where these fill waves, else equal parts of all stages.
+std::uint32_t grid_of(std::uint64_t wave, std::uint64_t tiles, std::uint64_t stages) {
+  const std::uint64_t waves = ceil_divide<std::uint64_t>(tiles, wave);
+  if (fill_waves(wave, tiles, waves)) return static_cast<std::uint32_t>(tiles / waves);
+  return static_cast<std::uint32_t>(std::min(std::max(tiles * stages / kMinStages, tiles), wave));
+}
+
+// Shared memory of a block that keeps few rows of x, of those that are planned for; 0 where none does.
+std::uint64_t kept_bytes(const SkinnyGemmDesc& desc) {
+  if (scales_of(desc) != SkinnyScales::kToSums) return 0;
+  const std::uint32_t bits = bits_of(desc.weights);
+  return skinny_kept_bytes(bits, std::min<std::uint64_t>(desc.rows, skinny_small_tile_rows(bits)), desc.k);
+}
+// Of more rows, no multiprocessor may lose a block for it.
+bool has_room_for_x(const Machine& machine, const SkinnyGemmDesc& desc, std::uint32_t columns) {
+  constexpr std::uint32_t kReserved = 1024;  // by CUDA, of each block
+  const std::uint32_t blocks = columns == 1 ? 1 : skinny_blocks(bits_of(desc.weights), columns);
+  return kept_bytes(desc) + kReserved <= machine.shared_per_sm / blocks;
+}
+
+// Whether tiles of 32 rows of W, one for each multiprocessor, are the faster ones: no block waits for another, but each
+// reads all of x.
+bool has_tiles_of_32(const Machine& machine, const SkinnyGemmDesc& desc) {
+  constexpr std::uint64_t kMaxK = 8192;
+  const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 32);
+  return desc.weights == SkinnyWeights::kFloat && desc.k <= kMaxK && fill_waves(machine.sms, tiles, 1);
+}
+
+SkinnyShape shape_of(const Machine& machine, const SkinnyGemmDesc& desc) {
   const std::uint64_t columns = ceil_divide(desc.rows, 8);
   if (columns > 2) return {columns > 4 ? 8u : 4u, 8};
-  if (columns == 2) return {2, 4};
-  const bool is_small =
-      desc.rows <= skinny_small_tile_rows(bits_of(desc.weights)) && scales_of(desc) != SkinnyScales::kToWeights;
+  if (columns == 2) return {2, has_tiles_of_32(machine, desc) ? 2u : 4u};
+  const bool is_small = desc.rows <= skinny_small_tile_rows(bits_of(desc.weights)) &&
+                        scales_of(desc) != SkinnyScales::kToWeights && has_room_for_x(machine, desc, 1);
   return {1, is_small ? 1u : 4u};
 }
 
@@ -84,16 +117,10 @@ Kernel<SkinnyGemmParams> kernel_of(const SkinnyGemmDesc& desc, SkinnyShape shape
   }
 }
 
-// Whole tiles where at most a sixteenth of the wave idles, else equal parts of all stages.
-std::uint32_t grid_of(std::uint64_t wave, std::uint64_t tiles, std::uint64_t stages) {
-  const std::uint64_t turns = ceil_divide(tiles, wave);
-  if (tiles % turns == 0 && tiles * 16 >= turns * wave * 15) return static_cast<std::uint32_t>(tiles / turns);
-  return static_cast<std::uint32_t>(std::min(std::max(tiles * stages / kMinStages, tiles), wave));
-}
-
 bool has_shared_tiles(const LaunchConfig& config, std::uint64_t tiles, std::uint64_t stages) {
+  const std::uint64_t share = tiles * stages / config.grid.x, longer = tiles * stages % config.grid.x;
   for (std::uint64_t block = 1; block < config.grid.x; ++block) {
-    if (tiles * stages * block / config.grid.x % stages != 0) return true;
+    if ((share * block + std::min(block, longer)) % stages != 0) return true;
   }
   return false;
 }
@@ -106,11 +133,14 @@ absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const Skinny
   if (desc.y_stride == 0) plan.desc.y_stride = desc.n;
   CGRT_RETURN_IF_ERROR(check(plan.desc));
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
-  const SkinnyShape shape = shape_of(desc);
+  const SkinnyShape shape = shape_of(machine, desc);
   const std::uint32_t bits = bits_of(desc.weights);
   plan.kernel = kernel_of(desc, shape);
   plan.config.block = kSkinnyThreads;
   plan.config.shared_bytes = skinny_shared_bytes(bits, shape);
+  if ((shape.columns > 1 || skinny_keeps_x(bits, shape)) && has_room_for_x(machine, desc, shape.columns)) {
+    plan.config.shared_bytes = std::max(plan.config.shared_bytes, static_cast<std::uint32_t>(kept_bytes(desc)));
+  }
   if (plan.config.shared_bytes > machine.shared_per_block) {
     return refuse(kName, absl::StrCat(desc.rows, " rows of x need ", plan.config.shared_bytes,
                                       " bytes of shared memory, more than the ", machine.shared_per_block,
@@ -168,6 +198,7 @@ absl::Status launch_skinny_gemm(LaunchTarget target, const SkinnyGemmPlan& plan,
   }
   params.activation = desc.activation;
   params.weights_are_constant = desc.weights_are_constant;
+  params.has_room_for_x = kept_bytes(desc) <= plan.config.shared_bytes;
   return launch(target, plan.config, plan.kernel, params);
 }
 

@@ -27,9 +27,10 @@ struct SkinnyProduct {
   static constexpr int kPackValues = 128 / kBits, kEights = kPackValues / 8;  // in 16 bytes of W
   static constexpr int kWarpValues = 4 * kPackValues * kPacks;                // of k, that a warp takes in a stage
   static constexpr int kDepth = kSkinnyDepth;
-  // Warps share many rows of x through shared memory. Few come through the L1 cache, where there are registers for them
-  // a stage ahead.
-  static constexpr bool kSharesX = kColumns > 1, kLoadsXAhead = kBits == 16 && !kSharesX;
+  // Warps share many rows of x through shared memory. Few stay there, in the order of weights, where these are integers
+  // and tiles small; else they come through the L1 cache, where there are registers for them a stage ahead.
+  static constexpr bool kSharesX = kColumns > 1, kKeepsX = skinny_keeps_x(kBits, {kColumns, kRowWarps});
+  static constexpr bool kLoadsXAhead = kBits == 16 && !kSharesX;
   static constexpr int kXPacks = kLoadsXAhead ? kPacks * kEights : 1;
   static constexpr std::uint32_t kXRowBytes = skinny_x_row_bytes(kBits, kRowWarps);
   static constexpr std::uint32_t kMaxRows = kRowWarps == 1 ? skinny_small_tile_rows(kBits) : 8 * kColumns;
@@ -49,9 +50,10 @@ struct SkinnyProduct {
   const std::uint32_t group = lane / 4, quad = lane % 4;  // as mma.cuh's g and t
   const std::uint32_t tiles = (p.weight_rows - 1) / (16 * kRowWarps) + 1;
   const std::uint32_t stages = (p.k - 1) / (kDepthWarps * kWarpValues) + 1;  // of a tile
-  const std::uint64_t all = std::uint64_t{tiles} * stages;
-  const std::uint32_t blocks = all < gridDim.x ? static_cast<std::uint32_t>(all) : gridDim.x;  // that have stages
-  std::uint32_t rows = 0;                                                                      // that there are
+  const std::uint32_t all = tiles * stages;                                  // below 2^32: W has 16 KB or more of each
+  const std::uint32_t blocks = min(all, gridDim.x);                          // that have stages
+  const std::uint32_t share = all / blocks, longer = all - share * blocks;   // as many blocks have a stage more
+  std::uint32_t rows = 0;                                                    // that there are
   float sums[kColumns][4];
 
   // Of y, which a thread's first row of W gives.
@@ -108,7 +110,38 @@ struct SkinnyProduct {
   __device__ __forceinline__ unsigned char* x_at(int slot) const {
     return shared + kJoinedBytes + slot * (8 * kColumns * kXRowBytes);
   }
-  // In the order in which lanes read them, neighbours side by side. Zeros for rows that are not there.
+  // Eight elements of a row of x in shared memory, in the order in which lanes read them, neighbours side by side. A
+  // `four`: what the lanes that share a row take at once, a pack of W each.
+  static __device__ __forceinline__ std::uint32_t place_of_x(std::uint32_t four, std::uint32_t eight,
+                                                             std::uint32_t of_lane) {
+    return ((four * kEights + eight) * 4 + of_lane) * 16;
+  }
+  static __device__ __forceinline__ std::uint32_t place_of_x(std::uint32_t i) {  // of eights in their own order
+    return place_of_x(i / (4 * kEights), i % kEights, i / kEights % 4);
+  }
+  __device__ __forceinline__ unsigned char* kept_x(std::uint32_t row) const {
+    return shared + kJoinedBytes + row * stages * (kDepthWarps * kWarpValues * 2);
+  }
+  // All of x, zeros behind its rows.
+  __device__ __forceinline__ void keep_x() const {
+    const std::uint32_t packs = stages * (kDepthWarps * kWarpValues / 8);
+#pragma unroll 2
+    for (std::uint32_t i = threadIdx.x; i < packs; i += kSkinnyThreads) {
+      uint4 eights[kMaxRows];
+#pragma unroll
+      for (std::uint32_t row = 0; row < kMaxRows; ++row) {
+        const T* const x = static_cast<const T*>(p.args.x) + row * p.x_stride + std::uint64_t{i} * 8;
+        eights[row] = row < rows && i < p.k / 8 ? load_whole<uint4>(x) : uint4{};
+      }
+#pragma unroll
+      for (std::uint32_t row = 0; row < kMaxRows; ++row) {
+        if (row >= rows) break;
+        *reinterpret_cast<uint4*>(kept_x(row) + place_of_x(i)) = in_order_of_weights<kBits>(eights[row]);
+      }
+    }
+    __syncthreads();
+  }
+  // A stage, zeros for rows that are not there.
   __device__ __forceinline__ void share_x(int slot, std::uint32_t index) const {
     constexpr std::uint32_t kRowPacks = kDepthWarps * kWarpValues / 8;
     static_assert(8 * kColumns * kRowPacks % kSkinnyThreads == 0);
@@ -116,20 +149,24 @@ struct SkinnyProduct {
     for (std::uint32_t first = 0; first < 8 * kColumns * kRowPacks; first += kSkinnyThreads) {
       const std::uint32_t i = first + threadIdx.x, row = i / kRowPacks, pack = i % kRowPacks;
       const std::uint32_t k = (index * kRowPacks + pack) * 8;
-      const std::uint32_t of_lane = pack / kEights % 4, eight = pack % kEights, four = pack / (4 * kEights);
       const bool is_there = row < rows && k < p.k;
       const T* const x = static_cast<const T*>(p.args.x);
-      copy_or_zero_asynchronously(x_at(slot) + row * kXRowBytes + ((four * kEights + eight) * 4 + of_lane) * 16,
+      copy_or_zero_asynchronously(x_at(slot) + row * kXRowBytes + place_of_x(pack),
                                   is_there ? x + row * p.x_stride + k : x, is_there);
     }
   }
 
   // Eight elements of a row of x, in the order of weights.
   __device__ __forceinline__ uint4 x_of(int slot, std::uint32_t index, int column, int pack, int eight) const {
+    if constexpr (kKeepsX) {
+      // Of rows that are not there: any, as the products are not stored.
+      return *reinterpret_cast<const uint4*>(kept_x(min(group, rows - 1)) +
+                                             place_of_x((index * kDepthWarps + k_warp) * kPacks + pack, eight, quad));
+    }
     const std::uint32_t row = column * 8 + group;
     if constexpr (kSharesX) {
       return in_order_of_weights<kBits>(*reinterpret_cast<const uint4*>(
-          x_at(slot) + row * kXRowBytes + (((k_warp * kPacks + pack) * kEights + eight) * 4 + quad) * 16));
+          x_at(slot) + row * kXRowBytes + place_of_x(k_warp * kPacks + pack, eight, quad)));
     }
     const std::uint32_t k = k_of(index, pack) + eight * 8;
     if (row >= rows || k >= p.k) return {};
@@ -216,13 +253,14 @@ struct SkinnyProduct {
   }
 
   // The block that has the stage, counted through all tiles.
-  __device__ __forceinline__ std::uint32_t block_of(std::uint64_t stage) const {
-    return static_cast<std::uint32_t>(((stage + 1) * blocks - 1) / all);
+  __device__ __forceinline__ std::uint32_t block_of(std::uint32_t stage) const {
+    const std::uint32_t in_longer = longer * (share + 1);
+    return stage < in_longer ? stage / (share + 1) : longer + (stage - in_longer) / share;
   }
 
   // With the other blocks of the tile. True in the last of them, which has all sums then.
   __device__ __forceinline__ bool join_blocks(std::uint32_t tile) {
-    const std::uint64_t begin = std::uint64_t{tile} * stages;
+    const std::uint32_t begin = tile * stages;
     const std::uint32_t first = block_of(begin), last = block_of(begin + stages - 1);
     // A block has at most two parts: of a tile that others began, and of one that it begins.
     const auto part = [&](std::uint32_t block, int column) {
@@ -283,9 +321,9 @@ struct SkinnyProduct {
 
   __device__ __forceinline__ void run() {
     if (blockIdx.x >= blocks) return;
-    const std::uint64_t begin = all * blockIdx.x / blocks;
-    const auto count = static_cast<std::uint32_t>(all * (blockIdx.x + 1) / blocks - begin);
-    Place next{static_cast<std::uint32_t>(begin / stages), static_cast<std::uint32_t>(begin % stages)};
+    const std::uint32_t begin = share * blockIdx.x + min(blockIdx.x, longer);
+    const std::uint32_t count = share + (blockIdx.x < longer ? 1 : 0);
+    Place next{begin / stages, begin % stages};
     std::uint32_t tile = next.tile, index = next.index, part_begin = next.index, parity = 0;
     const auto after = [&](std::uint32_t stage) { return stage + 1 == stages ? 0 : stage + 1; };
     enter_tile(next);
@@ -299,6 +337,7 @@ struct SkinnyProduct {
     wait_for_predecessors();
     rows = count_at(p.args.row_count, p.rows);
     if (rows == 0) return;
+    if constexpr (kKeepsX) keep_x();
     std::uint32_t index_of_x = index;
     if constexpr (kSharesX) {
 #pragma unroll
@@ -358,7 +397,7 @@ __global__ void __launch_bounds__(kSkinnyThreads, skinny_blocks(kBits, kColumns)
       wait_for_predecessors();
       const std::uint32_t rows = count_at(p.args.row_count, p.rows);
       using Few = SkinnyProduct<T, kBits, kScales, 1, 1>;
-      if (rows <= Few::kMaxRows) return Few{p, skinny_shared}.run();
+      if (rows <= Few::kMaxRows && p.has_room_for_x) return Few{p, skinny_shared}.run();
       if constexpr (kColumns > 2) {
         if (rows <= 16) return SkinnyProduct<T, kBits, kScales, 2, 4>{p, skinny_shared}.run();
       }
@@ -405,7 +444,11 @@ template <int kBits, SkinnyScales kScales>
 Kernel<SkinnyGemmParams> skinny_kernel_of_weights(DType type, SkinnyShape shape) {
   const auto of_type = [=]<class T>() {
     switch (shape.columns) {
-      case 2: return skinny_kernel_of_shape<T, kBits, kScales, 2, 4>();
+      case 2:
+        if constexpr (kBits == 16) {
+          if (shape.row_warps == 2) return skinny_kernel_of_shape<T, kBits, kScales, 2, 2>();
+        }
+        return skinny_kernel_of_shape<T, kBits, kScales, 2, 4>();
       case 4: return skinny_kernel_of_shape<T, kBits, kScales, 4, 8>();
       case 8: return skinny_kernel_of_shape<T, kBits, kScales, 8, 8>();
       default: break;
