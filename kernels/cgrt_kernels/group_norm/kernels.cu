@@ -47,10 +47,6 @@ __device__ __forceinline__ void for_each_in_line(const Value* from, std::uint32_
   }
 }
 
-__device__ __forceinline__ Moments moments_in(const GroupNormPart& part) {
-  return {part.count, part.mean, part.squares};
-}
-
 // For one thread.
 __device__ __forceinline__ void write_statistics(const GroupNormParams& p, std::uint32_t image, std::uint32_t group,
                                                  const Moments& all) {
@@ -66,11 +62,17 @@ __device__ __forceinline__ void join_parts(const GroupNormParams& p, std::uint32
   for (std::uint32_t first = 0; first < p.groups; first += width) {
     const std::uint32_t groups = min(width, p.groups - first);
     if (line < height && column < groups) {
-      Moments all = none(Moments{});
+      // Sums of differences from the first mean: merged one after the other, means far from zero would lose their last
+      // bits.
+      float shift = 0, count = 0, sum = 0, squares = 0;
       for_each_in_line(parts + line * p.groups + first + column, pixels_of(line, height, splits),
-                       std::uint64_t{height} * p.groups,
-                       [&](std::uint32_t, const GroupNormPart& part) { all = merge(all, moments_in(part)); });
-      of_lines[threadIdx.x] = all;
+                       std::uint64_t{height} * p.groups, [&](std::uint32_t nth, const GroupNormPart& part) {
+                         if (nth == 0) shift = part.mean;
+                         const float delta = part.mean - shift, share = part.count * delta;
+                         count += part.count, sum += share, squares += __fmaf_rn(share, delta, part.squares);
+                       });
+      const float offset = sum / fmaxf(count, 1.0f), rest = squares - sum * offset;
+      of_lines[threadIdx.x] = {count, shift + offset, rest < 0 ? 0 : rest};
     }
     __syncthreads();
     for (std::uint32_t i = threadIdx.x / 32; i < groups; i += kGroupNormBlock / 32) {
