@@ -20,7 +20,7 @@ from includes import included
 # Records that are older than what they measure, or lack cases, and until when. One that is whole and current must go
 # from here.
 WAITING = {  # by file: why
-    "kernels/bench/records/sampling.json": "its last two cases wait for time on a GPU",
+    "kernels/bench/records/sampling.json": "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's",
     "samples/mlp_step/records/h200.json": "plan_matmul can choose gemm since: until the next run on an H200",
 }
 # Host code that runs before anything is timed: how a library's call gets into a graph. And the list of the driver's
