@@ -56,7 +56,8 @@ def declarations_of(name, text):
         words.append(word)
         depth += {"{": 1, "}": -1}.get(word, 0)
         if depth == 0 and word in ";}":
-            found.append(" ".join(words))
+            if words[:2] != ["using", "namespace"]:
+                found.append(" ".join(words))
             words = []
     return found + [" ".join(words)] * bool(words)
 
