@@ -94,6 +94,9 @@ absl::Status check_refusals() {
   kernels::MatmulDesc odd{.m = 8, .n = 8, .k = 8};
   odd.epilogue = static_cast<kernels::MatmulEpilogue>(77);
   CGRT_RETURN_IF_ERROR(refused(kernels::plan_matmul(kDevice, odd).status(), "epilogue is 77"));
+  MatmulDesc of_nobody{.m = 8, .n = 8, .k = 8};
+  of_nobody.kernel = static_cast<kernels::MatmulKernel>(77);
+  CGRT_RETURN_IF_ERROR(refused(kernels::plan_matmul(kDevice, of_nobody).status(), "kernel is 77"));
   CGRT_RETURN_IF_ERROR(refused(kernels::plan_matmul(kDevice, {.m = 8, .n = 0, .k = 8}).status(),
                                "matmul of 8x8 and 8x0 float16: m, n and k must each be from 1"));
   CGRT_RETURN_IF_ERROR(

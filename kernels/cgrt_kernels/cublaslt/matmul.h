@@ -9,8 +9,8 @@
 //   CGRT_RETURN_IF_ERROR(launch_matmul(stream.ref(), plan, {.d = y, .a = x, .b = weights, .bias = bias,
 //                                                           .workspace = workspace}));
 //
-// The plan chooses by a table of measured shapes in matmul.cpp, unless desc.kernel says whose kernels it must take;
-// tune_matmul() measures instead. kSiluGate has gemm only. plan.desc.kernel says what was chosen. If it is kGemm,
+// The plan chooses by what was measured (gemm_is_faster in matmul.cpp), unless desc.kernel says whose kernels it must
+// take; tune_matmul() measures instead. kSiluGate has gemm only. plan.desc.kernel says what was chosen. If it is kGemm,
 // plan.gemm has a value, and what gemm/gemm.h says holds. Otherwise cuBLASLt's algorithm is chosen when planning, from
 // its heuristics, and stays: a launch looks nothing up and allocates nothing, so it can be captured. A plan is a value;
 // its copies share a handle of cuBLASLt, which must be gone before the context that it was planned for is. Launching is
@@ -55,8 +55,8 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
 // with `args`, some hundred times in all: d is overwritten, and a d that is the residual grows. What fits into the L2
 // cache is read from there. args.workspace limits what a plan may need, as desc.max_workspace_bytes does. Blocks until
 // all is measured, some milliseconds or, for large products, a hundred times as long as one. Errors as of
-// plan_matmul and launch_matmul; kFailedPrecondition while `stream` captures. The simulator has nothing to measure: as
-// plan_matmul.
+// plan_matmul and launch_matmul; kFailedPrecondition while `stream` captures. Thread-safe, with a stream and arrays
+// that nothing else uses meanwhile. The simulator has nothing to measure: as plan_matmul.
 absl::StatusOr<MatmulPlan> tune_matmul(StreamRef stream, const MatmulDesc& desc, const MatmulArgs& args);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer, and a workspace that is too small.

@@ -6,8 +6,9 @@
 //
 // cublaslt/matmul.h takes the same descriptor on every GPU and uses these kernels where they are faster. A plan is a
 // value and depends on the device and the descriptor only. One kernel, no workspace, no allocation, the same bits in
-// every run. Tensor maps are made for the addresses of a launch; GraphExec::rebind_buffer moves them, too.
-// Launching is asynchronous and thread-safe.
+// every run. Tensor maps are made for the addresses of a launch. GraphExec::rebind_buffer moves them, too, as long as
+// the driver puts the address into a map as it is: CUDA does not document that, and `kernel_tests gpu rebound` checks
+// it. Launching is asynchronous and thread-safe.
 #pragma once
 
 #include "absl/status/status.h"

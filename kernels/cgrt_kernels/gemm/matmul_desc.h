@@ -54,7 +54,7 @@ enum class Float32Products : std::uint8_t { kExact, kTf32 };
 
 // Whose kernels compute it.
 enum class MatmulKernel : std::uint8_t {
-  kBest,     // of the others, by a table of what was measured
+  kBest,     // of the others, by what was measured
   kLibrary,  // cuBLASLt's
   kGemm,     // gemm's
 };
