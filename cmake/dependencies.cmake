@@ -6,6 +6,7 @@ find_package(absl REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json 3 REQUIRED)
 find_package(CLI11 REQUIRED)
+find_path(CGRT_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # libxxhash-dev: the header alone is used
 if(CGRT_BUILD_TESTS)
   find_package(Catch2 REQUIRED) # 2.13 or 3: tests/support/catch.h
 endif()

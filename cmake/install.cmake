@@ -2,11 +2,11 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # What each component needs: the first no CUDA.
-set(data_libraries cgrt_ir cgrt_inspect cgrt_record)
+set(data_libraries cgrt_ir cgrt_inspect cgrt_record cgrt_saved)
 set(cuda_libraries)
 get_property(families GLOBAL PROPERTY cgrt_families)
 list(TRANSFORM families PREPEND kernels_)
-foreach(name runtime simulator kernels ${families} cub cublaslt)
+foreach(name runtime bundle simulator kernels ${families} cub cublaslt)
   if(TARGET cgrt_${name})
     list(APPEND cuda_libraries cgrt_${name})
   endif()

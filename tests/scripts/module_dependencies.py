@@ -19,6 +19,8 @@ DEPENDENCIES = {
     "graph": ["memory", "launch", "ir"],
     "exec": ["graph"],
     "dump": ["exec", "inspect"],
+    "saved": ["inspect"],
+    "bundle": ["exec", "saved"],
     "simulator": ["stream"],
 }
 PLAIN = ["driver/kernel_identity.h", "launch/kernel.h"]  # included by .cu files: no Abseil, no spdlog
@@ -54,7 +56,7 @@ def main(root):
                 errors.append(f"{where}: {module} must not include {name}")
             if name.startswith("cgrt_kernels/"):
                 errors.append(f"{where}: the runtime must not include kernels")
-            if module in ("base", "ir", "inspect", "record") and re.match(r"cuda|cuda\.h", name):
+            if module in ("base", "ir", "inspect", "record", "saved") and re.match(r"cuda|cuda\.h", name):
                 errors.append(f"{where}: {module} knows no CUDA")
             if name.startswith("spdlog/") and file.name != "log.cpp":
                 errors.append(f"{where}: spdlog belongs to base/log.cpp alone")
