@@ -1,9 +1,9 @@
 # find_package(cgrt) gives all of it; find_package(cgrt COMPONENTS inspect record) needs no CUDA.
 include(CMakeFindDependencyMacro)
 
-set(cgrt_components ir inspect record)
+set(cgrt_components ir inspect record saved)
 if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/cgrt-cuda-targets.cmake)
-  list(APPEND cgrt_components runtime simulator kernels cub cublaslt)
+  list(APPEND cgrt_components runtime bundle simulator kernels cub cublaslt)
 endif()
 foreach(component IN LISTS cgrt_FIND_COMPONENTS)
   if(component IN_LIST cgrt_components)
@@ -26,7 +26,7 @@ find_dependency(Threads)
 find_dependency(absl)
 include(${CMAKE_CURRENT_LIST_DIR}/cgrt-data-targets.cmake)
 
-list(REMOVE_ITEM cgrt_FIND_COMPONENTS ir inspect record)
+list(REMOVE_ITEM cgrt_FIND_COMPONENTS ir inspect record saved)
 if(cgrt_FIND_COMPONENTS)
   find_dependency(CUDAToolkit 13.0)
   include(${CMAKE_CURRENT_LIST_DIR}/cgrt-cuda-targets.cmake)
