@@ -20,9 +20,10 @@ std::size_t index_of(std::string_view entry) {
 
 bool gives_back(std::size_t entry) {
   constexpr std::string_view kGiveBack[] = {
-      "cuCtxPopCurrent", "cuStreamDestroy", "cuStreamEndCapture",         "cuEventDestroy",      "cuMemFree",
-      "cuMemFreeHost",   "cuGraphDestroy",  "cuGraphExecDestroy",         "cuUserObjectRelease", "cuLibraryUnload",
-      "cuMemFreeAsync",  "cuLinkDestroy",   "cuDestroyExternalSemaphore",
+      "cuCtxPopCurrent",  "cuStreamDestroy", "cuStreamEndCapture",         "cuEventDestroy",      "cuMemFree",
+      "cuMemFreeHost",    "cuGraphDestroy",  "cuGraphExecDestroy",         "cuUserObjectRelease", "cuLibraryUnload",
+      "cuMemFreeAsync",   "cuLinkDestroy",   "cuDestroyExternalSemaphore", "cuMemHostUnregister", "cuMemUnmap",
+      "cuMemAddressFree", "cuMemRelease",
   };
   for (std::string_view name : kGiveBack) {
     if (name == kEntryNames[entry]) return true;

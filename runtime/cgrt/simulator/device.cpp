@@ -1,4 +1,5 @@
 // Devices, contexts and the names of errors.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -53,6 +54,9 @@ constexpr ErrorName kErrors[] = {
     CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "the capture has work that was not joined to its origin"),
     CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "the capture would depend on work outside it"),
     CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "the legacy stream would depend on a capture"),
+    CGRT_ERROR(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "the memory is pinned already"),
+    CGRT_ERROR(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "nobody has pinned the memory"),
+    CGRT_ERROR(CUDA_ERROR_UNSUPPORTED_LIMIT, "the device does not have that limit"),
     CGRT_ERROR(CUDA_ERROR_CAPTURED_EVENT, "the event was last recorded in a capture"),
     CGRT_ERROR(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "the capture was begun by another thread"),
     CGRT_ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the executable cannot take over that graph"),
@@ -206,6 +210,59 @@ CUresult CtxGetDevice(CUdevice* device) {
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *device = context->device;
   return CUDA_SUCCESS;
+}
+
+namespace {
+
+// As an H200 begins with. 0: none of these.
+std::size_t first_limit(CUlimit limit) {
+  switch (limit) {
+    case CU_LIMIT_STACK_SIZE: return 1024;
+    case CU_LIMIT_PRINTF_FIFO_SIZE: return std::size_t{1} << 20;
+    case CU_LIMIT_MALLOC_HEAP_SIZE: return std::size_t{8} << 20;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+CUresult CtxGetLimit(std::size_t* value, CUlimit limit) {
+  const Lock lock(state->mutex);
+  const CUcontext context = current_context();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (first_limit(limit) == 0) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  const auto found = context->limits.find(limit);
+  *value = found != context->limits.end() ? found->second : first_limit(limit);
+  return CUDA_SUCCESS;
+}
+
+CUresult CtxSetLimit(CUlimit limit, std::size_t value) {
+  const Lock lock(state->mutex);
+  const CUcontext context = current_context();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (first_limit(limit) == 0) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
+  context->limits.insert_or_assign(limit, value);
+  return CUDA_SUCCESS;
+}
+
+// Ends captures in the context, whatever their mode and that of the thread (driver 580).
+CUresult CtxSynchronize() {
+  const Lock lock(state->mutex);
+  const CUcontext context = current_context();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  bool has_capture = false;
+  for (Capture& capture : state->captures) {
+    if (capture.origin->context != context) continue;
+    invalidate(capture);
+    has_capture = true;
+  }
+  if (has_capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return run_until([context] {
+    return std::all_of(state->streams.begin(), state->streams.end(), [context](const CUstream_st& stream) {
+      return stream.context != context || stream.queue.empty();
+    });
+  });
 }
 
 }  // namespace cgrt::simulator

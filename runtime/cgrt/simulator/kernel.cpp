@@ -229,6 +229,14 @@ CUresult get_attribute(int* value, CUfunction_attribute attribute, const driver:
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = state->options.ptx_version; break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 90; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = max_dynamic_shared(kernel); break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: {
+      const auto found = state->carveouts.find(kernel->symbol);
+      *value = found != state->carveouts.end() ? found->second : CU_SHAREDMEM_CARVEOUT_DEFAULT;
+      break;
+    }
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      *value = state->large_clusters.contains(kernel->symbol) ? 1 : 0;
+      break;
     default: *value = 0; break;
   }
   return CUDA_SUCCESS;
@@ -270,6 +278,11 @@ CUresult KernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel 
   if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
     if (value != 0) state->large_clusters.insert(kernel->symbol);
     return CUDA_SUCCESS;
+  }
+  if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
+    const bool is_percentage = value >= CU_SHAREDMEM_CARVEOUT_DEFAULT && value <= CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
+    if (is_percentage) state->carveouts[kernel->symbol] = value;
+    return is_percentage ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
     return unsupported("the simulator cannot set that kernel attribute");

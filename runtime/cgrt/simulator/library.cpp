@@ -1,10 +1,12 @@
 // Libraries: images of code, whose kernels are found by name. The parameters of a kernel of PTX are read there; of
-// others they are what the first who resolves the kernel says.
+// others they are what the first who resolves the kernel says. Variables begin as the image says in an ELF file, and as
+// 0 in PTX.
 #include <elf.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "cgrt/simulator/state.h"
@@ -126,6 +128,70 @@ std::vector<std::string> names_in(const CUlib_st& library) {
   return names;
 }
 
+// What an image says of a variable; `bytes` is 0 when it has none of that name.
+struct DeclaredVariable {
+  std::size_t bytes = 0;
+  std::string_view value;  // empty: zeros
+};
+
+// In "// .globl counter" and ".global .align 4 .b8 table[16];".
+DeclaredVariable variable_in_ptx(std::string_view ptx, std::string_view name) {
+  for (const std::string_view space : {".global ", ".const "}) {
+    for (std::size_t at = ptx.find(space); at != std::string_view::npos; at = ptx.find(space, at + 1)) {
+      const std::vector<std::string_view> words = words_of(ptx.substr(at, ptx.find_first_of(";={", at) - at));
+      const auto named = std::find(words.begin(), words.end(), name);
+      if (named == words.end() || named - words.begin() < 2) continue;
+      std::size_t bytes = bytes_of_type(*std::prev(named));
+      for (auto word = named; word != words.end(); ++word) {
+        if (*word == "[" && std::next(word) != words.end()) bytes *= std::stoul(std::string(*std::next(word)));
+      }
+      return {bytes, {}};
+    }
+  }
+  return {};
+}
+
+DeclaredVariable variable_in_elf(std::string_view image, std::string_view name) {
+  const auto read = [&](std::uint64_t at, auto& out) {
+    if (at > image.size() || sizeof(out) > image.size() - at) return false;
+    std::memcpy(&out, image.data() + at, sizeof(out));
+    return true;
+  };
+  Elf64_Ehdr header;
+  if (!read(0, header)) return {};
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    if (!read(header.e_shoff + i * sizeof(Elf64_Shdr), sections[i])) return {};
+  }
+  for (const Elf64_Shdr& section : sections) {
+    if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
+    const Elf64_Shdr& names = sections[section.sh_link];
+    Elf64_Sym symbol;
+    for (std::uint64_t at = 0; at + sizeof(symbol) <= section.sh_size; at += sizeof(symbol)) {
+      if (!read(section.sh_offset + at, symbol)) return {};
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= sections.size()) continue;
+      const std::uint64_t name_at = names.sh_offset + symbol.st_name;
+      if (name_at >= image.size() || std::string_view(image.data() + name_at) != name) continue;
+      const Elf64_Shdr& place = sections[symbol.st_shndx];
+      const std::uint64_t value_at = place.sh_offset + symbol.st_value;
+      const bool has_value = place.sh_type == SHT_PROGBITS && value_at + symbol.st_size <= image.size();
+      return {symbol.st_size, has_value ? image.substr(value_at, symbol.st_size) : std::string_view()};
+    }
+  }
+  return {};
+}
+
+// Of an image or, in a fatbin, of an image in it.
+DeclaredVariable find_variable(const CUlib_st& library, std::string_view name) {
+  const std::string_view image = library.image;
+  if (library.is_text) return variable_in_ptx(image, name);
+  for (std::size_t at = image.find(ELFMAG); at != std::string_view::npos; at = image.find(ELFMAG, at + 1)) {
+    const DeclaredVariable found = variable_in_elf(image.substr(at), name);
+    if (found.bytes != 0) return found;
+  }
+  return {};
+}
+
 CUkernel handle_of(LoadedKernel& kernel) { return reinterpret_cast<CUkernel>(&kernel.identity); }
 
 CUkernel kernel_of(CUlibrary library, const std::string& name) {
@@ -138,6 +204,9 @@ CUkernel kernel_of(CUlibrary library, const std::string& name) {
   kernel.identity.name = kernel.name.c_str();
   kernel.identity.symbol = &kernel.identity;
   if (library->is_text) read_parameters(library->image, kernel);
+  if (const auto provided = state->provided.find(name); provided != state->provided.end()) {
+    learn(kernel, *provided->second);
+  }
   kernel.identity.parameter_sizes = kernel.sizes.data();
   kernel.identity.parameter_offsets = kernel.offsets.data();
   kernel.identity.parameter_count = kernel.sizes.size();
@@ -206,6 +275,53 @@ CUresult LinkDestroy(CUlinkState link) {
   return state->links.erase(link) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+// The module of a library is the library, and that of the program's kernels is one that has no variables.
+CUresult FuncGetModule(CUmodule* module, CUfunction function) {
+  const Lock lock(state->mutex);
+  const driver::KernelIdentity* kernel = find_kernel(function);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const LoadedKernel* const loaded = find_loaded(kernel->symbol);
+  *module = loaded != nullptr ? reinterpret_cast<CUmodule>(loaded->library) : reinterpret_cast<CUmodule>(state);
+  return CUDA_SUCCESS;
+}
+
+CUresult ModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
+  const Lock lock(state->mutex);
+  const CUcontext context = current_context();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  CUlib_st* const library = find_library(reinterpret_cast<CUlibrary>(module));
+  if (library == nullptr) return CUDA_ERROR_NOT_FOUND;
+  auto known = library->variables.find(name);
+  if (known == library->variables.end()) {
+    const DeclaredVariable declared = find_variable(*library, name);
+    if (declared.bytes == 0) return CUDA_ERROR_NOT_FOUND;
+    CUdeviceptr allocated = 0;
+    if (const CUresult bad = allocate(&allocated, declared.bytes, true, context); bad != CUDA_SUCCESS) return bad;
+    state->memory.at(allocated).origin = Origin::kVariable;
+    auto* const bytes_of_it = reinterpret_cast<char*>(allocated);
+    std::fill_n(std::copy(declared.value.begin(), declared.value.end(), bytes_of_it),
+                declared.bytes - declared.value.size(), '\0');
+    known = library->variables.emplace(name, Variable{allocated, declared.bytes}).first;
+  }
+  if (address != nullptr) *address = known->second.address;
+  if (bytes != nullptr) *bytes = known->second.bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult ModuleGetFunctionCount(unsigned* count, CUmodule module) {
+  return LibraryGetKernelCount(count, reinterpret_cast<CUlibrary>(module));
+}
+
+CUresult ModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule module) {
+  const Lock lock(state->mutex);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  std::vector<CUkernel> kernels(count);
+  const CUresult bad = LibraryEnumerateKernels(kernels.data(), count, reinterpret_cast<CUlibrary>(module));
+  if (bad != CUDA_SUCCESS) return bad;
+  for (unsigned i = 0; i < count && kernels[i] != nullptr; ++i) KernelGetFunction(&functions[i], kernels[i]);
+  return CUDA_SUCCESS;
+}
+
 CUresult LibraryUnload(CUlibrary library) {
   const Lock lock(state->mutex);
   if (find_library(library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -217,7 +333,9 @@ CUresult LibraryUnload(CUlibrary library) {
     state->kernels.erase(&kernel.identity);
     state->max_dynamic_shared.erase(&kernel.identity);
     state->large_clusters.erase(&kernel.identity);
+    state->carveouts.erase(&kernel.identity);
   }
+  for (const auto& [name, variable] : library->variables) free_variable(variable.address);
   state->libraries.erase(library);
   return CUDA_SUCCESS;
 }

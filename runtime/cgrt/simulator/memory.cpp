@@ -20,6 +20,11 @@ CUresult allocate_now(CUdeviceptr* out, std::size_t bytes, bool on_device) {
 
 }  // namespace
 
+std::uint64_t next_buffer_id() {
+  static std::uint64_t last = 0;
+  return ++last;
+}
+
 CUresult allocate(CUdeviceptr* out, std::size_t bytes, bool on_device, CUcontext context) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   std::size_t& used = state->used_bytes[static_cast<std::size_t>(context->device)];
@@ -29,32 +34,37 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, bool on_device, CUcontext
   if (address == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   std::memset(address, 0xA5, bytes);
   if (on_device) used += bytes;
-  static std::uint64_t next_buffer_id = 1;
   *out = reinterpret_cast<CUdeviceptr>(address);
-  state->memory.emplace(*out, Allocation{bytes, on_device, context, next_buffer_id++, nullptr});
+  state->memory.emplace(*out, Allocation{bytes, on_device, context, next_buffer_id(), nullptr});
   return CUDA_SUCCESS;
 }
 
 namespace {
 
+void release(std::map<CUdeviceptr, Allocation>::iterator allocation) {
+  const auto& [address, what] = *allocation;
+  if (what.on_device) state->used_bytes[static_cast<std::size_t>(what.context->device)] -= what.bytes;
+  state->parked.push_back(reinterpret_cast<void*>(address));
+  if (is_idle()) {  // else a held stream's work may still touch it
+    for (void* parked : state->parked) std::free(parked);
+    state->parked.clear();
+  }
+  state->memory.erase(allocation);
+}
+
 CUresult free_memory(CUdeviceptr address, bool on_device) {
   if (address == 0) return CUDA_SUCCESS;
   if (const CUresult unsafe = check_unsafe_call(); unsafe != CUDA_SUCCESS) return unsafe;
   const auto found = state->memory.find(address);
-  if (found == state->memory.end() || found->second.on_device != on_device) return CUDA_ERROR_INVALID_VALUE;
+  const bool is_known = found != state->memory.end() && found->second.origin == Origin::kAllocated;
+  if (!is_known || found->second.on_device != on_device) return CUDA_ERROR_INVALID_VALUE;
   run_all();  // a free waits for the device
   if (GraphMemory* const of_graph = found->second.of_graph; of_graph != nullptr) {
     if (!of_graph->is_live) return CUDA_ERROR_INVALID_VALUE;
     of_graph->is_live = false;
     return CUDA_SUCCESS;
   }
-  if (on_device) state->used_bytes[static_cast<std::size_t>(found->second.context->device)] -= found->second.bytes;
-  state->parked.push_back(reinterpret_cast<void*>(address));
-  if (is_idle()) {  // else a held stream's work may still touch it
-    for (void* parked : state->parked) std::free(parked);
-    state->parked.clear();
-  }
-  state->memory.erase(found);
+  release(found);
   return CUDA_SUCCESS;
 }
 
@@ -125,8 +135,19 @@ const std::pair<const CUdeviceptr, Allocation>* find_allocation(CUdeviceptr addr
 
 bool is_accessible(CUdeviceptr address, std::size_t bytes) {
   const auto* allocation = find_allocation(address);
-  return allocation == nullptr || bytes <= allocation->second.bytes - (address - allocation->first);
+  if (allocation == nullptr) return true;
+  std::size_t room = allocation->second.bytes - (address - allocation->first);
+  // Memory that is mapped behind it goes on with it.
+  while (bytes > room && allocation->second.origin == Origin::kMapped) {
+    bytes -= room;
+    allocation = find_allocation(allocation->first + allocation->second.bytes);
+    if (allocation == nullptr || allocation->second.origin != Origin::kMapped) return false;
+    room = allocation->second.bytes;
+  }
+  return bytes <= room;
 }
+
+void free_variable(CUdeviceptr address) { release(state->memory.find(address)); }
 
 CUresult check_copy(const CUDA_MEMCPY3D& copy) {
   if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
@@ -288,6 +309,7 @@ CUresult PointerGetAttributes(unsigned count, CUpointer_attribute* attributes, v
       std::memcpy(values[i], &value, sizeof(value));
     };
     const Allocation allocation = found != nullptr ? found->second : Allocation{};
+    const bool is_mapped = allocation.origin == Origin::kMapped;
     switch (attributes[i]) {
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         put(static_cast<unsigned>(allocation.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST));
@@ -297,6 +319,8 @@ CUresult PointerGetAttributes(unsigned count, CUpointer_attribute* attributes, v
         break;
       case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put(found != nullptr ? found->first : CUdeviceptr{0}); break;
       case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put(allocation.bytes); break;
+      case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: put(is_mapped ? found->first : CUdeviceptr{0}); break;
+      case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: put(is_mapped ? allocation.bytes : std::size_t{0}); break;
       case CU_POINTER_ATTRIBUTE_BUFFER_ID: put(static_cast<unsigned long long>(allocation.buffer_id)); break;
       case CU_POINTER_ATTRIBUTE_IS_MANAGED: put(0u); break;
       case CU_POINTER_ATTRIBUTE_CONTEXT: put(allocation.context); break;

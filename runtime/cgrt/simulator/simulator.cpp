@@ -1,9 +1,12 @@
 #include "cgrt/simulator/simulator.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "cgrt/base/counted.h"
 #include "cgrt/base/log.h"
@@ -32,7 +35,11 @@ State::State(SimulatorOptions options_)
 
 State::~State() {
   for (void* address : parked) std::free(address);
-  for (const auto& [address, allocation] : memory) std::free(reinterpret_cast<void*>(address));
+  for (const auto& [address, allocation] : memory) {
+    const bool is_own = allocation.origin == Origin::kAllocated || allocation.origin == Origin::kVariable;
+    if (is_own) std::free(reinterpret_cast<void*>(address));
+  }
+  for (const auto& [address, bytes] : reservations) munmap(reinterpret_cast<void*>(address), bytes);
 }
 
 namespace {
@@ -106,10 +113,12 @@ std::unique_ptr<Simulator> Simulator::if_no_device(SimulatorOptions options) {
 
 namespace {
 
-// Without addresses of graphs that have no memory behind them.
+// Without addresses of graphs that have no memory behind them, and variables, which are their library's.
 std::size_t live_allocations(const simulator::State& s) {
   return static_cast<std::size_t>(std::count_if(s.memory.begin(), s.memory.end(), [](const auto& one) {
-    return one.second.of_graph == nullptr || one.second.of_graph->is_live;
+    const simulator::Allocation& allocation = one.second;
+    return allocation.origin != simulator::Origin::kVariable &&
+           (allocation.of_graph == nullptr || allocation.of_graph->is_live);
   }));
 }
 
@@ -118,7 +127,8 @@ std::size_t live_allocations(const simulator::State& s) {
 std::size_t Simulator::live_handles() const {
   const simulator::State& s = impl_->state;
   return s.live_streams.size() + s.events.size() + s.graphs.size() + s.execs.size() + live_allocations(s) +
-         s.user_objects.size() + s.semaphores.size() + s.libraries.size() + s.links.size();
+         s.user_objects.size() + s.semaphores.size() + s.libraries.size() + s.links.size() + s.reservations.size() +
+         s.physical.size();
 }
 
 std::string Simulator::live_handles_text() const {
@@ -136,7 +146,14 @@ std::string Simulator::live_handles_text() const {
   add(s.semaphores.size(), "external semaphore");
   add(s.libraries.size(), "loaded image");
   add(s.links.size(), "linker");
+  add(s.reservations.size(), "reserved range");
+  add(s.physical.size(), "physical allocation");
   return text;
+}
+
+void Simulator::provide(std::string symbol, const driver::KernelIdentity& kernel) {
+  const simulator::Lock lock(impl_->state.mutex);
+  impl_->state.provided.insert_or_assign(std::move(symbol), &kernel);
 }
 
 void Simulator::hold(CUstream stream) {

@@ -24,6 +24,8 @@
 #include <memory>
 #include <string>
 
+#include "cgrt/driver/kernel_identity.h"
+
 namespace cgrt {
 
 struct SimulatorOptions {
@@ -51,11 +53,18 @@ class Simulator {
   static std::unique_ptr<Simulator> if_no_device(SimulatorOptions options = {});
 
   // Streams, events, graphs, executables, allocations, user objects, external semaphores and loaded images that were
-  // created and not given back. Graphs and executables inside others, and primary contexts, do not count. Not beside
-  // other calls.
+  // created and not given back; also reserved addresses and physical memory. Graphs and executables inside others, and
+  // primary contexts, do not count. Not beside other calls.
   std::size_t live_handles() const;
   // The same by kind, for a test's message: "2 events, 1 graph".
   std::string live_handles_text() const;
+
+  // A kernel of that name, in images that are loaded afterwards, is run by `kernel`'s host body, with its parameters:
+  //
+  //   simulator.provide("scale", *make_kernel<scale>().identity());
+  //
+  // `symbol` is as in the image: mangled. Thread-safe.
+  void provide(std::string symbol, const driver::KernelIdentity& kernel);
 
   // Nothing that is or will be put into `stream` starts before release(): work is then pending for
   // certain. Synchronizing with a held stream is a deadlock on a device; here it fails with

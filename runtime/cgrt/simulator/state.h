@@ -120,17 +120,25 @@ struct Dependency {
   CUgraphEdgeData edge{};
 };
 
+// A variable of a library.
+struct Variable {
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+};
+
 }  // namespace cgrt::simulator
 
 // The driver's handles.
 struct CUctx_st {
   int device = 0;
-  CUstream legacy = nullptr;  // its default stream
-  int retained = 0;           // a primary context is active while it is
+  CUstream legacy = nullptr;                   // its default stream
+  int retained = 0;                            // a primary context is active while it is
+  std::map<CUlimit, std::size_t> limits = {};  // that were set
 };
 struct CUlib_st {
   std::string image;
   bool is_text = false;  // PTX
+  std::map<std::string, cgrt::simulator::Variable, std::less<>> variables = {};
 };
 struct CUfunc_st {
   const cgrt::driver::KernelIdentity* kernel = nullptr;
@@ -231,12 +239,30 @@ struct LoadedKernel {
   driver::KernelIdentity identity{};
 };
 
+// kMapped: memory at a reserved address. kRegistered: the host's, which somebody made pinned. kVariable: a library's.
+enum class Origin { kAllocated, kMapped, kRegistered, kVariable };
+
 struct Allocation {
   std::size_t bytes = 0;
   bool on_device = false;
   CUcontext context = nullptr;
   std::uint64_t buffer_id = 0;
   GraphMemory* of_graph = nullptr;  // null: an ordinary one
+  Origin origin = Origin::kAllocated;
+};
+
+// Memory of a device without an address: a file, which may be mapped several times.
+struct PhysicalMemory {
+  ~PhysicalMemory();
+  int fd = -1;
+  std::size_t bytes = 0;
+  int device = 0;
+  std::size_t* used_bytes = nullptr;  // of the device
+};
+
+struct Mapping {
+  std::size_t bytes = 0;
+  std::shared_ptr<PhysicalMemory> memory;  // stays while it is mapped
 };
 
 struct State {
@@ -260,17 +286,23 @@ struct State {
   std::map<CUdeviceptr, Allocation> memory;
   std::vector<std::size_t> used_bytes;  // by device
   std::vector<void*> parked;            // freed while a held stream may still use it
+  std::map<CUdeviceptr, std::size_t> reservations;
+  std::unordered_map<CUmemGenericAllocationHandle, std::shared_ptr<PhysicalMemory>> physical;
+  std::map<CUdeviceptr, Mapping> mappings;
+  CUmemGenericAllocationHandle last_physical = 0;
 
   // By the kernel's symbol: several files may have an identity of one kernel.
   std::unordered_map<const void*, const driver::KernelIdentity*> kernels;
   std::map<std::pair<const void*, CUcontext>, std::unique_ptr<CUfunc_st>> functions;
   std::unordered_map<CUfunction, CUfunc_st*> function_handles;
   std::unordered_map<const void*, int> max_dynamic_shared;
+  std::unordered_map<const void*, int> carveouts;  // that kernels prefer
   std::unordered_set<const void*> large_clusters;  // kernels that may have clusters beyond the portable size
   std::unordered_map<CUlibrary, std::unique_ptr<CUlib_st>> libraries;
   std::set<CUlinkState> links;
   std::uintptr_t last_link = 0;
   std::list<LoadedKernel> loaded_kernels;  // a CUkernel of one is the address of its identity
+  std::map<std::string, const driver::KernelIdentity*, std::less<>> provided;  // see Simulator::provide
 
   struct LogCallback {
     CUlogsCallback function = nullptr;
@@ -340,6 +372,8 @@ void run_copy(const CUDA_MEMCPY3D& copy);
 void run_fill(const CUDA_MEMSET_NODE_PARAMS& fill);
 
 CUresult allocate(CUdeviceptr* out, std::size_t bytes, bool on_device, CUcontext context);
+void free_variable(CUdeviceptr address);
+std::uint64_t next_buffer_id();
 
 // stream_memory.cpp
 // The node data of an allocation and of a free; 1 when it cannot be.
