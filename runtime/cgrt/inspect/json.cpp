@@ -18,16 +18,11 @@
 #include "cgrt/inspect/dot_reader.h"
 #include "cgrt/inspect/driver_dot.h"
 #include "cgrt/inspect/json_cursor.h"
+#include "cgrt/inspect/json_members.h"
 #include "cgrt/ir/validate.h"
 
 namespace cgrt::inspect {
 namespace {
-
-// Keys that hold their default are left out where json_schema.md gives one.
-template <class Value>
-void member_unless(JsonWriter& json, std::string_view key, const Value& value, const Value& standard) {
-  if (value != standard) json.member(key, value);
-}
 
 void write(JsonWriter& json, const ir::Dim3& dim) {
   json.begin_array();

@@ -1,5 +1,5 @@
 // JsonCursor: a place in a JsonValue tree that knows its path, so that every complaint says where. Internal
-// to inspect/.
+// to inspect/ and saved/.
 //
 //   const JsonCursor root(tree);
 //   CGRT_RETURN_IF_ERROR(root.expect_object());
@@ -61,6 +61,18 @@ absl::Status read(const JsonCursor& cursor, std::string& out);
 absl::Status read(const JsonCursor& cursor, double& out);
 absl::Status read(const JsonCursor& cursor, float& out);  // a number too large for one is refused
 absl::Status read_integer(const JsonCursor& cursor, std::int64_t lowest, std::uint64_t highest, std::uint64_t& bits);
+
+// Of the values that are texts which `parse` knows; `what` says what they are: "a kind of node".
+template <class Value>
+absl::Status read_parsed(const JsonCursor& cursor, std::optional<Value> (*parse)(std::string_view), const char* what,
+                         Value& out) {
+  std::string text;
+  CGRT_RETURN_IF_ERROR(read(cursor, text));
+  const std::optional<Value> value = parse(text);
+  if (!value.has_value()) return cursor.mismatch(what);
+  out = *value;
+  return absl::OkStatus();
+}
 
 template <std::integral Integer>
 absl::Status read(const JsonCursor& cursor, Integer& out) {

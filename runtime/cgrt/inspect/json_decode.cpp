@@ -47,25 +47,14 @@ static absl::Status read(const JsonCursor& cursor, std::optional<ir::Pointer>& o
   return read(cursor, out.emplace());
 }
 
-template <class Enum>
-static absl::Status read_enum(const JsonCursor& cursor, std::optional<Enum> (*parse)(std::string_view),
-                              const char* what, Enum& out) {
-  std::string text;
-  CGRT_RETURN_IF_ERROR(read(cursor, text));
-  const std::optional<Enum> value = parse(text);
-  if (!value.has_value()) return cursor.mismatch(what);
-  out = *value;
-  return absl::OkStatus();
-}
-
 static absl::Status read(const JsonCursor& cursor, ir::NodeKind& out) {
-  return read_enum(cursor, ir::parse_node_kind, "a kind of node", out);
+  return read_parsed(cursor, ir::parse_node_kind, "a kind of node", out);
 }
 static absl::Status read(const JsonCursor& cursor, ir::EdgeType& out) {
-  return read_enum(cursor, ir::parse_edge_type, "a type of edge", out);
+  return read_parsed(cursor, ir::parse_edge_type, "a type of edge", out);
 }
 static absl::Status read(const JsonCursor& cursor, ir::MemoryKind& out) {
-  return read_enum(cursor, ir::parse_memory_kind, "a kind of memory", out);
+  return read_parsed(cursor, ir::parse_memory_kind, "a kind of memory", out);
 }
 
 static absl::Status read(const JsonCursor& cursor, std::vector<std::uint8_t>& out) {
@@ -126,7 +115,7 @@ static absl::Status read_argument(const JsonCursor& cursor, ir::KernelParams& ke
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::AccessProperty& out) {
-  return read_enum(cursor, ir::parse_access_property, "an access property", out);
+  return read_parsed(cursor, ir::parse_access_property, "an access property", out);
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::AccessPolicyWindow& out) {
@@ -139,7 +128,7 @@ static absl::Status read(const JsonCursor& cursor, ir::AccessPolicyWindow& out) 
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::ClusterScheduling& out) {
-  return read_enum(cursor, ir::parse_cluster_scheduling, "a cluster scheduling", out);
+  return read_parsed(cursor, ir::parse_cluster_scheduling, "a cluster scheduling", out);
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::LaunchAttributes& out) {
@@ -159,7 +148,7 @@ static absl::Status read(const JsonCursor& node, ir::EventParams& out) {
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::ConditionalKind& out) {
-  return read_enum(cursor, ir::parse_conditional_kind, "a kind of conditional node", out);
+  return read_parsed(cursor, ir::parse_conditional_kind, "a kind of conditional node", out);
 }
 
 static absl::Status read(const JsonCursor& node, ir::ConditionalParams& out) {
@@ -179,7 +168,7 @@ static absl::Status read(const JsonCursor& node, ir::MemFreeParams& out) {
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::MemOpKind& out) {
-  return read_enum(cursor, ir::parse_mem_op_kind, "a memory operation", out);
+  return read_parsed(cursor, ir::parse_mem_op_kind, "a memory operation", out);
 }
 
 static absl::Status read(const JsonCursor& cursor, ir::MemOp& out) {

@@ -5,7 +5,7 @@
 //
 // Made for files of unknown origin: no exception leaves it, nesting and the number of values are
 // limited, a key that appears twice in one object is refused.
-// Internal to inspect/. Thread-safe: a pure function.
+// Internal to inspect/ and saved/. Thread-safe: a pure function.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Aligned columns for the texts of this folder. Internal to inspect/.
+// Aligned columns for texts. Internal to inspect/ and saved/.
 //
 //   Table<2> table;
 //   table.add({"12", "kernel"});

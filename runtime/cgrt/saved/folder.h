@@ -10,11 +10,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +28,8 @@
 
 namespace cgrt::saved {
 
+class Files;
+
 // kSkip: the caller trusts the disk.
 enum class HashCheck { kVerify, kSkip };
 
@@ -33,7 +38,7 @@ class Folder {
   // Reads and validates the manifest. kNotFound: there is none; kInvalidArgument: it is damaged or of another version.
   static absl::StatusOr<Folder> open(const std::string& path);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const;
   const Manifest& manifest() const { return *manifest_; }
   // Null: there is none with that name.
   const SavedGraph* find_graph(std::string_view name) const;
@@ -44,38 +49,45 @@ class Folder {
   // Into `out`, which is as long as the piece; of a piece of zeros zeros. kDataLoss: the content has another hash.
   absl::Status read_piece(const Piece& piece, std::span<std::byte> out, HashCheck check = HashCheck::kVerify) const;
   absl::StatusOr<std::vector<std::uint64_t>> read_expected(const ExpectedMemory& expected) const;
+  absl::StatusOr<std::vector<AddressWord>> read_addresses(const AddressWords& words) const;  // ascending
 
   // Everything that the manifest names is there and has its hash and its length. All that is wrong, a sentence each;
   // empty: nothing. Files that nothing names are no error.
   std::vector<std::string> verify() const;
 
  private:
-  Folder(std::string path, std::shared_ptr<const Manifest> manifest)
-      : path_(std::move(path)), manifest_(std::move(manifest)) {}
-  std::string path_;
+  Folder(std::shared_ptr<const Files> files, std::shared_ptr<const Manifest> manifest)
+      : files_(std::move(files)), manifest_(std::move(manifest)) {}
+  std::shared_ptr<const Files> files_;
   std::shared_ptr<const Manifest> manifest_;
 };
 
-// Files are made with mode 0600 and folders with 0700; an object that is there already is not written again. Each
-// file has its content before it has its name.
+// Files are made with mode 0600 and folders with 0700; an object that is there already, undamaged, is not written
+// again. Each file has its content before it has its name, and none has the name of one with other content but the
+// manifest: a bundle that is there stays readable until finish() replaces it.
 class FolderWriter {
  public:
-  // Makes the folder where there is none. kAlreadyExists: it has files that are none of a bundle's.
+  // Makes the folder where there is none. kAlreadyExists: it has files that are none of a bundle's, or a manifest that
+  // cannot be read.
   static absl::StatusOr<FolderWriter> create(const std::string& path);
 
   absl::StatusOr<Hash> add_code(std::string_view image);
   absl::StatusOr<Hash> add_memory(std::span<const std::byte> bytes);
   absl::StatusOr<Hash> add_expected(std::span<const std::uint64_t> hashes);
-  absl::Status add_graph(const std::string& name, const ir::GraphIr& graph);
-  // Validates and writes the manifest, in place of the one that is there: the bundle is complete.
+  absl::StatusOr<Hash> add_addresses(std::span<const std::uint64_t> offsets);
+  absl::StatusOr<Hash> add_graph(const std::string& name, const ir::GraphIr& graph);
+  // Writes the manifest, in place of the one that is there: the bundle is complete. kInvalidArgument: it is not valid,
+  // or not with its graphs; kDataLoss: a file that it names is not there.
   absl::Status finish(const Manifest& manifest);
   // Deletes code and memory that `manifest` does not name, and graphs of other names.
   absl::Status remove_unused(const Manifest& manifest);
 
  private:
-  explicit FolderWriter(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-  std::set<Hash> written_;
+  explicit FolderWriter(std::shared_ptr<const Files> files) : files_(std::move(files)) {}
+  absl::StatusOr<Hash> add(const char* folder, std::span<const std::byte> content);
+  std::shared_ptr<const Files> files_;
+  std::set<std::string> written_;              // paths of objects
+  std::map<std::string, ir::GraphIr> graphs_;  // by path: those that finish() validates without reading them
 };
 
 std::string to_json(const Manifest& manifest);
