@@ -8,8 +8,10 @@
 //   CGRT_RETURN_IF_ERROR(step.launch("decode", stream));
 //
 // Kernels, tables in memory and structures hold addresses, so memory gets the addresses that it had: load a bundle
-// before anything else takes them. Its device code is as trusted as a program. Nothing of a bundle runs on the host.
-// A Bundle is a value and thread-safe. Calls on one LoadedBundle must not overlap, but for launch().
+// before anything else takes them. One that was saved twice (graphdump save --movable) knows all of these, and can be
+// loaded anywhere (BundlePlacement): beside a framework in one process, or several times. Its device code is as trusted
+// as a program. Nothing of a bundle runs on the host. A Bundle is a value and thread-safe. Calls on one LoadedBundle
+// must not overlap, but for launch().
 #pragma once
 
 #include <cuda.h>
@@ -23,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "cgrt/device/context.h"
 #include "cgrt/exec/graph_exec.h"
 #include "cgrt/saved/folder.h"
@@ -40,15 +43,21 @@ struct NamedBuffer {
 
 // Memory that is not what it was after the launch that was saved.
 struct MemoryDifference {
-  saved::Range range;    // the first kExpectedBytes in which it differs
-  std::string text;      // "output "logits", bytes 4096 to 8191 of 65536" or "memory 3 (0x7f..., 2097152 bytes), ..."
+  saved::Range range;  // the first kExpectedBytes in which it differs
+  std::string text;    // "output "logits", bytes 4096 to 8191 of 65536" or "memory 3 (0x7f..., 2097152 bytes), ..."
+};
+
+// What a load took. Code and memory are loaded side by side.
+struct LoadTimes {
+  absl::Duration addresses, code, memory, graphs;
+  std::uint64_t memory_bytes = 0;  // that were read and put there
 };
 
 class LoadedBundle {
  public:
   LoadedBundle(LoadedBundle&&) noexcept;
   LoadedBundle& operator=(LoadedBundle&&) noexcept;
-  // Waits for the launches of its graphs, and gives memory, code and addresses back.
+  // Waits for the device, and gives memory, code and addresses back.
   ~LoadedBundle();
 
   // Asynchronous. kNotFound lists the graphs that there are.
@@ -61,11 +70,16 @@ class LoadedBundle {
   absl::StatusOr<NamedBuffer> output(std::string_view graph, std::string_view name) const;
 
   // Puts all memory of `graph` back to what it was before the launch that was saved, also what other graphs have in
-  // common with it. Load does it for the first graph. Blocks; launches must have ended.
+  // common with it. Load does it for all graphs, and for the first last. Blocks; launches must have ended.
   absl::Status restore(std::string_view graph);
   // Compares all memory with what it was after that launch: to be called after restore() and one launch, which must
-  // have ended. Blocks. By block, at most one difference each; empty: bit-equal.
+  // have ended. Blocks. By block, at most one difference each; empty: bit-equal, where addresses of memory that is
+  // elsewhere count as what they were.
   absl::StatusOr<std::vector<MemoryDifference>> check(std::string_view graph) const;
+
+  // Where the manifest's blocks are now. Null: a variable that none of the graphs uses.
+  std::vector<void*> blocks() const;
+  const LoadTimes& times() const;
 
  private:
   friend class Bundle;
@@ -76,11 +90,22 @@ class LoadedBundle {
 
 enum class BundleRebinding { kNone, kRebindable };  // see instantiate_rebindable
 
+enum class BundlePlacement {
+  kAsSaved,            // at the addresses that memory had
+  kAnywhere,           // at others
+  kAsSavedOrAnywhere,  // at others where those are taken
+};
+
 struct LoadOptions {
   saved::HashCheck check = saved::HashCheck::kVerify;
   BundleRebinding rebinding = BundleRebinding::kNone;
+  BundlePlacement placement = BundlePlacement::kAsSaved;
   std::vector<std::string> graphs = {};  // empty: all
 };
+
+// Whether a load failed since addresses that it needs are taken. They are not in a process without address
+// randomization (setarch -R) that does the same before it loads.
+bool are_addresses_taken(const absl::Status& status);
 
 class Bundle {
  public:
@@ -88,9 +113,10 @@ class Bundle {
   static absl::StatusOr<Bundle> open(const std::string& path);
   const saved::Folder& folder() const { return folder_; }
 
-  // Blocks. kFailedPrecondition names what the device or driver is not (architecture, multiprocessors, driver) or which
-  // addresses are taken, and what to do; kDataLoss names a damaged file; kUnimplemented a node that cannot be replayed.
-  // Nothing is left behind then.
+  // Blocks; raises limits of the context, such as its stack, to those that were saved. kFailedPrecondition names what
+  // the device or driver is not (architecture, multiprocessors, driver), which addresses are taken, or which graph
+  // cannot be loaded at others and why, and what to do;
+  // kDataLoss names a damaged file; kUnimplemented a node that cannot be replayed. Nothing is left behind then.
   absl::StatusOr<LoadedBundle> load(ContextRef context, const LoadOptions& options = {}) const;
 
  private:

@@ -1,0 +1,77 @@
+// LoadedTrials: trials of a graph of a bundle that this process has loaded. Internal: for graphdump shrink.
+//
+//   CGRT_ASSIGN_OR_RETURN(const auto trials, LoadedTrials::create("step.bundle", "decode", DeviceRef(0)));
+//
+// A replay with poison may fault, which ends what the process can do with its context, or never end: see
+// bundle/trial_process.h. Keeps all memory of the bundle on the host, twice where a replay changes it. Not thread-safe.
+#pragma once
+
+#include <cuda.h>
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cgrt/bundle/bundle.h"
+#include "cgrt/bundle/transfer.h"
+#include "cgrt/bundle/trials.h"
+#include "cgrt/device/context.h"
+#include "cgrt/stream/stream.h"
+
+namespace cgrt {
+
+class LoadedTrials : public Trials {
+ public:
+  // Loads the bundle, with no graph but this one. Blocks. Errors: those of Bundle::open and Bundle::load.
+  static absl::StatusOr<std::unique_ptr<Trials>> create(const std::string& path, const std::string& graph,
+                                                        ContextRef context);
+
+  // Any error of the driver from the launch on is a fault.
+  absl::StatusOr<Trial> replay(const TrialRequest& request) override;
+  absl::StatusOr<std::vector<std::uint64_t>> hashes(const std::vector<saved::Range>& ranges) override;
+
+ private:
+  using Bytes = std::unique_ptr<std::byte[]>;
+  using Line = std::bitset<kLineBytes>;
+  // Memory of one block, at most kMaxPieceBytes of it.
+  struct Part {
+    Span span = {};  // where it was in the process that was saved; a line is in one part
+    internal::Chunk chunk = {};
+    Bytes saved = {};                  // null: zeros
+    Bytes reference = {};              // after a replay; null: as `saved`
+    const std::byte* content() const;  // of `saved`
+    void keep(std::span<const std::byte> bytes);
+  };
+  class Sweep;
+
+  LoadedTrials(Bundle bundle, LoadedBundle loaded, Stream stream, std::unique_ptr<internal::Transfers> transfers,
+               std::string graph);
+  absl::Status read_saved();
+  // Makes `reference`, from another replay than before where `varied` is new. False: that faulted.
+  absl::StatusOr<bool> set_varied(const Spans& varied);
+  // Puts poison where all is as it was saved.
+  absl::Status write(const Poison& poison, const Spans& spans);
+  // False: it faulted.
+  bool run();
+  std::span<const std::byte> reference_of(const Part& part) const;
+
+  const Bundle bundle_;
+  LoadedBundle loaded_;
+  const Stream stream_;
+  const std::unique_ptr<internal::Transfers> transfers_;
+  const std::string graph_;
+  std::vector<Part> parts_;
+  std::vector<internal::Chunk> chunks_;    // of parts_
+  std::optional<Spans> varied_;            // of the replay that `reference` is from
+  std::map<std::uint64_t, Line> varying_;  // by address: the bytes that differ from replay to replay
+};
+
+}  // namespace cgrt
