@@ -30,10 +30,19 @@ void add_time(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_emit(CLI::App& app, Action& action);
 void add_lint(CLI::App& app, Action& action);
+#ifdef GRAPHDUMP_LOADS_BUNDLES
+void add_play(CLI::App& app, Action& action);
+void add_shrink(CLI::App& app, Action& action);
+#endif
+void add_save(CLI::App& app, Action& action);
+void add_verify(CLI::App& app, Action& action);
 void add_why(CLI::App& app, Action& action);
 
-// Of a file, or of standard input for "-".
+// Of a file, of standard input for "-", of a folder that is a bundle with one graph, or of a bundle for "FOLDER:GRAPH".
 absl::StatusOr<cgrt::ir::GraphIr> read_graph(const std::string& file);
+
+// Whether the folder is a bundle.
+bool is_bundle(const std::string& folder);
 
 // Writes to standard output and error, and returns `status`; kError when the output cannot be
 // written for another reason than a reader that left.

@@ -18,6 +18,7 @@
 #include "cgrt/inspect/lint_run.h"
 #include "cgrt/inspect/recorded_run.h"
 #include "cgrt/ir/describe.h"
+#include "cgrt/saved/folder.h"
 #include "command.h"
 
 namespace graphdump {
@@ -69,10 +70,11 @@ class Linting {
   Linting(const Options& options, const std::vector<cgrt::inspect::Budget>& budgets)
       : options_(options), budgets_(budgets) {}
 
-  // A graph, or a folder of `graphdump run`, which its run.json may stand for.
+  // A graph, a bundle with all its graphs, or a folder of `graphdump run`, which its run.json may stand for.
   absl::Status add(const std::string& name) {
     std::error_code ignored;
     const fs::path path = name;
+    if (is_bundle(name)) return add_bundle(name);
     if (fs::is_directory(path, ignored)) return add_run(path);
     if (path.filename() == kRunFile) return add_run(path.parent_path());
     return add_graph(name);
@@ -86,7 +88,16 @@ class Linting {
 
   absl::Status add_graph(const std::string& name) {
     CGRT_ASSIGN_OR_RETURN(const cgrt::ir::GraphIr graph, read_graph(name));
-    add(name, cgrt::inspect::lint(graph), broken_budgets(graph, budgets_));
+    add(name, graph);
+    return absl::OkStatus();
+  }
+
+  absl::Status add_bundle(const std::string& name) {
+    CGRT_ASSIGN_OR_RETURN(const cgrt::saved::Folder folder, cgrt::saved::Folder::open(name));
+    for (const cgrt::saved::SavedGraph& saved : folder.manifest().graphs) {
+      CGRT_ASSIGN_OR_RETURN(const cgrt::ir::GraphIr graph, folder.read_graph(saved));
+      add(absl::StrCat(name, ":", saved.name), graph);
+    }
     return absl::OkStatus();
   }
 
@@ -125,6 +136,9 @@ class Linting {
     return graphs;
   }
 
+  void add(const std::string& name, const cgrt::ir::GraphIr& graph) {
+    add(name, cgrt::inspect::lint(graph), broken_budgets(graph, budgets_));
+  }
   void add(const std::string& name, std::vector<Finding> findings, std::vector<std::string> broken) {
     std::erase_if(findings, [&](const Finding& finding) {
       return std::find(options_.ignored.begin(), options_.ignored.end(), finding.rule->id) != options_.ignored.end();
@@ -178,7 +192,8 @@ void add_lint(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "lint", "Say what is wrong with graphs, or may be: exits 0 without errors, 1 with, 2 when it cannot tell");
-  command->add_option("FILE", options->files, "Graphs, and folders of graphdump run, with what their processes did");
+  command->add_option("FILE", options->files,
+                      "Graphs, bundles, and folders of graphdump run, with what their processes did");
   command->add_option("--expect", options->expected,
                       "Limits that are errors when a graph is not inside of them: 'nodes<=500, host=0'");
   command->add_option("--ignore", options->ignored, "Rules to leave out: RULE,...")->delimiter(',');

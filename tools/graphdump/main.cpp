@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cgrt/inspect/json.h"
+#include "cgrt/saved/manifest.h"
 #include "cgrt/version.h"
 #include "command.h"
 
@@ -15,10 +16,12 @@ namespace {
 int parse_and_run(int argc, char** argv) {
   CLI::App app(
       "Looks at CUDA graphs that were saved as .cgrt.json files, or as DOT by CUDA itself "
-      "(cudaGraphDebugDotPrint). FILE may be - for standard input.",
+      "(cudaGraphDebugDotPrint), or in bundles. FILE may be - for standard input, or BUNDLE:GRAPH.",
       "graphdump");
   app.set_version_flag("--version", "graphdump " CGRT_VERSION ", reads " + std::string(cgrt::inspect::kGraphSchema) +
-                                        " version " + std::to_string(cgrt::inspect::kGraphVersion));
+                                        " version " + std::to_string(cgrt::inspect::kGraphVersion) + " and " +
+                                        cgrt::saved::kBundleSchema + " version " +
+                                        std::to_string(cgrt::saved::kBundleVersion));
   app.require_subcommand(1);
 
   graphdump::Action action;
@@ -30,6 +33,12 @@ int parse_and_run(int argc, char** argv) {
   graphdump::add_explain(app, action);
   graphdump::add_emit(app, action);
   graphdump::add_lint(app, action);
+#ifdef GRAPHDUMP_LOADS_BUNDLES
+  graphdump::add_play(app, action);
+  graphdump::add_shrink(app, action);
+#endif
+  graphdump::add_save(app, action);
+  graphdump::add_verify(app, action);
   graphdump::add_why(app, action);
 
   try {

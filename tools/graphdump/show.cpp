@@ -14,6 +14,7 @@
 #include "cgrt/inspect/html.h"
 #include "cgrt/inspect/json.h"
 #include "cgrt/inspect/text.h"
+#include "cgrt/saved/text.h"
 #include "command.h"
 
 namespace graphdump {
@@ -65,7 +66,26 @@ absl::StatusOr<std::string> svg_of(const std::string& dot) {
   return cgrt::read_text(out.get(), "the output of dot");
 }
 
+std::string text_of(const cgrt::ir::GraphIr& graph, const Options& options) {
+  return cgrt::inspect::to_text(graph, {.fold = !options.all, .short_names = !options.full_names});
+}
+
+// What is in a bundle, and its graph where there is one.
+int show_bundle(const Options& options) {
+  const absl::StatusOr<cgrt::saved::Folder> folder = cgrt::saved::Folder::open(options.file);
+  if (!folder.ok()) return fail(folder.status());
+  absl::StatusOr<std::string> text = cgrt::saved::to_text(*folder);
+  if (!text.ok()) return fail(text.status());
+  if (folder->manifest().graphs.size() == 1) {
+    const absl::StatusOr<cgrt::ir::GraphIr> graph = folder->read_graph(folder->manifest().graphs[0]);
+    if (!graph.ok()) return fail(graph.status());
+    text->append("\n").append(text_of(*graph, options));
+  }
+  return print(*text, "", kOk);
+}
+
 int show(const Options& options) {
+  if (options.format == "text" && is_bundle(options.file)) return show_bundle(options);
   const absl::StatusOr<cgrt::ir::GraphIr> graph = read_graph(options.file);
   if (!graph.ok()) return fail(graph.status());
   if (options.format == "json") return print(cgrt::inspect::to_json(*graph), "", kOk);
@@ -75,15 +95,15 @@ int show(const Options& options) {
     return picture.ok() ? print(*picture, "", kOk) : fail(picture.status());
   }
   if (options.format == "html") return print(cgrt::inspect::to_html(*graph), "", kOk);
-  return print(cgrt::inspect::to_text(*graph, {.fold = !options.all, .short_names = !options.full_names}), "", kOk);
+  return print(text_of(*graph, options), "", kOk);
 }
 
 }  // namespace
 
 void add_show(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("show", "Print a graph");
-  command->add_option("FILE", options->file, "The graph")->required();
+  CLI::App* command = app.add_subcommand("show", "Print a graph, or what is in a bundle");
+  command->add_option("FILE", options->file, "The graph, or a bundle")->required();
   command
       ->add_option("--format", options->format,
                    "text (for people), json (the file as this version writes it), html (a page for a browser), dot (a "

@@ -63,7 +63,7 @@ const Cupti* load_cupti(std::string* error) {
   void* const library = open_cupti();
   if (library == nullptr) {
     *error =
-        "CUPTI was not found, so nothing is measured: install the toolkit's package cuda-cupti-13-0 or the Python "
+        "CUPTI was not found: install the toolkit's package cuda-cupti-13-0 or the Python "
         "package nvidia-cuda-cupti, or put the folder of libcupti.so.13 on LD_LIBRARY_PATH.";
     return nullptr;
   }
@@ -77,7 +77,7 @@ const Cupti* load_cupti(std::string* error) {
   find(library, "cuptiActivityGetNextRecord", cupti.ActivityGetNextRecord);
   find(library, "cuptiGetGraphNodeId", cupti.GetGraphNodeId);
   if (cupti.Subscribe == nullptr || cupti.EnableCallback == nullptr || cupti.GetResultString == nullptr) {
-    *error = "The CUPTI of this process lacks functions of CUDA 12, so nothing is measured.";
+    *error = "The CUPTI of this process lacks functions of CUDA 12.";
     return nullptr;
   }
   return &cupti;
@@ -100,8 +100,7 @@ bool subscribe(const Cupti& cupti, CUpti_CallbackFunc callback, CUpti_Subscriber
   if (result == CUPTI_SUCCESS) return true;
   const char* text = nullptr;
   cupti.GetResultString(result, &text);
-  *error = absl::StrCat(
-      "CUPTI refused another subscriber, so nothing is measured: ", text != nullptr ? text : "unknown error", ".");
+  *error = absl::StrCat("CUPTI refused another subscriber: ", text != nullptr ? text : "unknown error", ".");
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
     absl::StrAppend(error, " One tool at a time can hold CUPTI; here it is ",
                     holder[0] != '\0' ? holder : "a profiler or debugger that CUPTI does not name",

@@ -17,4 +17,13 @@ inline constexpr char kMaxBytesVariable[] = "GRAPHDUMP_MAX_BYTES";
 inline constexpr char kMinNodesVariable[] = "GRAPHDUMP_MIN_NODES";
 inline constexpr char kTraceVariable[] = "GRAPHDUMP_TRACE";  // there: a trace is written
 
+// Of `graphdump save`.
+inline constexpr char kSaveVariable[] = "GRAPHDUMP_SAVE";  // the folder for bundles; not there: none are saved
+inline constexpr char kSaveGraphsVariable[] = "GRAPHDUMP_SAVE_GRAPHS";        // numbers, with commas
+inline constexpr char kSaveRangeVariable[] = "GRAPHDUMP_SAVE_RANGE";          // of NVTX
+inline constexpr char kSaveLaunchVariable[] = "GRAPHDUMP_SAVE_LAUNCH";        // from 1
+inline constexpr char kSaveInputsVariable[] = "GRAPHDUMP_SAVE_INPUTS";        // as inject/marks.h has them, a line each
+inline constexpr char kSaveOutputsVariable[] = "GRAPHDUMP_SAVE_OUTPUTS";      // the same
+inline constexpr char kSaveDisplacedVariable[] = "GRAPHDUMP_SAVE_DISPLACED";  // there: memory has other addresses
+
 }  // namespace graphdump

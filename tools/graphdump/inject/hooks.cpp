@@ -17,9 +17,13 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
+#include "inject/displace.h"
+#include "inject/images.h"
 #include "inject/node_params.h"
 #include "inject/recorder.h"
+#include "inject/saving.h"
 #include "inject/session.h"
 
 namespace graphdump {
@@ -94,11 +98,18 @@ void after_destroy_graph(CUresult result, CUgraph graph) {
 void after_destroy(CUresult result, CUgraphExec exec) {
   if (result == CUDA_SUCCESS) recorder::on_exec_destroy(exec);
 }
+void before_launch_graph(CUgraphExec exec, CUstream) {
+  if (saving::is_on()) saving::before_launch(exec, live_captures.load(std::memory_order_relaxed) != 0);
+}
+void after_launch_in(CUresult result, CUgraphExec exec, CUstream stream) {
+  if (saving::is_on()) saving::after_launch(exec, result);
+  if (result == CUDA_SUCCESS) recorder::on_launch(exec, stream);
+}
 void after_launch_graph(CUresult result, CUgraphExec exec, CUstream stream) {
-  if (result == CUDA_SUCCESS) recorder::on_launch(exec, stream != nullptr ? stream : CU_STREAM_LEGACY);
+  after_launch_in(result, exec, stream != nullptr ? stream : CU_STREAM_LEGACY);
 }
 void after_launch_graph_ptsz(CUresult result, CUgraphExec exec, CUstream stream) {
-  if (result == CUDA_SUCCESS) recorder::on_launch(exec, stream != nullptr ? stream : CU_STREAM_PER_THREAD);
+  after_launch_in(result, exec, stream != nullptr ? stream : CU_STREAM_PER_THREAD);
 }
 void after_upload(CUresult result, CUgraphExec exec, CUstream) {
   if (result == CUDA_SUCCESS) recorder::on_exec_call(exec, recorder::ExecCall::kUpload);
@@ -153,21 +164,42 @@ void after_set_enabled(CUresult result, CUgraphExec exec, CUgraphNode, unsigned)
   if (result == CUDA_SUCCESS) recorder::on_exec_call(exec, recorder::ExecCall::kSetEnabled);
 }
 
-// Each hook is a type of its own, which knows the driver's function.
-template <class Tag, auto kAfter, class... Args>
+void before_load_module(CUmodule*, ...) {
+  if (saving::is_on()) images::before_load();
+}
+void after_load_module(CUresult result, CUmodule* module, const void* image, ...) {
+  if (saving::is_on()) images::after_load(result == CUDA_SUCCESS ? *module : nullptr, image);
+}
+void after_load_file(CUresult result, CUmodule* module, const char*) { after_load_module(result, module, nullptr); }
+void after_make_context(CUresult result, CUcontext* context, ...) {
+  if (result == CUDA_SUCCESS) displace::on_context(*context);
+}
+void after_unload_module(CUresult result, CUmodule module) {
+  if (saving::is_on() && result == CUDA_SUCCESS) images::on_unload(module);
+}
+
+// Tells the recorder.
+template <class Function>
+void tell(const Function& function) {
+  is_own_call = true;
+  try {
+    function();
+  } catch (const std::exception& error) {
+    note(std::string("Recording failed: ") + error.what());
+  }
+  is_own_call = false;
+}
+
+// Each hook is a type of its own, which knows the driver's function. kBefore: null where nothing is told before.
+template <class Tag, auto kBefore, auto kAfter, class... Args>
 struct Hook {
   static inline CUresult (*driver)(Args...) = nullptr;
 
   static CUresult CUDAAPI call(Args... args) {
+    if (is_own_call) return driver(args...);
+    if constexpr (!std::is_null_pointer_v<decltype(kBefore)>) tell([&] { kBefore(args...); });
     const CUresult result = driver(args...);
-    if (is_own_call) return result;
-    is_own_call = true;
-    try {
-      kAfter(result, args...);
-    } catch (const std::exception& error) {
-      note(std::string("Recording failed: ") + error.what());
-    }
-    is_own_call = false;
+    tell([&] { kAfter(result, args...); });
     return result;
   }
 };
@@ -194,20 +226,26 @@ struct Entry {
 };
 
 #define GRAPHDUMP_HOOK(name, after, ...) struct Tag_##name;
+#define GRAPHDUMP_HOOK_AROUND(name, before, after, ...) struct Tag_##name;
 #define GRAPHDUMP_LAUNCH_HOOK(name, ...) struct Tag_##name;
 #include "inject/hooked.def"
 #undef GRAPHDUMP_HOOK
+#undef GRAPHDUMP_HOOK_AROUND
 #undef GRAPHDUMP_LAUNCH_HOOK
 
 const Entry kEntries[] = {
-#define GRAPHDUMP_HOOK(name, after, ...)                                         \
-  {#name, reinterpret_cast<void*>(&Hook<Tag_##name, &after, __VA_ARGS__>::call), \
-   reinterpret_cast<void**>(&Hook<Tag_##name, &after, __VA_ARGS__>::driver)},
+#define GRAPHDUMP_HOOK(name, after, ...)                                                  \
+  {#name, reinterpret_cast<void*>(&Hook<Tag_##name, nullptr, &after, __VA_ARGS__>::call), \
+   reinterpret_cast<void**>(&Hook<Tag_##name, nullptr, &after, __VA_ARGS__>::driver)},
+#define GRAPHDUMP_HOOK_AROUND(name, before, after, ...)                                   \
+  {#name, reinterpret_cast<void*>(&Hook<Tag_##name, &before, &after, __VA_ARGS__>::call), \
+   reinterpret_cast<void**>(&Hook<Tag_##name, &before, &after, __VA_ARGS__>::driver)},
 #define GRAPHDUMP_LAUNCH_HOOK(name, ...)                                       \
   {#name, reinterpret_cast<void*>(&LaunchHook<Tag_##name, __VA_ARGS__>::call), \
    reinterpret_cast<void**>(&LaunchHook<Tag_##name, __VA_ARGS__>::driver)},
 #include "inject/hooked.def"
 #undef GRAPHDUMP_HOOK
+#undef GRAPHDUMP_HOOK_AROUND
 #undef GRAPHDUMP_LAUNCH_HOOK
 };
 

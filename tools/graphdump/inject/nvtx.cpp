@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "inject/recorder.h"
+#include "inject/saving.h"
 
 namespace graphdump {
 namespace {
@@ -83,6 +84,14 @@ int NVTX_API domain_range_push(nvtxDomainHandle_t domain, const nvtxEventAttribu
 }
 int NVTX_API domain_range_pop(nvtxDomainHandle_t domain) { return pop(domain); }
 
+void on_mark(const std::string& text) {
+  if (saving::is_on()) saving::on_mark(text);
+}
+void NVTX_API mark(const char* text) { on_mark(text != nullptr ? text : "?"); }
+void NVTX_API mark_wide(const wchar_t* text) { on_mark(text != nullptr ? to_text(text) : "?"); }
+void NVTX_API mark_event(const nvtxEventAttributes_t* event) { on_mark(message_of(event)); }
+void NVTX_API domain_mark(nvtxDomainHandle_t, const nvtxEventAttributes_t* event) { on_mark(message_of(event)); }
+
 nvtxStringHandle_t NVTX_API register_string(nvtxDomainHandle_t, const char* text) {
   return reinterpret_cast<nvtxStringHandle_t>(const_cast<std::string*>(registered().add(text != nullptr ? text : "?")));
 }
@@ -130,10 +139,14 @@ extern "C" [[gnu::visibility("default")]] int InitializeInjectionNvtx2(NvtxGetEx
     put(table, size, NVTX_CBID_CORE_RangePushW, &range_push_wide);
     put(table, size, NVTX_CBID_CORE_RangePushEx, &range_push_event);
     put(table, size, NVTX_CBID_CORE_RangePop, &range_pop);
+    put(table, size, NVTX_CBID_CORE_MarkA, &mark);
+    put(table, size, NVTX_CBID_CORE_MarkW, &mark_wide);
+    put(table, size, NVTX_CBID_CORE_MarkEx, &mark_event);
   }
   if (callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size) != 0) {
     put(table, size, NVTX_CBID_CORE2_DomainRangePushEx, &domain_range_push);
     put(table, size, NVTX_CBID_CORE2_DomainRangePop, &domain_range_pop);
+    put(table, size, NVTX_CBID_CORE2_DomainMarkEx, &domain_mark);
     put(table, size, NVTX_CBID_CORE2_DomainRegisterStringA, &register_string);
     put(table, size, NVTX_CBID_CORE2_DomainRegisterStringW, &register_wide_string);
     put(table, size, NVTX_CBID_CORE2_DomainCreateA, &create_domain);

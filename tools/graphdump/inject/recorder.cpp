@@ -25,6 +25,7 @@
 #include "inject/followed.h"
 #include "inject/graph_nodes.h"
 #include "inject/nvtx.h"
+#include "inject/saving.h"
 #include "inject/session.h"
 #include "inject/timing.h"
 #include "inject/writer.h"
@@ -329,7 +330,13 @@ void on_instantiate(CUgraph graph, CUgraphExec exec) {
   std::vector<CUgraphNode> nodes;
   {
     const RelaxedCapture relaxed;
-    nodes = write_graph(graph, name, made.record);
+    if (saving::is_on()) {
+      const std::lock_guard lock(all.mutex);
+      saving::on_instantiate(graph, exec, made.number, made.record,
+                             [&](CUgraphNode node) { return all.note_of(node); });
+    } else {
+      nodes = write_graph(graph, name, made.record);
+    }
   }
   if (exec == nullptr) return;
   if (!nodes.empty()) {
@@ -369,6 +376,7 @@ void on_user_object(CUgraph graph) {
 }
 
 void on_exec_destroy(CUgraphExec exec) {
+  if (saving::is_on()) saving::on_exec_destroy(exec);
   const RelaxedCapture relaxed;
   State& all = state();
   Exec gone;  // ends without the lock
@@ -400,6 +408,7 @@ void on_launch(CUgraphExec exec, CUstream stream) {
 void on_exec_call(CUgraphExec exec, ExecCall call) {
   ExecRecord* const record = record_of(exec);
   if (record == nullptr) return;
+  if (saving::is_on() && call == ExecCall::kSetEnabled) saving::on_change(exec, "a node was enabled or disabled");
   switch (call) {
     case ExecCall::kUpload: record->uploads.fetch_add(1, std::memory_order_relaxed); break;
     case ExecCall::kSetEnabled: record->set_enabled.fetch_add(1, std::memory_order_relaxed); break;
@@ -417,6 +426,7 @@ void on_set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& 
     if (found->second.followed->is_over()) return;
     followed = found->second.followed;
   }
+  if (saving::is_on()) return saving::on_change(exec, "parameters of a node were set");
   const RelaxedCapture relaxed;
   const std::lock_guard lock(all.mutex);
   std::vector<Clone> of_process = std::exchange(clones, {});  // CUPTI tells of our clone's nodes, too
@@ -434,6 +444,7 @@ void on_update(CUgraphExec exec, CUgraph graph, bool is_refused) {
     if (found == all.execs.end() || found->second.record == nullptr) return;
     (is_refused ? found->second.record->refused_updates : found->second.record->updates).fetch_add(1);
     if (is_refused) return;
+    if (saving::is_on()) return saving::on_change(exec, "it was updated as a whole");
     followed = found->second.followed;
     if (found->second.written_updates < kMaxWrittenUpdates) {
       name = absl::StrCat(file_prefix(), "-", found->second.number, "-update", ++found->second.written_updates,

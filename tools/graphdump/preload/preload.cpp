@@ -84,8 +84,10 @@ extern "C" [[gnu::used]] void graphdump_fill(const char* name, void** slot) {
       "(%rip)\n.section .rodata\nname_" #name ": .asciz \"" #name "\"\n.data\n.balign 8\nslot_" #name           \
       ": .quad fill_" #name "\n.text\n");
 #define GRAPHDUMP_HOOK(name, after, ...) GRAPHDUMP_EXPORT(name)
+#define GRAPHDUMP_HOOK_AROUND(name, before, after, ...) GRAPHDUMP_EXPORT(name)
 #define GRAPHDUMP_LAUNCH_HOOK(name, ...) GRAPHDUMP_EXPORT(name)
 #include "inject/hooked.def"
 #undef GRAPHDUMP_HOOK
+#undef GRAPHDUMP_HOOK_AROUND
 #undef GRAPHDUMP_LAUNCH_HOOK
 #endif

@@ -1,0 +1,38 @@
+// What `graphdump save` adds to the recorder: graphs that were chosen are prepared when they are instantiated, and
+// saved around one of their launches. A graph that cannot be saved is a note in the session, with the reason. The
+// recorder and the hooks tell it what happens. Thread-safe.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/functional/function_ref.h"
+#include "cgrt/graph/snapshot.h"
+#include "inject/session_file.h"
+
+namespace graphdump::saving {
+
+// Whether the process was started by `graphdump save`.
+bool is_on();
+
+// `exec` was made of `graph`, as the one of that number; null: that has failed. In relaxed capture mode.
+void on_instantiate(CUgraph graph, CUgraphExec exec, std::uint32_t number, ExecRecord* record,
+                    absl::FunctionRef<const cgrt::NodeNote*(CUgraphNode)> note_of);
+// It is not what it was made as any more. `how`: "parameters of a node were set".
+void on_change(CUgraphExec exec, std::string_view how);
+void on_exec_destroy(CUgraphExec exec);
+
+// Around a launch, on its thread. `is_capturing`: a capture is live, of whatever thread: then memory cannot be read.
+// While a graph is being saved, launches of other threads wait.
+void before_launch(CUgraphExec exec, bool is_capturing);
+void after_launch(CUgraphExec exec, CUresult result);
+
+// A mark of NVTX; one that does not begin with "cgrt:" is none of ours:
+//   cgrt:input:NAME:0xADDRESS:BYTES[:DTYPE:SHAPE]     shape as 4x128; output alike
+//   cgrt:dead:0xADDRESS:BYTES                         an allocator holds this memory free
+//   cgrt:dead:clear                                   and none of what was said before
+void on_mark(std::string_view text);
+
+}  // namespace graphdump::saving

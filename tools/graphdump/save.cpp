@@ -1,0 +1,243 @@
+// graphdump save: run a command and save graphs that it launches as a bundle.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cgrt/base/counted.h"
+#include "cgrt/saved/folder.h"
+#include "cgrt/saved/movable.h"
+#include "cgrt/saved/text.h"
+#include "command.h"
+#include "inject/environment.h"
+#include "inject/marks.h"
+#include "recording.h"
+#include "sessions.h"
+
+namespace graphdump {
+namespace {
+
+namespace fs = std::filesystem;
+namespace saved = cgrt::saved;
+
+struct Options {
+  std::string folder;
+  std::vector<std::uint32_t> graphs;
+  std::uint64_t min_nodes = 0, launch = 1;
+  std::string range;
+  std::vector<std::string> inputs, outputs;
+  bool is_movable = false;
+  std::vector<std::string> command;
+};
+
+// What a bundle has in its folder.
+constexpr const char* kParts[] = {saved::kManifestFile, "graphs", "code", "memory"};
+
+// Why nothing can be saved there; empty: it can.
+std::string check_folder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return "";
+  if (!fs::is_directory(folder, error)) return "it is no folder";
+  if (fs::is_empty(folder, error) || saved::Folder::open(folder.string()).ok()) return "";
+  return "it has files that are none of a bundle's; name another folder, or delete it";
+}
+
+void remove_bundle(const fs::path& folder) {
+  std::error_code error;
+  for (const char* part : kParts) fs::remove_all(folder / part, error);
+}
+
+// The one bundle of a run is that of the folder.
+std::string move_up(const fs::path& from, const fs::path& folder) {
+  std::error_code error;
+  remove_bundle(folder);
+  for (const char* part : kParts) {
+    if (fs::exists(from / part, error)) fs::rename(from / part, folder / part, error);
+    if (error) return absl::StrCat("cannot move ", (from / part).string(), ": ", error.message());
+  }
+  fs::remove(from, error);
+  return "";
+}
+
+// Folders with a bundle of a process each, in `staging`. Others are what processes left that saved nothing.
+std::vector<fs::path> bundles_in(const fs::path& staging) {
+  std::vector<fs::path> bundles;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(staging, error)) {
+    if (saved::Folder::open(entry.path().string()).ok()) bundles.push_back(entry.path());
+  }
+  std::sort(bundles.begin(), bundles.end());
+  return bundles;
+}
+
+std::string describe(const std::string& name) {
+  const absl::StatusOr<saved::Folder> folder = saved::Folder::open(name);
+  const absl::StatusOr<std::string> text = folder.ok() ? saved::to_text(*folder) : folder.status();
+  return text.ok() ? absl::StrCat("graphdump: saved ", name, ": ", *text)
+                   : absl::StrCat("graphdump: ", std::string(text.status().message()), "\n");
+}
+
+// Puts what was saved in its place, and says what that is.
+std::string publish(const fs::path& staging, const Options& options) {
+  const std::vector<fs::path> bundles = bundles_in(staging);
+  if (bundles.empty()) return "graphdump: no graph was saved\n";
+  const fs::path folder = options.folder;
+  if (bundles.size() == 1) {
+    const std::string failure = move_up(bundles.front(), folder);
+    return failure.empty() ? describe(options.folder) : absl::StrCat("graphdump: ", failure, "\n");
+  }
+  std::string text = absl::StrCat("graphdump: ", cgrt::counted(bundles.size(), "process"),
+                                  "es saved graphs, each in a bundle of its own\n");
+  remove_bundle(folder);
+  for (const fs::path& bundle : bundles) {
+    std::error_code error;
+    const fs::path to = folder / bundle.filename();
+    fs::rename(bundle, to, error);
+    absl::StrAppend(&text, error ? absl::StrCat("graphdump: cannot move ", bundle.string(), ": ", error.message(), "\n")
+                                 : describe(to.string()));
+  }
+  return text;
+}
+
+// A new folder for what is not there for long, in `parent`, which is gone with this.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(const fs::path& name) : path_(name.string() + "-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) failure_ = std::strerror(errno);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code error;
+    if (failure_.empty()) fs::remove_all(path_, error);
+  }
+  const std::string& path() const { return path_; }
+  const std::string& failure() const { return failure_; }
+
+ private:
+  std::string path_, failure_;
+};
+
+// Runs the command, which leaves its bundles in `staging`.
+RecordedCommand run_saving(const Options& options, const std::string& sessions, const std::string& staging,
+                           bool is_displaced) {
+  Recording recording{.command = options.command, .folder = sessions, .needs_cupti = true};
+  recording.variables = {{kMinNodesVariable, absl::StrCat(options.min_nodes)},
+                         {kSaveVariable, staging},
+                         {kSaveGraphsVariable, absl::StrJoin(options.graphs, ",")},
+                         {kSaveRangeVariable, options.range},
+                         {kSaveLaunchVariable, absl::StrCat(options.launch)},
+                         {kSaveInputsVariable, absl::StrJoin(options.inputs, "\n")},
+                         {kSaveOutputsVariable, absl::StrJoin(options.outputs, "\n")}};
+  if (is_displaced) recording.variables.emplace_back(kSaveDisplacedVariable, "1");
+  return run_recorded(recording);
+}
+
+// Runs the command once more, with its memory at other addresses, and has the bundles in `staging` say which words are
+// addresses. What there is to say of it.
+std::string make_movable(const Options& options, const fs::path& folder, const std::string& staging) {
+  const std::vector<fs::path> bundles = bundles_in(staging);
+  if (bundles.empty()) return "";
+  const ScratchFolder sessions(fs::temp_directory_path() / "graphdump"), again(folder / ".saving");
+  for (const ScratchFolder* scratch : {&sessions, &again}) {
+    if (!scratch->failure().empty()) {
+      return absl::StrCat("graphdump: not movable: cannot make ", scratch->path(), ": ", scratch->failure(), "\n");
+    }
+  }
+  const RecordedCommand ended = run_saving(options, sessions.path(), again.path(), true);
+  std::string text = take_sessions(sessions.path(), options.folder).notes;
+  const std::vector<fs::path> seconds = bundles_in(again.path());
+  if (!ended.has_run || ended.wait_status != 0 || seconds.size() != bundles.size()) {
+    return absl::StrCat(text, "graphdump: not movable: the second run saved in ",
+                        cgrt::counted(seconds.size(), "process"), ", the first in ", bundles.size(),
+                        ended.wait_status != 0 ? ", and failed\n" : "\n");
+  }
+  for (std::size_t i = 0; i < bundles.size(); ++i) {
+    const absl::StatusOr<saved::Folder> first = saved::Folder::open(bundles[i].string());
+    const absl::StatusOr<saved::Folder> second = saved::Folder::open(seconds[i].string());
+    absl::Status status = first.ok() ? second.status() : first.status();
+    if (status.ok()) status = saved::mark_movable(*first, *second);
+    if (!status.ok()) absl::StrAppend(&text, "graphdump: not movable: ", std::string(status.message()), "\n");
+  }
+  return text;
+}
+
+int save(const Options& options) {
+  for (const std::vector<std::string>* operands : {&options.inputs, &options.outputs}) {
+    for (const std::string& text : *operands) {
+      if (const auto operand = parse_operand(text); !operand.ok()) return fail(operand.status());
+    }
+  }
+  if (const std::string why = check_folder(options.folder); !why.empty()) {
+    return fail(absl::StrCat("cannot save into ", options.folder, ": ", why, "."));
+  }
+  std::error_code error;
+  const bool is_new = fs::create_directories(options.folder, error);
+  if (is_new) fs::permissions(options.folder, fs::perms::owner_all, error);  // memory may be private
+  const fs::path folder = error ? fs::path() : fs::canonical(options.folder, error);
+  if (error) return fail(absl::StrCat("cannot make the folder ", options.folder, ": ", error.message()));
+  const ScratchFolder sessions(fs::temp_directory_path(error) / "graphdump"), staging(folder / ".saving");
+  for (const ScratchFolder* scratch : {&sessions, &staging}) {
+    if (!scratch->failure().empty()) {
+      return fail(absl::StrCat("cannot make the folder ", scratch->path(), ": ", scratch->failure()));
+    }
+  }
+  const RecordedCommand ended = run_saving(options, sessions.path(), staging.path(), false);
+  if (!ended.has_run) return ended.exit_status;
+  std::string text = take_sessions(sessions.path(), options.folder).notes;
+  if (options.is_movable) text += make_movable(options, folder, staging.path());
+  print("", text + publish(staging.path(), options), kOk);
+  return end_as(ended.wait_status);
+}
+
+}  // namespace
+
+void add_save(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "save",
+      "Run a command and save graphs that it launches, with their code and memory, as a bundle: play replays it. The "
+      "command is not changed and its exit status is that of graphdump");
+  const auto options = std::make_shared<Options>();
+  command
+      ->add_option("--out,-o", options->folder,
+                   "The folder for the bundle: empty, not there, or a bundle, which is "
+                   "replaced")
+      ->required();
+  command
+      ->add_option("--graph", options->graphs,
+                   "Only the graph of that number, in the order in which the process "
+                   "instantiates them, from 0; may be given again")
+      ->allow_extra_args(false);
+  command->add_option("--min-nodes", options->min_nodes, "Leave out graphs of fewer nodes")->capture_default_str();
+  command->add_option("--range", options->range, "Only graphs with nodes that were made in this NVTX range");
+  command->add_option("--launch", options->launch, "Save memory as it is at this launch of each graph")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--input", options->inputs,
+                   "NAME=NODE:OPERAND[+OFFSET][:BYTES[:DTYPE:SHAPE]]: a name for what an operand of a node points "
+                   "to, in graphs without marks; may be given again")
+      ->allow_extra_args(false);
+  command->add_option("--output", options->outputs, "The same for an output")->allow_extra_args(false);
+  command->add_flag("--movable", options->is_movable,
+                    "Run the command twice, the second time with its memory at other addresses, and find out which "
+                    "words are addresses: the bundle can be loaded anywhere then");
+  command->add_option("COMMAND", options->command, "The command and its arguments, after --")->required();
+  command->positionals_at_end();
+  command->callback([options, &action] { action = [options] { return save(*options); }; });
+}
+
+}  // namespace graphdump
