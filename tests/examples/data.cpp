@@ -1,4 +1,4 @@
-// Examples of graphs as data: base/, ir/, inspect/, record/.
+// Examples of graphs as data: base/, ir/, inspect/, record/, saved/.
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
@@ -18,6 +18,10 @@
 #include "cgrt/record/origin.h"
 #include "cgrt/record/record.h"
 #include "cgrt/record/statistics.h"
+#include "cgrt/saved/folder.h"
+#include "cgrt/saved/hash.h"
+#include "cgrt/saved/movable.h"
+#include "cgrt/saved/text.h"
 #include "cgrt/version.h"
 #include "examples/examples.h"
 
@@ -306,6 +310,63 @@ CGRT_EXAMPLE(record_origin) {
 CGRT_EXAMPLE(record_statistics) {
 #include "heads/cgrt/record/statistics.h.1.inc"
   return equal(row.median, 2.4);
+}
+
+// In the working directory, until the program ends.
+absl::Status write_bundle(const std::string& path, const ir::GraphIr& graph, std::uint64_t address = 0x7f0000000000) {
+  CGRT_ASSIGN_OR_RETURN(saved::FolderWriter writer, saved::FolderWriter::create(path));
+  const std::string image = "an image";
+  const std::vector<std::byte> weights(4096, std::byte{1});
+  saved::SavedGraph step{.name = "step", .kernels = {{.symbol = "scale"}}, .node_kernels = {0}};
+  step.allocations = {{.block = 0, .bytes = 4096}};
+  step.inputs = {{.name = "token", .range = step.allocations[0], .dtype = "int64", .shape = {1}}};
+  CGRT_ASSIGN_OR_RETURN(step.memory.emplace_back(saved::Piece{step.allocations[0]}).hash, writer.add_memory(weights));
+  CGRT_ASSIGN_OR_RETURN(step.file, writer.add_graph(step.name, graph));
+  CGRT_ASSIGN_OR_RETURN(const saved::Hash code, writer.add_code(image));
+  const saved::Manifest manifest{
+      .machine = {.device = "NVIDIA H200", .major = 9, .minor = 0, .multiprocessors = 132, .driver = 13000},
+      .modules = {{.code = code, .bytes = image.size()}},
+      .blocks = {{.address = address, .bytes = 4096}},
+      .graphs = {step}};
+  return writer.finish(manifest);
+}
+
+CGRT_EXAMPLE(saved_hash) {
+  const std::vector<std::byte> bytes(3);
+#include "heads/cgrt/saved/hash.h.1.inc"
+  return equal<std::size_t>(name.size(), 32);
+}
+
+CGRT_EXAMPLE(saved_folder) {
+  CGRT_RETURN_IF_ERROR(write_bundle("step.bundle", two_nodes()));
+#include "heads/cgrt/saved/folder.h.1.inc"
+  return equal(graph == two_nodes(), true);
+}
+
+CGRT_EXAMPLE(saved_movable) {
+  CGRT_RETURN_IF_ERROR(write_bundle("step.bundle", two_nodes()));
+  CGRT_RETURN_IF_ERROR(write_bundle("second.bundle", two_nodes(), 0x302000000));
+#include "heads/cgrt/saved/movable.h.1.inc"
+  CGRT_ASSIGN_OR_RETURN(const saved::Folder again, saved::Folder::open("step.bundle"));
+  return equal(again.manifest().graphs[0].is_movable, true);
+}
+
+CGRT_EXAMPLE(saved_text) {
+  CGRT_RETURN_IF_ERROR(write_bundle("step.bundle", two_nodes()));
+  CGRT_ASSIGN_OR_RETURN(const saved::Folder folder, saved::Folder::open("step.bundle"));
+#include "heads/cgrt/saved/text.h.1.inc"
+  for (const char* part : {
+#include "heads/cgrt/saved/text.h.2.txt"
+           ,
+#include "heads/cgrt/saved/text.h.3.txt"
+           ,
+#include "heads/cgrt/saved/text.h.4.txt"
+           ,
+#include "heads/cgrt/saved/text.h.5.txt"
+       }) {
+    CGRT_RETURN_IF_ERROR(contains(text, part));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

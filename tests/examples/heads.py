@@ -17,6 +17,7 @@ NOT_CODE = {
     "cgrt/graph/capture.h.2": "a drawing",
     "cgrt/inspect/dot.h.1": "a shell's; the test graphdump",
     "cgrt/ir/validate.h.2": "a list",
+    "cgrt/saved/manifest.h.1": "a list of files",
     "cgrt_kernels/common/wgmma.cuh.1": "only sm_90a has these; as in gemm/hopper.cu",
     "cgrt_kernels/elementwise/map.cuh.2": "two declarations of what a functor may have",
     "cgrt_kernels/scan/stream.cuh.1": "a drawing",

@@ -1,4 +1,8 @@
 // Examples of the runtime: from base/status_macros.h to dump/ and the simulator.
+#include <cstdint>
+
+#include "cgrt/bundle/bundle.h"
+#include "cgrt/bundle/save.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/instrument.h"
 #include "cgrt/simulator/simulator.h"
@@ -406,6 +410,50 @@ CGRT_EXAMPLE(exec_advisor) {
 CGRT_EXAMPLE(simulator_simulator) {
 #include "heads/cgrt/simulator/simulator.h.1.inc"
   return status;
+}
+
+// A graph that copies its input, the first 8 bytes of a block, to the 8 behind it.
+absl::Status write_decode_step(const std::string& path) {
+  CGRT_ASSIGN_OR_RETURN(saved::FolderWriter writer, saved::FolderWriter::create(path));
+  ir::GraphIr graph;
+  graph.allocations = {{ir::MemoryKind::kDevice, 0, 4096}};
+  const ir::MemcpyParams to_behind{
+      .destination = ir::Pointer{0, 8}, .source = ir::Pointer{0, 0}, .width_bytes = sizeof(std::int64_t)};
+  graph.nodes.push_back({.kind = ir::NodeKind::kMemcpy, .device = 0, .params = to_behind});
+  saved::SavedGraph decode{.name = "decode", .allocations = {{.block = 0, .bytes = 4096}}};
+  decode.inputs = {{.name = "token", .range = {0, 0, sizeof(std::int64_t)}, .dtype = "int64", .shape = {1}}};
+  CGRT_ASSIGN_OR_RETURN(decode.file, writer.add_graph(decode.name, graph));
+  return writer.finish(
+      {.machine = {.device = "any"}, .blocks = {{.address = 0x7ea000000000, .bytes = 4096}}, .graphs = {decode}});
+}
+
+absl::StatusOr<std::string_view> code_of(CUfunction, const std::string&) { return testing::loaded_cubin(); }
+
+CGRT_EXAMPLE(bundle_save) {
+  CGRT_ASSIGN_OR_RETURN(const Library library, Library::load(DeviceRef(0), testing::loaded_cubin()));
+  CGRT_ASSIGN_OR_RETURN(const auto scale, library.kernel<testing::loaded_scale>("scale"));
+  CGRT_ASSIGN_OR_RETURN(float* const out, memory.make_output<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const float* const in, memory.make<float>(n));
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(DeviceRef(0)));
+  CGRT_ASSIGN_OR_RETURN(Graph graph, Graph::create(DeviceRef(0)));
+  CGRT_RETURN_IF_ERROR(graph.add_kernel({}, config, scale, out, in, 2.0f, n).status());
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate(graph));
+#include "heads/cgrt/bundle/save.h.1.inc"
+  const auto address = reinterpret_cast<std::uintptr_t>(in);
+#include "heads/cgrt/bundle/buffer_mark.h.1.inc"
+  CGRT_ASSIGN_OR_RETURN(const saved::Folder folder, saved::Folder::open("step.bundle"));
+  return equal<std::size_t>(folder.manifest().graphs.size(), 1);
+}
+
+CGRT_EXAMPLE(bundle_bundle) {
+  CGRT_RETURN_IF_ERROR(write_decode_step("step.bundle"));
+  CGRT_ASSIGN_OR_RETURN(const Stream stream, Stream::create(DeviceRef(0)));
+  const std::int64_t id = 310;
+#include "heads/cgrt/bundle/bundle.h.1.inc"
+  std::int64_t behind = 0;
+  CGRT_RETURN_IF_ERROR(copy(stream, &behind, static_cast<const std::int64_t*>(token.data) + 1, sizeof(behind)));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  return equal(behind, id);
 }
 
 }  // namespace

@@ -234,6 +234,61 @@ sed 's/\[0, 128\]/[7, 128]/' "$scratch/racy.cgrt.json" >"$scratch/invalid.cgrt.j
 expect "a graph that is not valid is a failure of lint" 2 "$graphdump" lint "$scratch/invalid.cgrt.json"
 complains "points into allocation 7"
 
+# A bundle of two graphs (unit/saved/golden_bundle_test.cpp), and one that is damaged.
+bundle=$golden/step.bundle
+expect "show of a bundle says what is in it" 0 "$graphdump" show "$bundle"
+prints "$golden/step.bundle.txt"
+is_silent
+"$graphdump" show "$bundle:decode" --format json >"$scratch/decode.cgrt.json"
+expect "a graph of a bundle is shown" 0 "$graphdump" show "$bundle:decode"
+says "1  kernel  scale "
+for command in stats lint emit "show --format dot"; do
+  expect "$command of a graph of a bundle" 0 "$graphdump" $command "$bundle:decode"
+  cp "$scratch/out" "$scratch/want"
+  expect "$command of the same as a file" 0 "$graphdump" $command "$scratch/decode.cgrt.json"
+  [ "$command" = lint ] || prints "$scratch/want"
+done
+expect "why of a graph of a bundle" 0 "$graphdump" why "$bundle:prefill" 0 scale
+says "1 edge"
+expect "diff of two graphs of a bundle" 0 "$graphdump" diff "$bundle:prefill" "$bundle:decode"
+says "same graph: 3 nodes"
+expect "lint of a bundle looks at all its graphs" 0 "$graphdump" lint "$bundle"
+says "step.bundle:prefill: 0 errors"
+says "step.bundle:decode: 0 errors"
+expect "a bundle with several graphs is not one" 2 "$graphdump" stats "$bundle"
+complains "step.bundle: the bundle has several graphs: prefill, decode. Name one: $bundle:prefill"
+expect "also as JSON" 2 "$graphdump" show "$bundle" --format json
+complains "the bundle has several graphs"
+expect "a graph that the bundle has not is an error" 2 "$graphdump" stats "$bundle:encode"
+complains 'step.bundle: the bundle has no graph "encode"; it has prefill, decode'
+expect "verify reads all files" 0 "$graphdump" verify "$bundle"
+says "step.bundle: 2 graphs, 1 module (188 bytes), 3 pieces of memory (12.4 kB): all hashes right"
+is_silent
+cp -r "$bundle" "$scratch/damaged.bundle"
+rm "$scratch"/damaged.bundle/graphs/prefill.*
+sed -i 's/scale_0/scale_3/' "$scratch"/damaged.bundle/code/*
+expect "verify lists what is wrong" 1 "$graphdump" verify "$scratch/damaged.bundle"
+says "cgrt.json: is not there, and the manifest names it"
+says ": has the hash "
+[ "$(wc -l <"$scratch/out")" = 2 ] || fail "not two lines"
+expect "a graph that is not damaged is read all the same" 0 "$graphdump" show "$scratch/damaged.bundle:decode"
+expect "show of a bundle whose graph is missing is an error" 2 "$graphdump" show "$scratch/damaged.bundle"
+complains "graphdump: $scratch/damaged.bundle/graphs/prefill."
+sed -i 's/0x22/0x23/' "$scratch/damaged.bundle/manifest.json"
+expect "a manifest that was changed is an error of verify" 2 "$graphdump" verify "$scratch/damaged.bundle"
+complains "manifest.json: has the hash "
+expect "a folder without a manifest is no bundle" 2 "$graphdump" verify "$golden"
+complains "golden/manifest.json: cannot be opened: No such file"
+expect "verify without a bundle is an error" 2 "$graphdump" verify
+complains "DIR is required"
+expect "a folder without a manifest cannot be shrunk" 2 "$graphdump" shrink "$golden"
+complains "golden/manifest.json: cannot be opened: No such file"
+expect "a bundle is shrunk within some time" 2 "$graphdump" shrink "$bundle" --graph-seconds 0
+complains "--graph-seconds"
+cp "$golden/chain.cgrt.json" "$scratch/a:b.cgrt.json"
+expect "a file may have a colon in its name" 0 "$graphdump" show "$scratch/a:b.cgrt.json"
+prints "$golden/chain.txt"
+
 # A run: two graphs that set the same memory in different streams, and one of an update.
 mkdir "$scratch/run"
 cp "$golden/chain.cgrt.json" "$scratch/run/app-7-0.cgrt.json"
@@ -347,8 +402,8 @@ expect "a missing file is an error of diff, not a difference" 2 \
 complains "missing.cgrt.json: cannot be opened"
 expect "a missing file is an error of stats" 2 "$graphdump" stats "$scratch/missing.cgrt.json"
 complains "graphdump: $scratch/missing.cgrt.json: cannot be opened"
-expect "a directory is an error" 2 "$graphdump" show "$scratch"
-complains "cannot be read"
+expect "a directory that is no bundle is an error" 2 "$graphdump" show "$scratch"
+complains "manifest.json: cannot be opened"
 expect "a shell script is not a graph" 2 "$graphdump" show "$0"
 complains "not JSON: line 1, column 1"
 echo '{"schema": "cgrt-record-1"}' >"$scratch/record.json"
@@ -362,12 +417,14 @@ complains "standard input: not JSON"
 
 expect "--version names the program and the format" 0 "$graphdump" --version
 says "graphdump "
-says "cgrt-graph version 5"
+says "cgrt-graph version 5 and cgrt-bundle version 1"
 expect "--help lists the commands" 0 "$graphdump" --help
 says "show"
 says "stats"
 says "diff"
 says "lint"
+says "shrink"
+says "verify"
 says "why"
 expect "--help of a command lists its options" 0 "$graphdump" show --help
 says "--format"

@@ -28,6 +28,7 @@ struct Nvtx {
   int push(const char* name) const {
     return reinterpret_cast<int (*)(const char*)>(functions[NVTX_CBID_CORE_RangePushA])(name);
   }
+  void mark(const char* text) const { reinterpret_cast<void (*)(const char*)>(functions[NVTX_CBID_CORE_MarkA])(text); }
   int pop() const { return reinterpret_cast<int (*)()>(functions[NVTX_CBID_CORE_RangePop])(); }
 };
 

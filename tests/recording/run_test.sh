@@ -53,6 +53,21 @@ prints "/opt/profiler.so"
 expect "what the command sees" 0 run bash -c 'basename "$LD_PRELOAD"; [ -w "$GRAPHDUMP_FOLDER" ]'
 prints "libgraphdump_preload.so"
 
+save() { "$graphdump" save -o "$scratch/bundle" "$@"; }
+expect "a command that is to be saved, and has no graphs" 3 save -- bash -c 'echo out; exit 3'
+prints "out"
+complains "graphdump: no graph was saved"
+[ "$(stat -c %a "$scratch/bundle")" = 700 ] || fail "the folder is not the user's alone"
+[ -z "$(ls -A "$scratch/bundle")" ] || fail "something was left in the folder"
+touch "$scratch/bundle/mine"
+expect "a folder with other files" 2 save -- true
+complains "cannot save into $scratch/bundle: it has files that are none of a bundle's"
+rm "$scratch/bundle/mine"
+expect "an input that names no operand" 2 save --input x=first -- true
+complains 'The operand "x=first" is not understood: it has too few parts'
+expect "launch 0" 2 save --launch 0 -- true
+expect "several graphs by number" 0 save --graph 0 --graph 3 true
+
 # The driver reached in every way: the first program by a plugin (two launches), dlsym and cuGetProcAddress; the other
 # one is linked against it (two launches more).
 if [ -z "$cxx" ]; then
@@ -81,6 +96,10 @@ else
   expect "parameters set node by node" 0 run "$user" --graph
   complains "launched 1 time, 2 nodes set (not followed: cuGraphClone refused the graph"
   complains "), 1 node enabled or disabled"
+  expect "a graph that cannot be saved" 0 save -- "$user" --graph
+  complains "Graph 0 was not saved: "
+  complains "graphdump: no graph was saved"
+  expect "graphs that were not asked for" 0 save --graph 7 -- "$user" --graph
   expect "a call of a plugin that ends a capture" 1 "$graphdump" explain -- "$user" --capture "$plugin"
   grep -qE "call of the same thread: cuMemAlloc_v2 returned 900.* The call came from plugin.so, in allocate_linked" err out ||
     fail "the plugin is not named"

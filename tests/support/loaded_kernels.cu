@@ -1,6 +1,11 @@
 // Kernels that tests load at run time, from images that tests/CMakeLists.txt has nvcc make of this file. It is part of
 // no program.
 
+__device__ int counter = 7;
+__device__ int* address_of_counter = &counter;
+__device__ float untouched[3];
+__constant__ float weights[2] = {1.0f, 2.0f};
+
 extern "C" __global__ void scale(float* out, const float* in, float factor, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) out[i] = in[i] * factor;

@@ -1,0 +1,330 @@
+// What `graphdump save` adds to the recorder, told by hand what the hooks, CUPTI and NVTX would tell it, on the
+// simulator.
+
+#include "inject/saving.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cgrt/bundle/cubin.h"
+#include "cgrt/cgrt.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/instrument.h"
+#include "cgrt/saved/folder.h"
+#include "cgrt/simulator/simulator.h"
+#include "inject/environment.h"
+#include "inject/images.h"
+#include "inject/marks.h"
+#include "inject/recorder.h"
+#include "inject/session.h"
+#include "recording/nvtx.h"
+#include "support/catch.h"
+#include "support/loaded_kernels.h"
+#include "support/mapped_memory.h"
+#include "support/status_matchers.h"
+
+namespace graphdump {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace cgrt;
+using namespace cgrt::testing;
+
+const DeviceRef kDevice(0);
+constexpr LaunchConfig kConfig{.grid = 1, .block = 32};
+
+// A process saves the graphs of one context into one folder.
+const fs::path& folder() {
+  static const fs::path& path = *[] {
+    auto* made = new fs::path(fs::temp_directory_path() / absl::StrCat("cgrt-saving-", getpid()));
+    fs::create_directories(*made);
+    setenv(kFolderVariable, made->c_str(), 1);
+    setenv(kSaveVariable, made->c_str(), 1);
+    setenv(kSaveLaunchVariable, "2", 1);
+    setenv(kMinNodesVariable, "2", 1);
+    static const Simulator& simulator = *new Simulator();
+    static_cast<void>(simulator);
+    return made;
+  }();
+  return path;
+}
+
+std::string notes() { return session()->header.notes; }
+
+// What is saved by now.
+saved::Manifest manifest() {
+  const absl::StatusOr<saved::Folder> opened = saved::Folder::open((folder() / file_prefix()).string());
+  return opened.ok() ? opened->manifest() : saved::Manifest{};
+}
+
+// A graph of two kernels of a library, in memory of its own, and an executable of it that the recorder was told of.
+struct Recorded {
+  explicit Recorded(int nodes = 2) {
+    images::on_loaded(loaded_cubin());
+    const auto scale = *library.kernel<loaded_scale>("scale");
+    REQUIRE_OK(fill8(stream, x, 0, MappedMemory::kPieceBytes));
+    for (int i = 0; i < nodes; ++i) REQUIRE_OK(graph.add_kernel({}, kConfig, scale, x + 1024 * i, x, 2.0f, 4));
+    exec = *instantiate(graph);
+  }
+  void tell() {
+    number = session()->header.execs.load();
+    recorder::on_instantiate(graph.ref().get(), exec.get());
+  }
+  void launch(bool is_capturing = false) { launch(exec, is_capturing); }
+  void launch(GraphExec& one, bool is_capturing = false) {
+    saving::before_launch(one.get(), is_capturing);
+    const absl::Status status = one.launch(stream);
+    saving::after_launch(one.get(), status.ok() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    REQUIRE_OK(status);
+  }
+  ~Recorded() { recorder::on_exec_destroy(exec.get()); }
+  std::string name() const { return absl::StrCat("graph-", number); }
+  std::string marked(const char* kind, const char* buffer_name, std::size_t offset = 0) const {
+    return absl::StrCat("cgrt:", kind, ":", buffer_name, ":0x", absl::Hex(reinterpret_cast<std::uintptr_t>(x) + offset),
+                        ":256:float32:8x8");
+  }
+
+  const fs::path& path = folder();
+  Library library = *Library::load(kDevice, loaded_cubin());
+  MappedMemory memory;
+  float* x = memory.as<float>();
+  Stream stream = *Stream::create(kDevice);
+  Graph graph = *Graph::create(kDevice);
+  GraphExec exec;
+  std::uint32_t number = 0;
+};
+
+const saved::SavedGraph* find(const saved::Manifest& manifest, const std::string& name) {
+  for (const saved::SavedGraph& graph : manifest.graphs) {
+    if (graph.name == name) return &graph;
+  }
+  return nullptr;
+}
+
+TEST_CASE("the launch that was asked for is saved, with the names of marks") {
+  Recorded graph;
+  const Nvtx nvtx;
+  nvtx.mark(graph.marked("input", "tokens").c_str());
+  graph.tell();
+  nvtx.mark("cgrt:dead:0x1000:4096");
+  nvtx.mark("cgrt:dead:clear");
+  nvtx.mark(absl::StrCat("cgrt:dead:0x", absl::Hex(reinterpret_cast<std::uintptr_t>(graph.x) + 65536), ":512").c_str());
+
+  graph.launch();
+  CHECK(manifest().graphs.empty());
+  graph.launch();
+
+  const saved::Manifest written = manifest();
+  const saved::SavedGraph* const saved = find(written, graph.name());
+  REQUIRE(saved != nullptr);
+  CHECK(saved->launch == 2);
+  REQUIRE(saved->inputs.size() == 1);
+  CHECK(saved->inputs[0].name == "tokens");
+  CHECK(saved->inputs[0].shape == std::vector<std::uint64_t>{8, 8});
+  CHECK(saved->dead == std::vector<saved::Range>{{0, 65536, 512}});
+}
+
+TEST_CASE("a launch during a capture is passed over, and the next one taken") {
+  Recorded graph;
+  graph.tell();
+  graph.launch();
+
+  graph.launch(true);
+  CHECK(find(manifest(), graph.name()) == nullptr);
+  graph.launch();
+
+  const saved::Manifest written = manifest();
+  INFO(notes());
+  REQUIRE(find(written, graph.name()) != nullptr);
+  CHECK(find(written, graph.name())->launch == 3);
+  CHECK(notes().find(absl::StrCat("Launch 2 of graph ", graph.number, " was passed over")) != std::string::npos);
+}
+
+TEST_CASE("what changes between launches without the graph is a note and in the manifest") {
+  Recorded graph;
+  graph.tell();
+  graph.launch();
+  graph.launch();
+
+  REQUIRE_OK(fill8(graph.stream, graph.x + 65536, 1, 4));
+  graph.launch();
+
+  const saved::Manifest written = manifest();
+  REQUIRE(find(written, graph.name()) != nullptr);
+  CHECK(find(written, graph.name())->changed_outside.size() == 1);
+  CHECK(notes().find(absl::StrCat("Between launches of graph ", graph.number, " 4096 bytes")) != std::string::npos);
+}
+
+TEST_CASE("a mark after a graph begins a new list, and a graph without marks has the last ones") {
+  Recorded graph;
+  const Nvtx nvtx;
+  GraphExec others[] = {*instantiate(graph.graph), *instantiate(graph.graph)};
+  nvtx.mark(graph.marked("input", "a").c_str());
+  nvtx.mark(graph.marked("input", "a", 256).c_str());
+  nvtx.mark(graph.marked("output", "b").c_str());
+  graph.tell();
+  recorder::on_instantiate(graph.graph.ref().get(), others[0].get());
+  nvtx.mark(graph.marked("input", "c").c_str());
+  recorder::on_instantiate(graph.graph.ref().get(), others[1].get());
+  for (GraphExec* exec : {&graph.exec, &others[0], &others[1]}) {
+    graph.launch(*exec);
+    graph.launch(*exec);
+  }
+
+  const saved::Manifest written = manifest();
+  const auto* const first = find(written, graph.name());
+  const auto* const second = find(written, absl::StrCat("graph-", graph.number + 1));
+  const auto* const third = find(written, absl::StrCat("graph-", graph.number + 2));
+  for (GraphExec& exec : others) recorder::on_exec_destroy(exec.get());
+
+  REQUIRE(first != nullptr);
+  REQUIRE(first->inputs.size() == 1);
+  CHECK(first->inputs[0].range.offset == 256);
+  CHECK(first->outputs.size() == 1);
+  REQUIRE(second != nullptr);
+  CHECK(second->inputs == first->inputs);
+  REQUIRE(third != nullptr);
+  REQUIRE(third->inputs.size() == 1);
+  CHECK(third->inputs[0].name == "c");
+  CHECK(third->outputs.empty());
+}
+
+TEST_CASE("an executable that was changed since it was instantiated is refused") {
+  Recorded graph;
+  graph.tell();
+  graph.launch();
+
+  recorder::on_update(graph.exec.get(), graph.graph.ref().get(), false);
+  graph.launch();
+
+  CHECK(find(manifest(), graph.name()) == nullptr);
+  CHECK(notes().find(absl::StrCat("Graph ", graph.number, " was not saved: it was updated as a whole")) !=
+        std::string::npos);
+}
+
+TEST_CASE("small graphs are left out, and those that cannot be saved are told") {
+  Recorded small(1);
+  small.tell();
+  small.launch();
+  small.launch();
+  Graph host = *Graph::create(kDevice);
+  REQUIRE_OK(host.add_empty({}));
+  REQUIRE_OK(host.add_host({}, [] {}));
+  const std::uint32_t number = session()->header.execs.load();
+
+  recorder::on_instantiate(host.ref().get(), reinterpret_cast<CUgraphExec>(0x1000));
+
+  CHECK(find(manifest(), small.name()) == nullptr);
+  CHECK(session()->execs[number].nodes == 2);
+  CHECK(notes().find(absl::StrCat("Graph ", number, " was not saved: Node 1 (host) cannot be saved")) !=
+        std::string::npos);
+  CHECK(notes().find(absl::StrCat("Graph ", small.number, " ")) == std::string::npos);
+}
+
+TEST_CASE("marks are understood, or refused with what is wrong") {
+  const auto mark = parse_mark("cgrt:output:y:0x7f00:64:int8:");
+  REQUIRE_OK(mark);
+  CHECK((*mark)->kind == Mark::Kind::kOutput);
+  CHECK((*mark)->buffer.address == 0x7f00);
+  CHECK((*mark)->buffer.bytes == 64);
+  CHECK((*mark)->buffer.shape.empty());
+  CHECK(!parse_mark("epoch 3")->has_value());
+  for (const char* wrong : {"cgrt:", "cgrt:input:x", "cgrt:input:a b:0x10:4", "cgrt:input:x:10:4",
+                            "cgrt:input:x:0x10:", "cgrt:input:x:0x10:0", "cgrt:input:x:0x10:4:int8",
+                            "cgrt:input:x:0x10:4:int8:4,4", "cgrt:dead:0x10", "cgrt:dead:all"}) {
+    INFO(wrong);
+    CHECK_THAT(parse_mark(wrong).status(), StatusIs(absl::StatusCode::kInvalidArgument, wrong));
+  }
+}
+
+TEST_CASE("operands are understood, or refused with what is wrong") {
+  const auto operand = parse_operand("x=3:1+64:128:float16:4x16");
+  REQUIRE_OK(operand);
+  CHECK(operand->name == "x");
+  CHECK(operand->place->node == 3);
+  CHECK(operand->place->operand == 1);
+  CHECK(operand->place->offset == 64);
+  CHECK(operand->shape == std::vector<std::uint64_t>{4, 16});
+  CHECK(parse_operand("x=0:0")->bytes == 0);
+  for (const char* wrong : {"x", "=0:0", "x=0", "x=a:0", "x=0:0+", "x=0:0:4:int8"}) {
+    INFO(wrong);
+    CHECK_THAT(parse_operand(wrong).status(), StatusIs(absl::StatusCode::kInvalidArgument, wrong));
+  }
+}
+
+// A copy of the cubin with another byte in the code of its kernels.
+std::string changed_cubin() {
+  std::string image(loaded_cubin());
+  const absl::StatusOr<internal::Cubin> cubin = internal::Cubin::read(image);
+  REQUIRE_OK(cubin);
+  const std::string_view code = cubin->find("scale")->code;
+  const std::size_t at = static_cast<std::size_t>(code.data() - image.data());
+  image[at] = static_cast<char>(image[at] + 1);
+  return image;
+}
+
+// Its kernels have other names, but for the one.
+std::string renamed_cubin() {
+  std::string image = changed_cubin();
+  for (std::size_t at = image.find("cluster_width"); at != std::string::npos; at = image.find("cluster_width")) {
+    image.replace(at, 7, "cabinet");
+  }
+  return image;
+}
+
+CUfunction function_of(const Kernel<float*, const float*, float, int>& kernel) {
+  const driver::ResolvedFunction* found = nullptr;
+  REQUIRE(driver::resolve_function(*kernel.identity(), *ContextRef(kDevice).get(), &found) == CUDA_SUCCESS);
+  return found->function;
+}
+
+TEST_CASE("the image of a function is the one whose load gave its module, or the only one that may be") {
+  folder();
+  const Library library = *Library::load(kDevice, loaded_cubin());
+  const auto scale = *library.kernel<loaded_scale>("scale");
+  const CUfunction function = function_of(scale);
+  CUmodule module = nullptr;
+  REQUIRE(driver::api().FuncGetModule(&module, function) == CUDA_SUCCESS);
+  const auto context = ScopedContext::enter(*ContextRef(kDevice).get());
+  REQUIRE_OK(context);
+  images::on_loaded(loaded_cubin());
+  CHECK(*images::image_of(function, "scale") == loaded_cubin());
+  CHECK_THAT(images::image_of(function, "shift").status(), StatusIs(absl::StatusCode::kNotFound, "not seen"));
+
+  // Another module's, as its names tell.
+  images::on_loaded(renamed_cubin());
+  for (int nth = 0;; ++nth) {
+    driver::Instrument instrument;
+    instrument.fail_call(nth, CUDA_ERROR_OUT_OF_MEMORY);
+    const absl::StatusOr<std::string_view> image = images::image_of(function, "scale");
+    if (!instrument.failed()) {
+      REQUIRE_OK(image);
+      CHECK(*image == loaded_cubin());
+      break;
+    }
+    CHECK_THAT(image.status(), StatusIs(absl::StatusCode::kResourceExhausted));
+  }
+
+  const std::string changed = changed_cubin();
+  images::on_loaded(changed);
+  CHECK_THAT(images::image_of(function, "scale").status(), StatusIs(absl::StatusCode::kNotFound, "one of 3 images"));
+
+  images::before_load();
+  images::on_loaded(changed);
+  images::after_load(module, changed.data());
+  CHECK(*images::image_of(function, "scale") == changed);
+
+  images::on_unload(module);
+  CHECK_THAT(images::image_of(function, "scale").status(), StatusIs(absl::StatusCode::kNotFound, "one of 3 images"));
+
+  images::before_load();
+  images::after_load(module, loaded_cubin().data());  // without CUPTI
+  CHECK(*images::image_of(function, "scale") == loaded_cubin());
+}
+
+}  // namespace
+}  // namespace graphdump
