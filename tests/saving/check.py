@@ -14,6 +14,7 @@ import concurrent.futures
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -80,13 +81,15 @@ class Programs:
         return done.returncode == 0, done.stdout
 
     def save(self, program):
-        """In two runs, so that the bundle can be loaded at other addresses."""
+        """In two runs, so that the bundle can be loaded at other addresses. What is expected is of the first."""
         start = time.monotonic()
+        shutil.rmtree(self.path(program + ".saved"), ignore_errors=True)
         bundle = self.path(program + ".bundle")
         done = self.run("save", "--movable", "-o", bundle, "--", *self.command(program, "saved"), timeout=300)
         return *done, time.monotonic() - start
 
     def serve(self, program):
+        shutil.rmtree(self.path(program + ".alone"), ignore_errors=True)
         log = open(self.path(program + ".log"), "w")
         process = subprocess.Popen([*self.command(program, "alone"), "--serve"], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=log, text=True)

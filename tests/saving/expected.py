@@ -133,6 +133,8 @@ def write(graphs, framework, then=None):
     """Called when all graphs are captured and none was replayed. A graph begins with what those before it left. `then`
     is called with the folder before times are asked for."""
     folder = sys.argv[1]
+    if os.path.exists(f"{folder}/report.json"):
+        folder += ".again"  # the second run of `graphdump save --movable`, of which the bundle has only addresses
     os.makedirs(folder, exist_ok=True)
 
     def save(graph, kind):
