@@ -4,8 +4,9 @@
 //   const std::vector<Chunk> chunks = ...;
 //   CGRT_RETURN_IF_ERROR(transfers->read(chunks, [&](std::size_t i, std::span<const std::byte> bytes) {...}));
 //
-// All go through one stream, whatever the threads. A process that has made some 24 streams runs graphs slower from then
-// on, also when they are destroyed: a training step of 58 kernels takes 311 us in place of 291 (H100, driver 580).
+// All go through one stream, whatever the threads. With a stream for each thread of each call, graphs ran slower for
+// good after the second restore of a process: a training step took 303 us in place of 283 (H100, driver 580). Streams,
+// copies, threads or pinned memory alone did not do that; why it is so is not known.
 #pragma once
 
 #include <cuda.h>

@@ -105,7 +105,7 @@ bool move_bytes(int file, std::byte* bytes, std::size_t count, short direction, 
   while (count > 0) {
     const std::int64_t left = std::max<std::int64_t>(0, absl::ToInt64Milliseconds(until - absl::Now()));
     pollfd one = {.fd = file, .events = direction, .revents = 0};
-    const int ready = poll(&one, 1, static_cast<int>(std::min<std::int64_t>(left + 1, 1'000'000)));
+    const int ready = poll(&one, 1, static_cast<int>(std::min<std::int64_t>(left, 999'999)) + 1);
     if (ready == 0 && left == 0) return false;
     if (ready <= 0) {
       if (ready == 0 || errno == EINTR) continue;
