@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,11 +121,14 @@ class FakeTrials : public Trials {
     Trial trial = {.end = program_.run(now)};
     if (trial.end != Trial::End::kReplayed) return ++faults_, trial;
     if (program_.run(reference) != Trial::End::kReplayed) return Trial{.end = Trial::End::kFault};
-    for (std::uint64_t at = 0; at < now.size(); at += kLineBytes) {
-      for (std::uint64_t i = at; i < at + kLineBytes; ++i) {
-        if (request.poisoned.empty() && now[i] != reference[i]) varying_[i] = true;
-        if (!request.poisoned.empty() && varying_.count(i) != 0) reference[i] = now[i];
+    if (request.poisoned.empty()) {
+      for (std::uint64_t i = 0; i < now.size(); ++i) {
+        if (now[i] != reference[i]) varying_.insert(i);
       }
+    } else {
+      for (const std::uint64_t i : varying_) reference[i] = now[i];
+    }
+    for (std::uint64_t at = 0; at < now.size(); at += kLineBytes) {
       const Span line = {kBase + at, kBase + at + kLineBytes};
       const bool is_poisoned = !common({line}, request.poisoned).empty();
       const LineFate fate =
@@ -153,7 +156,7 @@ class FakeTrials : public Trials {
 
   const Program& program_;
   std::uint64_t& faults_;
-  std::map<std::uint64_t, bool> varying_;
+  std::set<std::uint64_t> varying_;
 };
 
 struct Found {
