@@ -48,15 +48,10 @@ int main(int argc, char** argv) {
   std::string path;
   std::vector<std::int64_t> prompt = {0};
   std::size_t steps = 16;
-  app.add_option("DIR", path, "The bundle; without one nothing is run");
+  app.add_option("DIR", path, "The bundle")->required();
   app.add_option("IDS", prompt, "The token ids of the prompt")->capture_default_str();
   app.add_option("--steps", steps, "Steps after the prompt")->capture_default_str();
   if (const auto exit_code = parse(app, argc, argv)) return *exit_code;
-  const absl::StatusOr<int> devices = cgrt::device_count();
-  if (path.empty() || !devices.ok() || *devices == 0) {
-    std::puts(path.empty() ? "skipped: no bundle is named" : "skipped: no CUDA device");
-    return 77;
-  }
   const absl::Status status = run(path, prompt, steps);
   if (status.ok()) return 0;
   std::fprintf(stderr, "play_bundle: %s\n", status.ToString().c_str());

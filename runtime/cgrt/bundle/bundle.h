@@ -115,8 +115,8 @@ class Bundle {
 
   // Blocks; raises limits of the context, such as its stack, to those that were saved. kFailedPrecondition names what
   // the device or driver is not (architecture, multiprocessors, driver), which addresses are taken, or which graph
-  // cannot be loaded at others and why, and what to do;
-  // kDataLoss names a damaged file; kUnimplemented a node that cannot be replayed. Nothing is left behind then.
+  // cannot be loaded at others and why, and what to do; kDataLoss names a damaged file; kUnimplemented a node that
+  // cannot be replayed. Nothing is left behind then.
   absl::StatusOr<LoadedBundle> load(ContextRef context, const LoadOptions& options = {}) const;
 
  private:

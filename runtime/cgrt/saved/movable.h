@@ -9,8 +9,9 @@
 // graphs whose memory has other addresses say that each pointer moved. Other bytes of arguments are none where they are
 // equal, and where they differ otherwise than an address that moved as a block did, whole, in its low half, or shifted.
 // A word of memory that points into a block is an address where the other save has the same place of the corresponding
-// block. A word that points into none is a number, unless it moved as a block did. Nothing is guessed: a word that is
-// neither ends it, and so does one that points to memory which has the same address in both.
+// block. A word that points into none is a number, unless it moved as a block did. A word that is neither address nor
+// number by these rules makes the graph not movable, and so does one that points to memory which has the same address
+// in both. Not seen: values that a program made of an address in another way, as one in two halves apart.
 //
 // Thread-safe. Blocks, and reads in several threads; files are verified.
 #pragma once
