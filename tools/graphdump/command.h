@@ -31,10 +31,10 @@ void add_explain(CLI::App& app, Action& action);
 void add_emit(CLI::App& app, Action& action);
 void add_lint(CLI::App& app, Action& action);
 #ifdef GRAPHDUMP_LOADS_BUNDLES
+void add_save(CLI::App& app, Action& action);
 void add_play(CLI::App& app, Action& action);
 void add_shrink(CLI::App& app, Action& action);
 #endif
-void add_save(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 void add_why(CLI::App& app, Action& action);
 

@@ -34,10 +34,10 @@ int parse_and_run(int argc, char** argv) {
   graphdump::add_emit(app, action);
   graphdump::add_lint(app, action);
 #ifdef GRAPHDUMP_LOADS_BUNDLES
+  graphdump::add_save(app, action);
   graphdump::add_play(app, action);
   graphdump::add_shrink(app, action);
 #endif
-  graphdump::add_save(app, action);
   graphdump::add_verify(app, action);
   graphdump::add_why(app, action);
 

@@ -53,9 +53,9 @@ std::string text_of(const cgrt::ShrunkGraph& graph) {
 
 int shrink(const Options& options) {
   const absl::Duration limit = absl::Seconds(options.replay_seconds);
-  const auto make_trials = [&](const std::string& graph) {
+  const auto make_trials = [&](const std::vector<std::string>& graphs) {
     return cgrt::TrialProcess::create(
-        [&options, graph] { return cgrt::LoadedTrials::create(options.path, graph, cgrt::DeviceRef(0)); }, limit);
+        [&options, graphs] { return cgrt::LoadedTrials::create(options.path, graphs, cgrt::DeviceRef(0)); }, limit);
   };
   const absl::StatusOr<std::vector<cgrt::ShrunkGraph>> shrunk =
       cgrt::shrink(options.path, make_trials, {.max_time = absl::Seconds(options.graph_seconds)});

@@ -5,12 +5,38 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/bundle/relocation.h"
 #include "cgrt/ir/graph_ir.h"
 #include "cgrt/saved/hash.h"
 
 namespace cgrt {
 namespace {
+
+// Nothing else may be there, and nothing is accessible there. Null: something is there that no device has access to.
+absl::StatusOr<std::unique_ptr<internal::AddressSpace>> take_old_addresses(const std::vector<saved::Block>& blocks,
+                                                                           CUcontext context) {
+  auto space = internal::AddressSpace::reserve(blocks, context, internal::Place::kAsSaved);
+  if (are_addresses_taken(space.status())) return nullptr;
+  return space;
+}
+
+// An address that was overlooked would be right where memory is at addresses that other memory had.
+absl::Status check_elsewhere(const std::vector<saved::Block>& blocks, const std::vector<void*>& places) {
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto begin = reinterpret_cast<std::uint64_t>(places[i]), end = begin + blocks[i].bytes;
+    if (begin == 0 || !blocks[i].variable.empty()) continue;  // the driver puts variables where it likes
+    const bool is_old = std::any_of(blocks.begin(), blocks.end(), [&](const saved::Block& block) {
+      return block.variable.empty() && begin < block.address + block.bytes && block.address < end;
+    });
+    if (!is_old) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("Memory ", i, " of the bundle came to lie at 0x", absl::Hex(begin), ", which is an address that its "
+                     "memory had before, so that replays show nothing."));
+  }
+  return absl::OkStatus();
+}
 
 std::uint64_t end_of_line(std::uint64_t address, std::uint64_t end) {
   return std::min(end, (address / kLineBytes + 1) * kLineBytes);
@@ -117,7 +143,7 @@ class LoadedTrials::Sweep {
       const auto line = now.subspan(offset, bytes);
       auto expected = reference.subspan(offset, bytes);
       if (std::memcmp(line.data(), expected.data(), bytes) == 0) continue;
-      if (request_.poisoned.empty()) {
+      if (request_.poisoned.empty() && request_.graph == 0) {
         for (std::size_t i = 0; i < bytes; ++i) varying[at][i] = line[i] != expected[i];
       }
       std::byte masked[kLineBytes];
@@ -145,23 +171,23 @@ class LoadedTrials::Sweep {
   std::map<std::uint64_t, Line> varying_;
 };
 
-LoadedTrials::LoadedTrials(Bundle bundle, LoadedBundle loaded, Stream stream,
-                           std::unique_ptr<internal::Transfers> transfers, std::string graph)
-    : bundle_(std::move(bundle)),
-      loaded_(std::move(loaded)),
-      stream_(std::move(stream)),
-      transfers_(std::move(transfers)),
-      graph_(std::move(graph)) {}
-
-absl::StatusOr<std::unique_ptr<Trials>> LoadedTrials::create(const std::string& path, const std::string& graph,
-                                                             ContextRef context) {
+absl::StatusOr<std::unique_ptr<Trials>> LoadedTrials::create(const std::string& path,
+                                                             const std::vector<std::string>& graphs, ContextRef context,
+                                                             BundlePlacement placement) {
   CGRT_ASSIGN_OR_RETURN(Bundle bundle, Bundle::open(path));
-  CGRT_ASSIGN_OR_RETURN(LoadedBundle loaded, bundle.load(context, {.graphs = {graph}}));
   CGRT_ASSIGN_OR_RETURN(const CUcontext handle, context.get());
+  std::unique_ptr<internal::AddressSpace> old;
+  if (placement == BundlePlacement::kAnywhere) {
+    CGRT_ASSIGN_OR_RETURN(old, take_old_addresses(bundle.folder().manifest().blocks, handle));
+  }
+  CGRT_ASSIGN_OR_RETURN(LoadedBundle loaded, bundle.load(context, {.placement = placement, .graphs = graphs}));
+  if (placement == BundlePlacement::kAnywhere) {
+    CGRT_RETURN_IF_ERROR(check_elsewhere(bundle.folder().manifest().blocks, loaded.blocks()));
+  }
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(handle));
   CGRT_ASSIGN_OR_RETURN(std::unique_ptr<internal::Transfers> transfers, internal::Transfers::create(handle));
   std::unique_ptr<LoadedTrials> trials(
-      new LoadedTrials(std::move(bundle), std::move(loaded), std::move(stream), std::move(transfers), graph));
+      new LoadedTrials(std::move(bundle), std::move(old), std::move(loaded), std::move(stream), std::move(transfers), graphs));
   CGRT_RETURN_IF_ERROR(trials->read_saved());
   return trials;
 }
@@ -202,7 +228,7 @@ absl::StatusOr<bool> LoadedTrials::set_varied(const Spans& varied) {
       }
     }
   }
-  if (!run()) return false;
+  if (!run(0)) return false;
   const TrialRequest no_poison;
   Sweep sweep(*this, no_poison);
   CGRT_RETURN_IF_ERROR(transfers_->read(
@@ -232,13 +258,15 @@ absl::Status LoadedTrials::write(const Poison& poison, const Spans& spans) {
   });
 }
 
-bool LoadedTrials::run() { return loaded_.launch(graph_, stream_).ok() && stream_.ref().synchronize().ok(); }
+bool LoadedTrials::run(std::size_t graph) {
+  return loaded_.launch(graphs_[graph], stream_).ok() && stream_.ref().synchronize().ok();
+}
 
 absl::StatusOr<Trial> LoadedTrials::replay(const TrialRequest& request) {
   CGRT_ASSIGN_OR_RETURN(const bool is_set, set_varied(request.varied));
   if (!is_set) return Trial{.end = Trial::End::kFault};
   CGRT_RETURN_IF_ERROR(write(request.poison, request.poisoned));
-  if (!run()) return Trial{.end = Trial::End::kFault};
+  if (!run(request.graph)) return Trial{.end = Trial::End::kFault};
   Sweep sweep(*this, request);
   CGRT_RETURN_IF_ERROR(
       transfers_->read(chunks_, [&](std::size_t i, std::span<const std::byte> now) { return sweep.see(i, now); }));
@@ -246,11 +274,15 @@ absl::StatusOr<Trial> LoadedTrials::replay(const TrialRequest& request) {
   return std::move(sweep).finish();
 }
 
-absl::StatusOr<std::vector<std::uint64_t>> LoadedTrials::hashes(const std::vector<saved::Range>& ranges) {
-  CGRT_ASSIGN_OR_RETURN(const bool is_set, set_varied({}));
-  if (!is_set) return absl::FailedPreconditionError("a replay from the saved state faults: graphdump play says more");
+absl::Status LoadedTrials::make_reference() {
+  CGRT_ASSIGN_OR_RETURN(const bool is_made, set_varied({}));
+  if (is_made) return absl::OkStatus();
+  return absl::FailedPreconditionError("a replay from the saved state faults: graphdump play says more");
+}
+
+template <class Visit>
+void LoadedTrials::visit_units(const std::vector<saved::Range>& ranges, Visit visit) const {
   const saved::Manifest& manifest = bundle_.folder().manifest();
-  std::vector<std::uint64_t> hashes;
   std::vector<std::byte> bytes;
   for (const saved::Range& range : ranges) {
     const std::uint64_t begin = manifest.blocks[range.block].address + range.offset;
@@ -264,9 +296,33 @@ absl::StatusOr<std::vector<std::uint64_t>> LoadedTrials::hashes(const std::vecto
         std::memcpy(&bytes[here.begin - at], reference_of(*part).data() + (here.begin - part->span.begin),
                     here.bytes());
       }
-      hashes.push_back(saved::short_hash_of(bytes));
+      visit(Span{at, end}, std::span(bytes));
     }
   }
+}
+
+absl::StatusOr<Spans> LoadedTrials::unexpected() {
+  CGRT_RETURN_IF_ERROR(make_reference());
+  const saved::ExpectedMemory& expected = bundle_.folder().find_graph(graphs_[0])->expected;
+  CGRT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> hashes, bundle_.folder().read_expected(expected));
+  std::vector<CUdeviceptr> addresses;
+  for (void* const place : loaded_.blocks()) addresses.push_back(reinterpret_cast<CUdeviceptr>(place));
+  const internal::Relocation relocation(bundle_.folder().manifest().blocks, addresses, {});
+  Spans unexpected;
+  std::size_t next = 0;
+  visit_units(expected.ranges, [&](Span unit, std::span<std::byte> bytes) {
+    const std::uint64_t hash = hashes[next++];
+    if (saved::short_hash_of(bytes) == hash) return;
+    relocation.undo(bytes);
+    if (saved::short_hash_of(bytes) != hash) unexpected.push_back(unit);
+  });
+  return unexpected;
+}
+
+absl::StatusOr<std::vector<std::uint64_t>> LoadedTrials::hashes(const std::vector<saved::Range>& ranges) {
+  CGRT_RETURN_IF_ERROR(make_reference());
+  std::vector<std::uint64_t> hashes;
+  visit_units(ranges, [&](Span, std::span<std::byte> bytes) { hashes.push_back(saved::short_hash_of(bytes)); });
   return hashes;
 }
 

@@ -287,26 +287,17 @@ absl::StatusOr<std::vector<saved::Piece>> pieces_without(const saved::Folder& fo
 }
 
 // That the graph leaves what the bundle says, wherever it leaves the same each time.
-absl::Status check_expected(const saved::Folder& folder, const saved::SavedGraph& graph, Trials& trials) {
-  const saved::Manifest& manifest = folder.manifest();
+absl::Status check_expected(const saved::Folder& folder, Trials& trials) {
   Finder finder(ShrinkLimits{}, {}, {});
   finder.use(&trials);
   CGRT_RETURN_IF_ERROR(finder.find_varying({}));
-  CGRT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> now, trials.hashes(graph.expected.ranges));
-  CGRT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> expected, folder.read_expected(graph.expected));
-  std::size_t next = 0;
-  for (const saved::Range& range : graph.expected.ranges) {
-    for (std::uint64_t offset = 0; offset < range.bytes; offset += saved::kExpectedBytes, ++next) {
-      if (now[next] == expected[next]) continue;
-      const saved::Range unit = {range.block, range.offset + offset,
-                                 std::min(saved::kExpectedBytes, range.bytes - offset)};
-      if (!common(spans_of(manifest, {unit}), finder.varying()).empty()) continue;
-      return absl::FailedPreconditionError(
-          absl::StrCat("a replay leaves other memory than the launch that was saved, in block ", unit.block, ", bytes ",
-                       unit.offset, " to ", unit.offset + unit.bytes - 1, ": graphdump play says more"));
-    }
-  }
-  return absl::OkStatus();
+  CGRT_ASSIGN_OR_RETURN(Spans unexpected, trials.unexpected());
+  std::erase_if(unexpected, [&](const Span& span) { return !within(finder.varying(), span).empty(); });
+  if (unexpected.empty()) return absl::OkStatus();
+  const saved::Range range = ranges_of(folder.manifest(), {unexpected.front()}).front();
+  return absl::FailedPreconditionError(
+      absl::StrCat("a replay leaves other memory than the launch that was saved, in block ", range.block, ", bytes ",
+                   range.offset, " to ", range.offset + range.bytes - 1, ": graphdump play says more"));
 }
 
 // Changes `graph`, a copy of one of the folder's.
@@ -316,15 +307,15 @@ absl::StatusOr<ShrunkGraph> shrink_graph(const saved::Folder& folder, const Make
   const saved::Manifest& manifest = folder.manifest();
   ShrunkGraph result = {.name = graph.name, .bytes_before = bytes_of(content_of(manifest, graph))};
   {
-    CGRT_ASSIGN_OR_RETURN(const std::unique_ptr<Trials> trials, make_trials(graph.name));
-    CGRT_RETURN_IF_ERROR(check_expected(folder, graph, *trials));
+    CGRT_ASSIGN_OR_RETURN(const std::unique_ptr<Trials> trials, make_trials({graph.name}));
+    CGRT_RETURN_IF_ERROR(check_expected(folder, *trials));
   }
   CGRT_ASSIGN_OR_RETURN(result.findings, find_overwritten(manifest, graph, make_trials, limits));
   CGRT_ASSIGN_OR_RETURN(graph.memory, pieces_without(folder, graph, result.findings.dropped, writer));
   if (!result.findings.dead.empty()) {
     const Spans expected = spans_of(manifest, graph.expected.ranges);
     graph.expected.ranges = ranges_of(manifest, without(expected, result.findings.dead));
-    CGRT_ASSIGN_OR_RETURN(const std::unique_ptr<Trials> trials, make_trials(graph.name));
+    CGRT_ASSIGN_OR_RETURN(const std::unique_ptr<Trials> trials, make_trials({graph.name}));
     CGRT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> hashes, trials->hashes(graph.expected.ranges));
     CGRT_ASSIGN_OR_RETURN(graph.expected.hashes, writer.add_expected(hashes));
   }
@@ -357,7 +348,7 @@ absl::StatusOr<ShrinkFindings> find_overwritten(const saved::Manifest& manifest,
   for (const Spans& input : inputs) all_inputs = united(std::move(all_inputs), input);
   Spans lines = candidates_of(manifest, graph, all_inputs, finder);
   {
-    CGRT_ASSIGN_OR_RETURN(const std::unique_ptr<Trials> trials, make_trials(graph.name));
+    CGRT_ASSIGN_OR_RETURN(const std::unique_ptr<Trials> trials, make_trials({graph.name}));
     finder.use(trials.get());
     CGRT_RETURN_IF_ERROR(finder.find_varying({}));
     for (const Poison::Fill fill :
@@ -374,7 +365,7 @@ absl::StatusOr<ShrinkFindings> find_overwritten(const saved::Manifest& manifest,
     lines = large;
   }
   // In another process, after nothing else.
-  CGRT_ASSIGN_OR_RETURN(const std::unique_ptr<Trials> trials, make_trials(graph.name));
+  CGRT_ASSIGN_OR_RETURN(const std::unique_ptr<Trials> trials, make_trials({graph.name}));
   finder.use(trials.get());
   CGRT_RETURN_IF_ERROR(finder.find_varying({}));
   CGRT_ASSIGN_OR_RETURN(lines, confirmed(std::move(lines), limits, finder));

@@ -1,8 +1,8 @@
 // Shrinking: leaves out of a bundle the content of memory that every replay overwrites before it reads it. Internal:
 // for graphdump shrink.
 //
-//   const auto in_child = [](const std::string& graph) {
-//     return TrialProcess::create([graph] { return LoadedTrials::create("step.bundle", graph, DeviceRef(0)); },
+//   const auto in_child = [](const std::vector<std::string>& graphs) {
+//     return TrialProcess::create([graphs] { return LoadedTrials::create("step.bundle", graphs, DeviceRef(0)); },
 //                                 absl::Seconds(20));
 //   };
 //   CGRT_ASSIGN_OR_RETURN(const std::vector<ShrunkGraph> graphs, shrink("step.bundle", in_child));

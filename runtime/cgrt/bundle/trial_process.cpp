@@ -26,7 +26,7 @@ namespace {
 
 // A message is the number of its words, and these. A question begins with what is asked, an answer with a status code.
 using Words = std::vector<std::uint64_t>;
-enum Question : std::uint64_t { kReplay, kHashes };
+enum Question : std::uint64_t { kReplay, kUnexpected, kHashes };
 
 constexpr absl::Duration kLoadLimit = absl::Minutes(10);
 // What has been loaded once may find an address taken in another process.
@@ -50,7 +50,7 @@ Spans take_spans(const Words& words, std::size_t& at) {
 }
 
 Words words_of(const TrialRequest& request) {
-  Words words = {kReplay, static_cast<std::uint64_t>(request.poison.fill), request.poison.seed};
+  Words words = {kReplay, request.graph, static_cast<std::uint64_t>(request.poison.fill), request.poison.seed};
   add(words, request.poisoned);
   add(words, request.varied);
   return words;
@@ -58,8 +58,9 @@ Words words_of(const TrialRequest& request) {
 
 TrialRequest request_of(const Words& words) {
   TrialRequest request;
-  request.poison = {static_cast<Poison::Fill>(words[1]), words[2]};
-  std::size_t at = 3;
+  request.graph = words[1];
+  request.poison = {static_cast<Poison::Fill>(words[2]), words[3]};
+  std::size_t at = 4;
   request.poisoned = take_spans(words, at);
   request.varied = take_spans(words, at);
   return request;
@@ -143,6 +144,13 @@ Words answer(Trials& trials, const Words& question) {
     if (!hashes.ok()) return words_of(hashes.status());
     Words words = {0};
     words.insert(words.end(), hashes->begin(), hashes->end());
+    return words;
+  }
+  if (question[0] == kUnexpected) {
+    const absl::StatusOr<Spans> spans = trials.unexpected();
+    if (!spans.ok()) return words_of(spans.status());
+    Words words = {0};
+    add(words, *spans);
     return words;
   }
   const absl::StatusOr<Trial> trial = trials.replay(request_of(question));
@@ -250,18 +258,28 @@ absl::StatusOr<Trial> TrialProcess::replay(const TrialRequest& request) {
   return trial;
 }
 
-absl::StatusOr<std::vector<std::uint64_t>> TrialProcess::hashes(const std::vector<saved::Range>& ranges) {
+absl::StatusOr<TrialProcess::Words> TrialProcess::ask_of_first(const Words& question) {
   CGRT_RETURN_IF_ERROR(start_again());
-  Words words = {kHashes};
-  for (const saved::Range& range : ranges) words.insert(words.end(), {range.block, range.offset, range.bytes});
-  Words hashes;
-  if (ask(words, hashes) != End::kAnswered) {
+  Words words;
+  if (ask(question, words) != End::kAnswered) {
     stop();
     return absl::FailedPreconditionError("a replay from the saved state ends its process: graphdump play says more");
   }
-  CGRT_RETURN_IF_ERROR(status_of(hashes));
-  hashes.erase(hashes.begin());
-  return hashes;
+  CGRT_RETURN_IF_ERROR(status_of(words));
+  words.erase(words.begin());
+  return words;
+}
+
+absl::StatusOr<Spans> TrialProcess::unexpected() {
+  CGRT_ASSIGN_OR_RETURN(const Words words, ask_of_first({kUnexpected}));
+  std::size_t at = 0;
+  return take_spans(words, at);
+}
+
+absl::StatusOr<std::vector<std::uint64_t>> TrialProcess::hashes(const std::vector<saved::Range>& ranges) {
+  Words words = {kHashes};
+  for (const saved::Range& range : ranges) words.insert(words.end(), {range.block, range.offset, range.bytes});
+  return ask_of_first(words);
 }
 
 }  // namespace cgrt

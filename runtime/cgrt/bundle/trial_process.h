@@ -1,8 +1,8 @@
 // TrialProcess: trials in a child process, since a replay with poison in its memory may fault or never end. The next
-// trial is then one of another process. Internal: for graphdump shrink.
+// trial is then one of another process. Internal: for graphdump.
 //
 //   CGRT_ASSIGN_OR_RETURN(const auto trials, TrialProcess::create(
-//       [] { return LoadedTrials::create("step.bundle", "decode", DeviceRef(0)); }, absl::Seconds(20)));
+//       [] { return LoadedTrials::create("step.bundle", {"decode"}, DeviceRef(0)); }, absl::Seconds(20)));
 //
 // Forks: to be used before this process has made a call of CUDA, and while it has one thread. Not thread-safe.
 #pragma once
@@ -35,6 +35,7 @@ class TrialProcess : public Trials {
   TrialProcess& operator=(const TrialProcess&) = delete;
 
   absl::StatusOr<Trial> replay(const TrialRequest& request) override;
+  absl::StatusOr<Spans> unexpected() override;
   absl::StatusOr<std::vector<std::uint64_t>> hashes(const std::vector<saved::Range>& ranges) override;
 
  private:
@@ -47,6 +48,8 @@ class TrialProcess : public Trials {
   void stop();
   // The words of the answer in `answer`.
   End ask(const Words& question, Words& answer) const;
+  // Of a replay without poison; an error where that ends its process.
+  absl::StatusOr<Words> ask_of_first(const Words& question);
 
   const Make make_;
   const absl::Duration limit_;

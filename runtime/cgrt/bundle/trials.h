@@ -1,5 +1,5 @@
-// Trials: replays of a saved graph with poison in its memory, which show what it overwrites before it reads. Internal:
-// for bundle/shrink.h.
+// Trials: replays of a saved graph with poison in its memory, which show what it overwrites before it reads, and of
+// variants of it. Internal: for bundle/shrink.h and bundle/prove_movable.h.
 #pragma once
 
 #include "cgrt/base/language.h"  // first
@@ -34,6 +34,7 @@ struct Poison {
 void apply(const Poison& poison, std::uint64_t address, std::span<std::byte> bytes);
 
 struct TrialRequest {
+  std::size_t graph = 0;  // which one of those that the trials are of
   Poison poison = {};
   Spans poisoned = {};  // whole lines
   Spans varied = {};    // has Fill::kLowestBit in the saved state, also for the replay that this one is compared with
@@ -50,14 +51,18 @@ struct Trial {
 class Trials {
  public:
   virtual ~Trials() = default;
-  // One replay from the saved state, all memory compared. Without poison: what has changed does so from replay to
-  // replay, and is not compared in later trials. An error: no trial is possible.
+  // One replay from the saved state of the first graph, all memory compared. Without poison: what has changed does so
+  // from replay to replay, and is not compared in later trials. An error: no trial is possible.
   virtual absl::StatusOr<Trial> replay(const TrialRequest& request) = 0;
-  // What a replay from the saved state leaves: a hash for each saved::kExpectedBytes, as in saved::ExpectedMemory.
+  // What a replay of the first graph leaves otherwise than its bundle expects, where addresses of memory that is
+  // elsewhere count as what they were: units of saved::kExpectedBytes, a member each.
+  virtual absl::StatusOr<Spans> unexpected() = 0;
+  // What that replay leaves: a hash for each saved::kExpectedBytes, as in saved::ExpectedMemory.
   virtual absl::StatusOr<std::vector<std::uint64_t>> hashes(const std::vector<saved::Range>& ranges) = 0;
 };
 
-using MakeTrials = std::function<absl::StatusOr<std::unique_ptr<Trials>>(const std::string& graph)>;
+// Of graphs of a bundle, which share its memory; replays of all are compared with those of the first.
+using MakeTrials = std::function<absl::StatusOr<std::unique_ptr<Trials>>(const std::vector<std::string>& graphs)>;
 
 struct LineFate {
   bool is_left = false, is_changed = false;

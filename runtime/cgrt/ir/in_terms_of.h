@@ -1,4 +1,4 @@
-// A graph with the ids of another, to compare both field by field. Internal to ir/.
+// A graph with the ids of another, to compare both field by field. Internal to ir/ and saved/.
 #pragma once
 
 #include <cstdint>

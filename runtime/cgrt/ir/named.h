@@ -1,5 +1,5 @@
 // The numbers by which nodes name allocations, events, conditional handles and semaphores. They depend on the order in
-// which the nodes were made. Internal to ir/.
+// which the nodes were made. Internal to ir/ and saved/.
 #pragma once
 
 #include <cstdint>

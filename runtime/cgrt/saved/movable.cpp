@@ -19,6 +19,9 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/diff.h"
+#include "cgrt/saved/aligned.h"
+#include "cgrt/saved/block_index.h"
+#include "cgrt/saved/graph_memory.h"
 #include "cgrt/saved/threads.h"
 
 namespace cgrt::saved {
@@ -36,131 +39,6 @@ struct Word {
   std::optional<std::uint64_t> other = {};  // what the second has there
 };
 
-// An argument that has other bytes in the second save.
-struct OtherBytes {
-  std::uint32_t node = 0, at = 0;  // where the argument begins in the parameter buffer
-  std::vector<std::uint8_t> value, other;
-};
-
-// Whether `other` is `value` with what an address has in it that moved by `distance`: all 8 bytes or the low 4 of them,
-// as they are or with low bits cut off, from any byte on. The high half alone is none: programs that have it there have
-// the low half, too.
-bool moved_by(std::uint64_t distance, std::span<const std::uint8_t> value, std::span<const std::uint8_t> other) {
-  constexpr int kMaxShift = 12;
-  const auto differs_as = [&](auto zero) {
-    using Part = decltype(zero);
-    for (std::size_t at = 0; at + sizeof(Part) <= value.size(); ++at) {
-      Part a = 0, b = 0;
-      std::memcpy(&a, value.data() + at, sizeof(Part));
-      std::memcpy(&b, other.data() + at, sizeof(Part));
-      if (a == b) continue;
-      for (int shift = 0; shift <= kMaxShift; ++shift) {
-        const auto part = static_cast<Part>(static_cast<std::int64_t>(distance) >> shift);
-        const auto difference = static_cast<Part>(b - a);
-        if (difference == part || (shift > 0 && difference == static_cast<Part>(part + 1))) return true;
-      }
-    }
-    return false;
-  };
-  return differs_as(std::uint64_t{0}) || differs_as(std::uint32_t{0});
-}
-
-// Takes bytes of arguments that differ out of `other_ir`: they become those of `ir`.
-std::vector<OtherBytes> take_other_bytes(const ir::GraphIr& ir, ir::GraphIr& other_ir) {
-  std::vector<OtherBytes> taken;
-  for (std::uint32_t id = 0; id < std::min(ir.nodes.size(), other_ir.nodes.size()); ++id) {
-    const auto* const kernel = std::get_if<ir::KernelParams>(&ir.nodes[id].params);
-    auto* const other = std::get_if<ir::KernelParams>(&other_ir.nodes[id].params);
-    const bool is_alike = kernel != nullptr && other != nullptr && kernel->pointers == other->pointers &&
-                          kernel->arguments.size() == other->arguments.size() &&
-                          function_of(ir, *kernel) == function_of(other_ir, *other);
-    if (!is_alike) continue;
-    for (const ir::Parameter& parameter : function_of(ir, *kernel).parameters) {
-      const std::span<const std::uint8_t> value =
-          std::span(kernel->arguments).subspan(parameter.offset, parameter.size);
-      const std::span<std::uint8_t> there = std::span(other->arguments).subspan(parameter.offset, parameter.size);
-      if (std::equal(value.begin(), value.end(), there.begin())) continue;
-      taken.push_back({id, parameter.offset, {value.begin(), value.end()}, {there.begin(), there.end()}});
-      std::copy(value.begin(), value.end(), there.begin());
-    }
-  }
-  return taken;
-}
-
-// The blocks of a bundle by address.
-class BlockIndex {
- public:
-  explicit BlockIndex(const std::vector<Block>& blocks) : blocks_(blocks) {}
-
-  // That `address` is in, and that which ends there.
-  struct Found {
-    std::optional<std::uint32_t> in, before;
-  };
-  Found find(std::uint64_t address) const {
-    if (blocks_.empty() || address < blocks_.front().address) return {};
-    const auto after = std::upper_bound(blocks_.begin(), blocks_.end(), address,
-                                        [](std::uint64_t value, const Block& block) { return value < block.address; });
-    Found found;
-    const auto last = static_cast<std::uint32_t>(after - blocks_.begin()) - 1;
-    if (address - blocks_[last].address < blocks_[last].bytes) {
-      found.in = last;
-      if (address == blocks_[last].address && last > 0 && end_of(last - 1) == address) found.before = last - 1;
-    } else if (address == end_of(last)) {
-      found.before = last;
-    }
-    return found;
-  }
-  const Block& operator[](std::uint32_t i) const { return blocks_[i]; }
-  std::uint64_t end_of(std::uint32_t i) const { return blocks_[i].address + blocks_[i].bytes; }
-
- private:
-  const std::vector<Block>& blocks_;
-};
-
-// Memory of one graph of a bundle, read by range.
-class Memory {
- public:
-  Memory(const Folder& folder, const SavedGraph& graph) : folder_(folder), pieces_(graph.memory) {}
-
-  // Sets `out` to what is there, and `known` to where something is: parts of `out`, ascending.
-  absl::Status read(const Range& range, std::vector<std::byte>& out, std::vector<std::byte>& piece_bytes,
-                    std::vector<std::pair<std::uint64_t, std::uint64_t>>& known) const {
-    out.assign(range.bytes, std::byte{0});
-    known.clear();
-    const std::uint64_t end = range.offset + range.bytes;
-    auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), range, [](const Range& wanted, const Piece& one) {
-      return std::pair(wanted.block, wanted.offset) < std::pair(one.range.block, one.range.offset + one.range.bytes);
-    });
-    for (; piece != pieces_.end() && piece->range.block == range.block && piece->range.offset < end; ++piece) {
-      const std::uint64_t first = std::max(range.offset, piece->range.offset);
-      const std::uint64_t last = std::min(end, piece->range.offset + piece->range.bytes);
-      if (!known.empty() && known.back().second == first - range.offset) {
-        known.back().second = last - range.offset;
-      } else {
-        known.emplace_back(first - range.offset, last - range.offset);
-      }
-      if (!piece->hash.has_value()) continue;
-      piece_bytes.resize(piece->range.bytes);
-      CGRT_RETURN_IF_ERROR(folder_.read_piece(*piece, piece_bytes));
-      std::memcpy(out.data() + (first - range.offset), piece_bytes.data() + (first - piece->range.offset),
-                  last - first);
-    }
-    return absl::OkStatus();
-  }
-
-  bool has(const Range& range, const Hash& hash) const {
-    const auto found =
-        std::lower_bound(pieces_.begin(), pieces_.end(), range, [](const Piece& one, const Range& wanted) {
-          return std::pair(one.range.block, one.range.offset) < std::pair(wanted.block, wanted.offset);
-        });
-    return found != pieces_.end() && found->range == range && found->hash == hash;
-  }
-
- private:
-  const Folder& folder_;
-  const std::vector<Piece>& pieces_;
-};
-
 class Comparison {
  public:
   Comparison(const Folder& first, const Folder& second)
@@ -174,7 +52,7 @@ class Comparison {
     std::vector<Movability> result;
     for (const SavedGraph& graph : first_.manifest().graphs) {
       Movability& one = result.emplace_back();
-      CGRT_ASSIGN_OR_RETURN(one.why_not, compare(graph, one.addresses));
+      CGRT_ASSIGN_OR_RETURN(one.why_not, compare(graph, one));
       if (!one.why_not.empty()) one.addresses.clear();
     }
     return result;
@@ -182,19 +60,20 @@ class Comparison {
 
  private:
   // What is wrong, as all that return a text.
-  absl::StatusOr<std::string> compare(const SavedGraph& graph, std::vector<AddressWord>& addresses) {
+  absl::StatusOr<std::string> compare(const SavedGraph& graph, Movability& result) {
     const SavedGraph* const other = second_.find_graph(graph.name);
     if (other == nullptr) return absl::StrCat("The second save has no graph \"", graph.name, "\".");
     CGRT_ASSIGN_OR_RETURN(const ir::GraphIr ir, first_.read_graph(graph));
-    CGRT_ASSIGN_OR_RETURN(ir::GraphIr other_ir, second_.read_graph(*other));
+    CGRT_ASSIGN_OR_RETURN(const ir::GraphIr other_ir, second_.read_graph(*other));
     if (std::string why = compare_code(graph, *other); !why.empty()) return why;
-    const std::vector<OtherBytes> other_bytes = take_other_bytes(ir, other_ir);
-    if (std::string why = compare_nodes(ir, other_ir, graph, *other); !why.empty()) return why;
+    const AlignedGraphs graphs = align(ir, other_ir);
+    if (std::string why = compare_nodes(graphs, graph, *other); !why.empty()) return why;
     std::set<std::uint32_t> reached;
-    if (std::string why = link_allocations(ir, graph, *other, reached); !why.empty()) return why;
+    if (std::string why = link_allocations(graphs, graph, *other, reached); !why.empty()) return why;
     if (std::string why = link_variables(graph, reached); !why.empty()) return why;
-    CGRT_ASSIGN_OR_RETURN(std::string why, compare_memory(graph, *other, std::move(reached), addresses));
-    return why.empty() ? check_arguments(ir, other_bytes) : std::move(why);
+    CGRT_ASSIGN_OR_RETURN(std::string why, compare_memory(graph, *other, std::move(reached), result.addresses));
+    if (why.empty()) result.open = open_bytes(graphs, graph);
+    return why;
   }
 
   // The modules of kernels correspond.
@@ -219,23 +98,20 @@ class Comparison {
     return {};
   }
 
-  // Allocations may have other sizes: a framework may take all memory that is free.
-  static std::string compare_nodes(const ir::GraphIr& ir, ir::GraphIr& other_ir, const SavedGraph& graph,
-                                   const SavedGraph& other) {
+  static std::string compare_nodes(const AlignedGraphs& graphs, const SavedGraph& graph, const SavedGraph& other) {
     if (graph.slices != other.slices) return "Copies have other slices in the second save.";
-    for (std::size_t i = 0; i < std::min(ir.allocations.size(), other_ir.allocations.size()); ++i) {
-      other_ir.allocations[i].bytes = ir.allocations[i].bytes;
-    }
-    const std::optional<ir::Difference> difference = ir::first_difference(ir, other_ir);
+    const std::optional<ir::Difference> difference = ir::first_difference(graphs.first, graphs.second);
     if (!difference.has_value()) return {};
     return absl::StrCat("The graph is another in the second save; ", difference->where, ": ", difference->a, " and ",
                         difference->b, ".");
   }
 
-  std::string link_allocations(const ir::GraphIr& ir, const SavedGraph& graph, const SavedGraph& other,
+  std::string link_allocations(const AlignedGraphs& graphs, const SavedGraph& graph, const SavedGraph& other,
                                std::set<std::uint32_t>& reached) {
+    const ir::GraphIr& ir = graphs.first;
     for (std::size_t i = 0; i < graph.allocations.size(); ++i) {
-      const Range &range = graph.allocations[i], &other_range = other.allocations[i];
+      if (!graphs.allocations[i].has_value()) continue;  // nothing is certain to point there
+      const Range &range = graph.allocations[i], &other_range = other.allocations[*graphs.allocations[i]];
       if (range.offset != other_range.offset || !link(range.block, other_range.block)) {
         return absl::StrCat("Allocation ", i, " of the graph is in ", describe(range.block), " at byte ", range.offset,
                             ", and in the second save in another block or at byte ", other_range.offset, ".");
@@ -321,7 +197,7 @@ class Comparison {
     for (const Piece& piece : graph.memory) {
       if (piece.hash.has_value() && blocks.contains(piece.range.block)) pieces.push_back(&piece);
     }
-    const Memory memory(second_, other);
+    const GraphMemory memory(second_, other);
     std::mutex mutex;
     absl::Status status;
     std::vector<Word> words;
@@ -344,7 +220,7 @@ class Comparison {
     std::vector<Word> words;
   };
 
-  absl::Status scan(const Piece& piece, const Memory& memory, Buffers& buffers) const {
+  absl::Status scan(const Piece& piece, const GraphMemory& memory, Buffers& buffers) const {
     const Range& range = piece.range;
     buffers.bytes.resize(range.bytes);
     CGRT_RETURN_IF_ERROR(first_.read_piece(piece, buffers.bytes));
@@ -493,18 +369,48 @@ class Comparison {
     return blocks;
   }
 
-  // Bytes that no address was found in, and that differ: compilers leave what was on the stack between members.
-  std::string check_arguments(const ir::GraphIr& ir, const std::vector<OtherBytes>& arguments) const {
+  std::string describe(const OtherPointer& one, const SavedGraph& graph) const {
+    constexpr const char kNotCertain[] = ": whether it is one is not certain.";
+    if (!one.first.has_value()) return absl::StrCat("a value that is an address in the second save alone", kNotCertain);
+    const std::string where = describe(graph.allocations[one.first->allocation].block);
+    if (!one.has_second) return absl::StrCat("an address in ", where, ", and none in the second save", kNotCertain);
+    return absl::StrCat("an address in ", where,
+                        ", and in the second save that of another place: its memory has another ", "layout there.");
+  }
+
+  // What compilers leave of the stack between the members of a structure may be addresses, too.
+  std::vector<OpenBytes> open_bytes(const AlignedGraphs& graphs, const SavedGraph& graph) const {
+    std::vector<OpenBytes> open;
+    for (const OtherPointer& one : graphs.pointers) {
+      OpenBytes& bytes = open.emplace_back(OpenBytes{.node = one.node});
+      for (std::uint32_t i = 0; i < kAddressBytes; ++i) bytes.at.push_back(one.at + i);
+      bytes.why_not = absl::StrCat(ir::node_label(graphs.first, one.node), " has at byte ", one.at,
+                                   " of its arguments ", describe(one, graph));
+    }
     const std::map<std::uint64_t, std::uint32_t> blocks = blocks_by_distance();
-    for (const OtherBytes& one : arguments) {
+    struct Moved {
+      std::uint32_t block = 0;  // that it moved as
+      std::set<std::uint32_t> at = {};
+    };
+    for (const OtherBytes& one : graphs.bytes) {
+      std::map<std::uint32_t, Moved> words;
       for (const auto& [distance, block] : blocks) {
-        if (!moved_by(distance, one.value, one.other)) continue;
-        return absl::StrCat(ir::node_label(ir, one.node), " has in the argument at byte ", one.at,
-                            " a value that is no address in the bundle, and moved in the second save as far as ",
-                            describe(block), " did, or a part of it: whether it is one is not certain.");
+        for (const std::uint32_t i : bytes_moved_by(distance, one.first, one.second)) {
+          const std::uint32_t at = one.at + i;
+          words.try_emplace(at / kAddressBytes, Moved{block}).first->second.at.insert(at);
+        }
+      }
+      for (const auto& [number, word] : words) {
+        open.push_back(
+            {one.node,
+             {word.at.begin(), word.at.end()},
+             absl::StrCat(ir::node_label(graphs.first, one.node), " has in the argument at byte ", one.at,
+                          " a value that is no address in the bundle, and moved in the second save as far "
+                          "as ",
+                          describe(word.block), " did, or a part of it: whether it is one is not certain.")});
       }
     }
-    return {};
+    return open;
   }
 
   // Numbers that moved as much as memory did may be what is left of an address.
@@ -552,15 +458,16 @@ absl::StatusOr<std::vector<Movability>> compare_saves(const Folder& first, const
   return Comparison(first, second).run();
 }
 
-absl::Status mark_movable(const Folder& first, const Folder& second) {
-  CGRT_ASSIGN_OR_RETURN(const std::vector<Movability> graphs, compare_saves(first, second));
-  CGRT_ASSIGN_OR_RETURN(FolderWriter writer, FolderWriter::create(first.path()));
-  Manifest manifest = first.manifest();
+absl::Status mark_movable(const Folder& folder, const std::vector<Movability>& graphs) {
+  CGRT_ASSIGN_OR_RETURN(FolderWriter writer, FolderWriter::create(folder.path()));
+  Manifest manifest = folder.manifest();
   for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const Movability& one = graphs[i];
     SavedGraph& graph = manifest.graphs[i];
-    graph.is_movable = graphs[i].why_not.empty();
-    graph.why_not_movable = graphs[i].why_not;
-    CGRT_ASSIGN_OR_RETURN(graph.addresses, write_addresses(writer, graphs[i].addresses));
+    graph.why_not_movable = one.open.empty() ? one.why_not : one.open.front().why_not;
+    graph.is_movable = graph.why_not_movable.empty();
+    CGRT_ASSIGN_OR_RETURN(graph.addresses,
+                          write_addresses(writer, graph.is_movable ? one.addresses : std::vector<AddressWord>()));
   }
   CGRT_RETURN_IF_ERROR(writer.finish(manifest));
   return writer.remove_unused(manifest);

@@ -77,6 +77,13 @@ struct Program {
   Stream stream = *Stream::create(kDevice);
 };
 
+void mark(const ScratchPath& path, const ScratchPath& other) {
+  const saved::Folder first = *saved::Folder::open(path.string());
+  const auto found = saved::compare_saves(first, *saved::Folder::open(other.string()));
+  REQUIRE_OK(found);
+  REQUIRE_OK(saved::mark_movable(first, *found));
+}
+
 // The bundle of a program that was saved twice, and the driver.
 class SavedTwice {
  public:
@@ -85,7 +92,7 @@ class SavedTwice {
     second.emplace();
     first->save(path.string());
     second->save(other.string());
-    REQUIRE_OK(saved::mark_movable(*saved::Folder::open(path.string()), *saved::Folder::open(other.string())));
+    mark(path, other);
     simulator.provide("scale", *first->following.identity());
   }
   absl::StatusOr<LoadedBundle> load(BundlePlacement placement) const {
@@ -187,7 +194,7 @@ TEST_CASE("a bundle says which word keeps it where it is", "[bundle][move]") {
   REQUIRE_OK(copy(second.stream, second.table.as<char>() + 8, &elsewhere, 8));
   first.save(path.string());
   second.save(other.string());
-  REQUIRE_OK(saved::mark_movable(*saved::Folder::open(path.string()), *saved::Folder::open(other.string())));
+  mark(path, other);
 
   const absl::Status status =
       (*Bundle::open(path.string())).load(kDevice, {.placement = BundlePlacement::kAnywhere}).status();

@@ -127,8 +127,8 @@ struct ShrinkTest {
 };
 
 MakeTrials in_children(const std::string& path) {
-  return [path](const std::string& graph) {
-    return TrialProcess::create([path, graph] { return LoadedTrials::create(path, graph, kDevice); },
+  return [path](const std::vector<std::string>& graphs) {
+    return TrialProcess::create([path, graphs] { return LoadedTrials::create(path, graphs, kDevice); },
                                 absl::InfiniteDuration());
   };
 }
@@ -196,7 +196,7 @@ TEST_CASE_METHOD(ShrinkTest, "a bundle that was shrunk stays as it is", "[bundle
 
 TEST_CASE_METHOD(ShrinkTest, "trials put memory back, whatever a replay has done to it", "[bundle][shrink]") {
   const StatefulBundle bundle;
-  const std::unique_ptr<Trials> trials = *LoadedTrials::create(bundle.path(), "step", kDevice);
+  const std::unique_ptr<Trials> trials = *LoadedTrials::create(bundle.path(), {"step"}, kDevice);
   const std::uint64_t state = bundle.address() + 2 * kPage;
   const Poison poison = {Poison::Fill::kRandom, 3};
 
@@ -215,7 +215,7 @@ TEST_CASE_METHOD(ShrinkTest, "trials put memory back, whatever a replay has done
 
 TEST_CASE_METHOD(ShrinkTest, "another input is one for the replay that is compared with, too", "[bundle][shrink]") {
   const StatefulBundle bundle;
-  const std::unique_ptr<Trials> trials = *LoadedTrials::create(bundle.path(), "step", kDevice);
+  const std::unique_ptr<Trials> trials = *LoadedTrials::create(bundle.path(), {"step"}, kDevice);
   const saved::Range y = {0, kPage, kPage};
   const std::vector<std::uint64_t> hashes = *trials->hashes({y});
 
@@ -240,7 +240,7 @@ TEST_CASE_METHOD(ShrinkTest, "a bundle whose replay leaves other memory than it 
 TEST_CASE("an error of loading is that of the trials", "[bundle][shrink]") {
   const MakeTrials make = in_children("/nowhere/step.bundle");
 
-  CHECK_THAT(make("step").status(), StatusIs(absl::StatusCode::kNotFound, "/nowhere/step.bundle"));
+  CHECK_THAT(make({"step"}).status(), StatusIs(absl::StatusCode::kNotFound, "/nowhere/step.bundle"));
 }
 
 TEST_CASE_METHOD(ShrinkTest, "that addresses are taken is known outside of the child", "[bundle][shrink]") {
@@ -265,6 +265,7 @@ class WildTrials : public Trials {
                  .left = request.poisoned,
                  .changed = request.varied};
   }
+  absl::StatusOr<Spans> unexpected() override { return Spans{{1, 2}, {2, 3}}; }
   absl::StatusOr<std::vector<std::uint64_t>> hashes(const std::vector<saved::Range>& ranges) override {
     return std::vector<std::uint64_t>{ranges.at(1).bytes, static_cast<std::uint64_t>(getpid())};
   }

@@ -141,6 +141,7 @@ class FakeTrials : public Trials {
     trial.changed = united(std::move(trial.changed));
     return trial;
   }
+  absl::StatusOr<Spans> unexpected() override { return absl::UnimplementedError("not asked here"); }
   absl::StatusOr<std::vector<std::uint64_t>> hashes(const std::vector<saved::Range>&) override {
     return absl::UnimplementedError("not asked here");
   }
@@ -184,8 +185,8 @@ Found find(const Program& program, const Marks& marks = {},
   for (const Span& dead : marks.dead) graph.dead.push_back(range_of(dead));
   Found found;
   absl::StatusOr<ShrinkFindings> findings = find_overwritten(
-      manifest, graph, [&](const std::string&) { return std::make_unique<FakeTrials>(&program, &found.faults); },
-      limits);
+      manifest, graph,
+      [&](const std::vector<std::string>&) { return std::make_unique<FakeTrials>(&program, &found.faults); }, limits);
   REQUIRE_OK(findings);
   found.findings = *std::move(findings);
   for (const Span& span : found.findings.dropped) {
@@ -371,8 +372,9 @@ TEST_CASE("memory that was dropped before stays dropped and is no reason to drop
   for (const std::uint64_t line : {0u, 2u, 3u}) graph.memory.push_back({.range = range_of(line_at(line))});
   std::uint64_t faults = 0;
 
-  const absl::StatusOr<ShrinkFindings> found = find_overwritten(
-      manifest, graph, [&](const std::string&) { return std::make_unique<FakeTrials>(&program, &faults); });
+  const absl::StatusOr<ShrinkFindings> found = find_overwritten(manifest, graph, [&](const std::vector<std::string>&) {
+    return std::make_unique<FakeTrials>(&program, &faults);
+  });
 
   REQUIRE_OK(found);
   CHECK(found->dropped.empty());
@@ -428,8 +430,9 @@ TEST_CASE("a graph that faults without poison is refused", "[bundle][shrink]") {
   const saved::SavedGraph graph = {.name = "fake"};
   std::uint64_t faults = 0;
 
-  const absl::StatusOr<ShrinkFindings> found = find_overwritten(
-      manifest, graph, [&](const std::string&) { return std::make_unique<FakeTrials>(&program, &faults); });
+  const absl::StatusOr<ShrinkFindings> found = find_overwritten(manifest, graph, [&](const std::vector<std::string>&) {
+    return std::make_unique<FakeTrials>(&program, &faults);
+  });
 
   CHECK_THAT(found.status(), StatusIs(absl::StatusCode::kFailedPrecondition, "from the saved state faults"));
 }
