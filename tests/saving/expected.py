@@ -12,13 +12,15 @@ writes for each graph GRAPH and each of its outputs OUTPUT and inputs INPUT:
                            replays, and for each graph the number of replays, the names of its inputs and outputs,
                            and the bytes of its weights, state and inputs
 
-With --serve it then answers each line that it reads, GRAPH COUNT, with the time of a replay in microseconds: the median
-of 51 single ones, and the mean of COUNT with nothing between them. Times are those of events; JAX's are the host's.
+With --serve it then answers each line that it reads, GRAPH COUNT LIBRARY BUNDLE NAME, with times of replays in
+microseconds: of the graph NAME of the bundle, which is loaded beside the framework by the library that beside.cpp is
+built as, and of the framework's, in turn. As JSON: pairs of single replays, and pairs of COUNT with nothing between them.
+Times are those of events; JAX's are the host's.
 """
+import ctypes
 import dataclasses
 import json
 import os
-import statistics
 import sys
 import time
 from typing import Any, Callable
@@ -182,13 +184,56 @@ def write(graphs, framework, then=None):
         then(folder)
     print("ready", flush=True)
     if "--serve" in sys.argv[2:]:
-        serve({graph.name: graph.replay for graph in graphs}, reset, framework.microseconds)
+        serve({graph.name: graph.replay for graph in graphs}, reset, framework)
 
 
-def serve(replays, reset, microseconds):
+class Beside:
+    """A graph of a bundle in this process."""
+
+    def __init__(self, library, bundle, name, clock):
+        self.library, self.by_host = ctypes.CDLL(library), int(clock == "host")
+        self.library.load_graph.restype = ctypes.c_void_p
+        self.library.replay_microseconds.restype = ctypes.c_double
+        self.graph = ctypes.c_void_p(self.library.load_graph(bundle.encode(), name.encode()))
+        if not self.graph:
+            raise RuntimeError(f"{bundle} cannot be loaded beside the framework")
+
+    def reset(self):
+        if not self.library.restore_graph(self.graph):
+            raise RuntimeError("the bundle's memory cannot be restored")
+
+    def microseconds(self, count):
+        return self.library.replay_microseconds(self.graph, count, self.by_host)
+
+
+def pairs_in_turn(own, peer, count):
+    """Pairs of `own` and `peer`, that go first in turn."""
+    pairs = []
+    for i in range(count):
+        if i % 2 == 0:
+            first = own()
+            pairs.append((first, peer()))
+        else:
+            second = peer()
+            pairs.append((own(), second))
+    return pairs
+
+
+def serve(replays, reset, framework):
     for line in sys.stdin:
-        name, count = line.split()
+        name, count, *beside = line.split()
+        replay, count, own = replays[name], int(count), Beside(*beside, framework.clock)
+
+        def own_in_row():
+            own.reset()
+            return own.microseconds(count)
+
+        def peer_in_row():
+            reset[name]()
+            return framework.microseconds(replay, count)
+
+        own.reset()
         reset[name]()
-        single = statistics.median(microseconds(replays[name], 1) for _ in range(51))
-        reset[name]()
-        print(single, microseconds(replays[name], int(count)), flush=True)
+        single = pairs_in_turn(lambda: own.microseconds(1), lambda: framework.microseconds(replay, 1), 101)
+        rows = pairs_in_turn(own_in_row, peer_in_row, 16)
+        print(json.dumps([single, rows]), flush=True)
