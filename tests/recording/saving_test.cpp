@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/bundle/cubin.h"
@@ -19,6 +22,7 @@
 #include "inject/environment.h"
 #include "inject/images.h"
 #include "inject/marks.h"
+#include "inject/node_params.h"
 #include "inject/recorder.h"
 #include "inject/session.h"
 #include "recording/nvtx.h"
@@ -63,12 +67,17 @@ saved::Manifest manifest() {
 
 // A graph of two kernels of a library, in memory of its own, and an executable of it that the recorder was told of.
 struct Recorded {
-  explicit Recorded(int nodes = 2) {
+  explicit Recorded(int count = 2) {
     images::on_loaded(loaded_cubin());
-    const auto scale = *library.kernel<loaded_scale>("scale");
     REQUIRE_OK(fill8(stream, x, 0, MappedMemory::kPieceBytes));
-    for (int i = 0; i < nodes; ++i) REQUIRE_OK(graph.add_kernel({}, kConfig, scale, x + 1024 * i, x, 2.0f, 4));
+    nodes = fill(graph, 2.0f, count);
     exec = *instantiate(graph);
+  }
+  // The nodes that were added.
+  std::vector<KernelNode> fill(Graph& to, float factor, int count = 2) const {
+    std::vector<KernelNode> added;
+    for (int i = 0; i < count; ++i) added.push_back(*to.add_kernel({}, kConfig, scale, x + 1024 * i, x, factor, 4));
+    return added;
   }
   void tell() {
     number = session()->header.execs.load();
@@ -90,10 +99,12 @@ struct Recorded {
 
   const fs::path& path = folder();
   Library library = *Library::load(kDevice, loaded_cubin());
+  Kernel<float*, const float*, float, int> scale = *library.kernel<loaded_scale>("scale");
   MappedMemory memory;
   float* x = memory.as<float>();
   Stream stream = *Stream::create(kDevice);
   Graph graph = *Graph::create(kDevice);
+  std::vector<KernelNode> nodes;
   GraphExec exec;
   std::uint32_t number = 0;
 };
@@ -193,17 +204,95 @@ TEST_CASE("a mark after a graph begins a new list, and a graph without marks has
   CHECK(third->outputs.empty());
 }
 
-TEST_CASE("an executable that was changed since it was instantiated is refused") {
+// The factors of the kernels of a graph that was saved.
+std::vector<float> saved_factors(const std::string& name) {
+  const absl::StatusOr<saved::Folder> opened = saved::Folder::open((folder() / file_prefix()).string());
+  REQUIRE_OK(opened);
+  CHECK(opened->verify().empty());
+  const saved::SavedGraph* const graph = opened->find_graph(name);
+  REQUIRE(graph != nullptr);
+  const absl::StatusOr<ir::GraphIr> ir = opened->read_graph(*graph);
+  REQUIRE_OK(ir);
+  std::vector<float> factors;
+  for (const ir::Node& node : ir->nodes) {
+    const std::vector<std::uint8_t>& arguments = std::get<ir::KernelParams>(node.params).arguments;
+    std::memcpy(&factors.emplace_back(), arguments.data() + 16, sizeof(float));
+  }
+  return factors;
+}
+
+CUgraphNodeParams params_of(KernelNode node) {
+  CUDA_KERNEL_NODE_PARAMS params{};
+  REQUIRE(driver::api().GraphKernelNodeGetParams(node.get(), &params) == CUDA_SUCCESS);
+  return to_node_params(params);
+}
+
+TEST_CASE("an executable that was updated as a whole is saved as it is then") {
   Recorded graph;
   graph.tell();
   graph.launch();
+  Graph other = *Graph::create(kDevice);
+  graph.fill(other, 3.0f);
 
-  recorder::on_update(graph.exec.get(), graph.graph.ref().get(), false);
+  REQUIRE_OK(graph.exec.update(other));
+  recorder::on_update(graph.exec.get(), other.ref().get(), false);
+  graph.launch();
+
+  CHECK(saved_factors(graph.name()) == std::vector<float>{3, 3});
+}
+
+TEST_CASE("an executable whose nodes were set is saved as it is then") {
+  Recorded graph;
+  const Nvtx nvtx;
+  nvtx.mark(graph.marked("input", "x").c_str());
+  graph.tell();
+  graph.launch();
+  Graph values = *Graph::create(kDevice);
+  const std::vector<KernelNode> wanted = graph.fill(values, 5.0f);
+
+  REQUIRE_OK(graph.graph.set_params(graph.nodes[0], kConfig, graph.scale, graph.x, graph.x, 7.0f, 4));  // not of `exec`
+  recorder::on_set_params(graph.exec.get(), graph.nodes[1].get(), params_of(wanted[1]));
+  graph.launch();
+
+  CHECK(saved_factors(graph.name()) == std::vector<float>{2, 5});
+  CHECK(find(manifest(), graph.name())->inputs.size() == 1);
+}
+
+TEST_CASE("an executable that is not what is known is refused") {
+  Recorded graph;
+  graph.tell();
+  graph.launch();
+  std::string how;
+  SECTION("a node that is switched off") {
+    recorder::on_exec_call(graph.exec.get(), recorder::ExecCall::kSetEnabled);
+    how = "a node was enabled or disabled after it was instantiated.";
+  }
+  SECTION("a node of another graph") {
+    Graph other = *Graph::create(kDevice);
+    const std::vector<KernelNode> nodes = graph.fill(other, 3.0f);
+    recorder::on_set_params(graph.exec.get(), nodes[0].get(), params_of(nodes[0]));
+    how = "parameters of a node were set after it was instantiated.";
+  }
+  SECTION("a node after an update as a whole") {
+    Graph other = *Graph::create(kDevice);
+    const std::vector<KernelNode> nodes = graph.fill(other, 3.0f);
+    REQUIRE_OK(graph.exec.update(other));
+    recorder::on_update(graph.exec.get(), other.ref().get(), false);
+    recorder::on_set_params(graph.exec.get(), graph.nodes[0].get(), params_of(nodes[0]));
+    how = "parameters of a node were set after it was instantiated.";
+  }
+  SECTION("an update by a graph that cannot be saved") {
+    Graph other = *Graph::create(kDevice);
+    REQUIRE_OK(other.add_empty({}));
+    REQUIRE_OK(other.add_host({}, [] {}));
+    recorder::on_update(graph.exec.get(), other.ref().get(), false);
+    how = "Node 1 (host) cannot be saved";
+  }
+
   graph.launch();
 
   CHECK(find(manifest(), graph.name()) == nullptr);
-  CHECK(notes().find(absl::StrCat("Graph ", graph.number, " was not saved: it was updated as a whole")) !=
-        std::string::npos);
+  CHECK(notes().find(absl::StrCat("Graph ", graph.number, " was not saved: ", how)) != std::string::npos);
 }
 
 TEST_CASE("small graphs are left out, and those that cannot be saved are told") {

@@ -21,7 +21,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = ["encoder", "decoder", "convolution", "compiled", "training", "decode", "two_graphs", "dropout",
-            "chain_cupy", "jitted"]
+            "chain_cupy", "updated_cupy", "jitted"]
 QUICK = ["encoder", "decode", "chain_cupy"]
 # JAX chooses kernels by measuring them, so that each run may have others, but for what it finds in its cache.
 CACHE = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}

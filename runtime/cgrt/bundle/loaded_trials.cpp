@@ -31,9 +31,10 @@ absl::Status check_elsewhere(const std::vector<saved::Block>& blocks, const std:
       return block.variable.empty() && begin < block.address + block.bytes && block.address < end;
     });
     if (!is_old) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("Memory ", i, " of the bundle came to lie at 0x", absl::Hex(begin), ", which is an address that its "
-                     "memory had before, so that replays show nothing."));
+    return absl::FailedPreconditionError(absl::StrCat("Memory ", i, " of the bundle came to lie at 0x",
+                                                      absl::Hex(begin),
+                                                      ", which is an address that its "
+                                                      "memory had before, so that replays show nothing."));
   }
   return absl::OkStatus();
 }
@@ -186,8 +187,8 @@ absl::StatusOr<std::unique_ptr<Trials>> LoadedTrials::create(const std::string& 
   }
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(handle));
   CGRT_ASSIGN_OR_RETURN(std::unique_ptr<internal::Transfers> transfers, internal::Transfers::create(handle));
-  std::unique_ptr<LoadedTrials> trials(
-      new LoadedTrials(std::move(bundle), std::move(old), std::move(loaded), std::move(stream), std::move(transfers), graphs));
+  std::unique_ptr<LoadedTrials> trials(new LoadedTrials(std::move(bundle), std::move(old), std::move(loaded),
+                                                        std::move(stream), std::move(transfers), graphs));
   CGRT_RETURN_IF_ERROR(trials->read_saved());
   return trials;
 }

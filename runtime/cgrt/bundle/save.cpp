@@ -147,7 +147,7 @@ struct Saver::State {
   // The one that was there when the first graph is finished is replaced.
   bool replaces_bundle;
   LoadedModules modules = {};
-  std::set<std::string> names = {};  // of graphs that were prepared
+  std::map<std::string, std::weak_ptr<const Prepared>> prepared = {};  // by name
   Graphs begun = {}, graphs = {};    // those that are not finished, and that are
   CUcontext context = nullptr;       // of these
   saved::Machine machine = {};
@@ -358,7 +358,7 @@ absl::StatusOr<std::shared_ptr<Saver::Prepared>> Saver::prepare(
     return absl::InvalidArgumentError(absl::StrCat("No graph of a bundle can be called \"", name,
                                                    "\": use 1 to 100 letters, digits, '_', '-' and '.'."));
   }
-  if (state_->names.contains(name)) {
+  if (const auto found = state_->prepared.find(name); found != state_->prepared.end() && !found->second.expired()) {
     return absl::AlreadyExistsError(absl::StrCat("The bundle has a graph \"", name, "\" already."));
   }
   const RelaxedCaptureMode relaxed;
@@ -366,7 +366,7 @@ absl::StatusOr<std::shared_ptr<Saver::Prepared>> Saver::prepare(
   CGRT_ASSIGN_OR_RETURN(
       std::shared_ptr<Prepared> prepared,
       internal::prepare_graph(graph, name, std::move(marks), note_of, state_->code_of, state_->modules));
-  state_->names.insert(name);
+  state_->prepared[name] = prepared;
   return prepared;
 }
 

@@ -56,7 +56,8 @@ class Saver {
 
   // Reads the graph and its code, no memory; the graph may be destroyed then. kUnimplemented names the node that cannot
   // be replayed elsewhere: a host node, a conditional node, a wait for an event, an external semaphore, an array,
-  // another device. kInvalidArgument: a mark whose operand is not there.
+  // another device. kInvalidArgument: a mark whose operand is not there. kAlreadyExists: a graph of that name is
+  // prepared, and not given up, or saved.
   absl::StatusOr<std::shared_ptr<Prepared>> prepare(GraphRef graph, const std::string& name, SavedMarks marks = {});
   // The same, with what `note_of` knows of its nodes: see snapshot().
   absl::StatusOr<std::shared_ptr<Prepared>> prepare(GraphRef graph, const std::string& name, SavedMarks marks,

@@ -1,6 +1,5 @@
-// The parameters of an executable whose nodes a process sets one by one. The driver tells the parameters of graphs
-// alone, not those of executables: so the first such call has the graph that the executable was made of cloned, and
-// each call sets the clone's node in the same way. The next launch has the clone written as NAME-setN.cgrt.json.
+// The parameters of an executable whose nodes a process sets one by one: the first such call has the graph that the
+// executable was made of cloned (inject/graph_clone.h). The next launch has the clone written as NAME-setN.cgrt.json.
 //
 //   Followed followed("python3-803-0", graph, lifetime, &record);
 //   followed.set(node, params, note_of);                 // after cuGraphExecKernelNodeSetParams
@@ -18,10 +17,7 @@
 #include <memory>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/functional/function_ref.h"
-#include "cgrt/graph/snapshot.h"
+#include "inject/graph_clone.h"
 #include "inject/session_file.h"
 
 namespace graphdump {
@@ -38,7 +34,7 @@ class Followed {
   Followed& operator=(const Followed&) = delete;
 
   // The process has set `node`, of the graph or of a child graph inside of it. `note_of`: see cgrt::snapshot().
-  void set(CUgraphNode node, CUgraphNodeParams params, absl::FunctionRef<const cgrt::NodeNote*(CUgraphNode)> note_of);
+  void set(CUgraphNode node, CUgraphNodeParams params, GraphClone::NoteOf note_of);
   // A whole-graph update was taken over: what the clone has the executable has not.
   void on_update();
 
@@ -52,8 +48,6 @@ class Followed {
   bool is_over() const { return is_over_.load(std::memory_order_relaxed); }
 
  private:
-  NotFollowed clone(absl::FunctionRef<const cgrt::NodeNote*(CUgraphNode)> note_of);
-  NotFollowed pair_nodes(CUgraph graph, CUgraph clone, absl::FunctionRef<const cgrt::NodeNote*(CUgraphNode)> note_of);
   void give_up(NotFollowed reason);
   void end();
 
@@ -62,10 +56,7 @@ class Followed {
   const std::weak_ptr<const void> lifetime_;
   ExecRecord* const record_;
 
-  CUgraph clone_ = nullptr;
-  absl::flat_hash_map<CUgraphNode, CUgraphNode> in_clone_;  // by the graph's
-  absl::flat_hash_map<CUgraphNode, cgrt::NodeNote> notes_;  // of the clone
-  absl::flat_hash_set<CUgraphNode> set_;                    // of the clone
+  GraphClone clone_;
   std::uint32_t written_ = 0;
   bool is_updated_ = false;
   std::atomic<bool> is_changed_{false}, is_over_{false};

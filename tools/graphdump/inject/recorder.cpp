@@ -90,6 +90,18 @@ struct Clone {
 };
 thread_local std::vector<Clone> clones;  // made by this thread since it last instantiated
 
+// While it is there this thread makes clones that are ours: CUPTI tells of their nodes, too.
+class OwnClones {
+ public:
+  OwnClones() : of_process_(std::exchange(clones, {})) {}
+  ~OwnClones() { clones = std::move(of_process_); }
+  OwnClones(const OwnClones&) = delete;
+  OwnClones& operator=(const OwnClones&) = delete;
+
+ private:
+  std::vector<Clone> of_process_;
+};
+
 // This thread in the driver's log of refused calls (driver/capture_log.h).
 driver::LoggedThread& logged_thread() {
   struct Taken {
@@ -332,6 +344,7 @@ void on_instantiate(CUgraph graph, CUgraphExec exec) {
     const RelaxedCapture relaxed;
     if (saving::is_on()) {
       const std::lock_guard lock(all.mutex);
+      const OwnClones own;
       saving::on_instantiate(graph, exec, made.number, made.record,
                              [&](CUgraphNode node) { return all.note_of(node); });
     } else {
@@ -376,8 +389,8 @@ void on_user_object(CUgraph graph) {
 }
 
 void on_exec_destroy(CUgraphExec exec) {
-  if (saving::is_on()) saving::on_exec_destroy(exec);
   const RelaxedCapture relaxed;
+  if (saving::is_on()) saving::on_exec_destroy(exec);
   State& all = state();
   Exec gone;  // ends without the lock
   const std::unique_lock lock(all.execs_mutex);
@@ -426,12 +439,11 @@ void on_set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& 
     if (found->second.followed->is_over()) return;
     followed = found->second.followed;
   }
-  if (saving::is_on()) return saving::on_change(exec, "parameters of a node were set");
   const RelaxedCapture relaxed;
+  if (saving::is_on()) return saving::on_set_params(exec, node, params);
   const std::lock_guard lock(all.mutex);
-  std::vector<Clone> of_process = std::exchange(clones, {});  // CUPTI tells of our clone's nodes, too
+  const OwnClones own;
   followed->set(node, params, [&](CUgraphNode one) { return all.note_of(one); });
-  clones = std::move(of_process);
 }
 
 void on_update(CUgraphExec exec, CUgraph graph, bool is_refused) {
@@ -444,7 +456,6 @@ void on_update(CUgraphExec exec, CUgraph graph, bool is_refused) {
     if (found == all.execs.end() || found->second.record == nullptr) return;
     (is_refused ? found->second.record->refused_updates : found->second.record->updates).fetch_add(1);
     if (is_refused) return;
-    if (saving::is_on()) return saving::on_change(exec, "it was updated as a whole");
     followed = found->second.followed;
     if (found->second.written_updates < kMaxWrittenUpdates) {
       name = absl::StrCat(file_prefix(), "-", found->second.number, "-update", ++found->second.written_updates,
@@ -452,6 +463,11 @@ void on_update(CUgraphExec exec, CUgraph graph, bool is_refused) {
     }
   }
   const RelaxedCapture relaxed;
+  if (saving::is_on()) {
+    const std::lock_guard lock(all.mutex);
+    const OwnClones own;
+    return saving::on_update(exec, graph, [&](CUgraphNode node) { return all.note_of(node); });
+  }
   {
     const std::lock_guard lock(all.mutex);
     followed->on_update();

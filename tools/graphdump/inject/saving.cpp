@@ -21,6 +21,7 @@
 #include "cgrt/graph/walk.h"
 #include "cgrt/saved/manifest.h"
 #include "inject/environment.h"
+#include "inject/graph_clone.h"
 #include "inject/images.h"
 #include "inject/marks.h"
 #include "inject/nvtx.h"
@@ -74,7 +75,10 @@ const Wishes& wishes() {
 
 struct Exec {
   std::uint32_t number = 0;
+  cgrt::SavedMarks marks = {};
   std::shared_ptr<Saver::Prepared> prepared = {};
+  std::unique_ptr<GraphClone> clone = {};  // null: it could not be made, or is not what the executable is any more
+  bool was_set = false;                    // it has parameters that `prepared` has not
   std::uint64_t launches = 0;
   bool is_saved = false, was_passed_over = false;
 };
@@ -170,6 +174,35 @@ void compare(State& all, const Exec& exec) {
                     ", which no input is named for: a replay has there what the saved launch had."));
 }
 
+// False: it cannot be saved, which is said.
+bool prepare(State& all, Exec& exec, CUgraph graph, GraphClone::NoteOf note_of) {
+  exec.prepared = nullptr;  // its name is free again
+  absl::StatusOr<std::shared_ptr<Saver::Prepared>> prepared =
+      all.saver->prepare(graph, absl::StrCat("graph-", exec.number), exec.marks, note_of);
+  if (!prepared.ok()) {
+    note_not_saved(exec.number, prepared.status());
+    return false;
+  }
+  exec.prepared = *std::move(prepared);
+  return true;
+}
+
+std::unique_ptr<GraphClone> clone_of(CUgraph graph, GraphClone::NoteOf note_of) {
+  auto clone = std::make_unique<GraphClone>();
+  if (clone->make(graph, note_of) != NotFollowed::kNone) return nullptr;
+  return clone;
+}
+
+absl::Status is_changed(std::string_view how) {
+  return absl::UnimplementedError(absl::StrCat(std::string(how), " after it was instantiated. Save an earlier launch, "
+                                               "or instantiate the graph as it is to be."));
+}
+
+void give_up(State& all, absl::flat_hash_map<CUgraphExec, Exec>::iterator exec) {
+  all.waiting.erase(exec->second.number);
+  all.execs.erase(exec);
+}
+
 }  // namespace
 
 bool is_on() { return !wishes().folder.empty(); }
@@ -185,11 +218,35 @@ void on_instantiate(CUgraph graph, CUgraphExec exec, std::uint32_t number, ExecR
   all.execs.erase(exec);
   if (!is_chosen(*walk, number)) return;
   if (const absl::Status status = make_saver(all); !status.ok()) return note_not_saved(number, status);
-  absl::StatusOr<std::shared_ptr<Saver::Prepared>> prepared =
-      all.saver->prepare(graph, absl::StrCat("graph-", number), marks_for_next(all), note_of);
-  if (!prepared.ok()) return note_not_saved(number, prepared.status());
-  all.execs[exec] = {.number = number, .prepared = *std::move(prepared)};
+  Exec made{.number = number, .marks = marks_for_next(all)};
+  if (!prepare(all, made, graph, note_of)) return;
+  made.clone = clone_of(graph, note_of);
+  all.execs[exec] = std::move(made);
   all.waiting.insert(number);
+}
+
+void on_update(CUgraphExec exec, CUgraph graph, GraphClone::NoteOf note_of) {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.execs.find(exec);
+  if (found == all.execs.end() || found->second.is_saved) return;
+  if (!prepare(all, found->second, graph, note_of)) return give_up(all, found);
+  found->second.clone = nullptr;  // nodes that are set are still those of the graph that it was made of
+  found->second.was_set = false;
+}
+
+void on_set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& params) {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.execs.find(exec);
+  if (found == all.execs.end() || found->second.is_saved) return;
+  Exec& one = found->second;
+  if (one.clone != nullptr && one.clone->set(node, params) == NotFollowed::kNone) {
+    one.was_set = true;
+    return;
+  }
+  note_not_saved(one.number, is_changed("parameters of a node were set"));
+  give_up(all, found);
 }
 
 void on_change(CUgraphExec exec, std::string_view how) {
@@ -197,12 +254,8 @@ void on_change(CUgraphExec exec, std::string_view how) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.execs.find(exec);
   if (found == all.execs.end() || found->second.is_saved) return;
-  note_not_saved(found->second.number,
-                 absl::UnimplementedError(absl::StrCat(std::string(how),
-                                                       " after it was instantiated. Save an earlier "
-                                                       "launch, or instantiate the graph as it is to be.")));
-  all.waiting.erase(found->second.number);
-  all.execs.erase(found);
+  note_not_saved(found->second.number, is_changed(how));
+  give_up(all, found);
 }
 
 void on_exec_destroy(CUgraphExec exec) {
@@ -230,11 +283,12 @@ void before_launch(CUgraphExec exec, bool is_capturing) {
     all.execs.erase(found);
     return;
   }
+  const auto note_of = [&](CUgraphNode node) { return one.clone->note_of(node); };
+  if (one.was_set && !prepare(all, one, one.clone->get(), note_of)) return give_up(all, found);
+  one.clone = nullptr;
   if (const absl::Status status = all.saver->begin(one.prepared, one.launches + 1, all.dead); !status.ok()) {
     note_not_saved(one.number, status);
-    all.waiting.erase(one.number);
-    all.execs.erase(found);
-    return;
+    return give_up(all, found);
   }
   current = new Launch{std::move(lock), exec};
 }

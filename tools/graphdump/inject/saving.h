@@ -20,9 +20,13 @@ bool is_on();
 // `exec` was made of `graph`, as the one of that number; null: that has failed. In relaxed capture mode.
 void on_instantiate(CUgraph graph, CUgraphExec exec, std::uint32_t number, ExecRecord* record,
                     absl::FunctionRef<const cgrt::NodeNote*(CUgraphNode)> note_of);
-// It is not what it was made as any more. `how`: "parameters of a node were set".
+// It is now as if it had been made of `graph`. In relaxed capture mode, as the next.
+void on_update(CUgraphExec exec, CUgraph graph, absl::FunctionRef<const cgrt::NodeNote*(CUgraphNode)> note_of);
+// The parameters of one of its nodes were set.
+void on_set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& params);
+// It is not what it was made as any more, and what it is is not known. `how`: "a node was disabled".
 void on_change(CUgraphExec exec, std::string_view how);
-void on_exec_destroy(CUgraphExec exec);
+void on_exec_destroy(CUgraphExec exec);  // in relaxed capture mode
 
 // Around a launch, on its thread. `is_capturing`: a capture is live, of whatever thread: then memory cannot be read.
 // While a graph is being saved, launches of other threads wait.
