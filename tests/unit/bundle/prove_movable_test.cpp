@@ -1,4 +1,5 @@
-// Bundles of which two saves leave open what some arguments are, decided by replays at other addresses on the simulator.
+// Bundles of which two saves leave open what some arguments are, decided by replays at other addresses on the
+// simulator.
 #include "cgrt/bundle/prove_movable.h"
 
 #include <cstdint>
@@ -31,9 +32,7 @@ constexpr DeviceRef kDevice(0);
 void count_up(HostGrid, int* out, std::uint64_t, float, int) { ++*out; }
 // As 32 MB of addresses say.
 void count_up_by(HostGrid, int* out, std::uint64_t, float, int low) { *out += (low >> 25) % 2 == 0 ? 1 : 2; }
-void count_up_inverted(HostGrid, int*, std::uint64_t inverted, float, int) {
-  ++*reinterpret_cast<int*>(~inverted);
-}
+void count_up_inverted(HostGrid, int*, std::uint64_t inverted, float, int) { ++*reinterpret_cast<int*>(~inverted); }
 void count_calls(HostGrid, int* out, std::uint64_t, float, int) {
   static int calls = 0;
   out[16] = ++calls;
@@ -89,9 +88,7 @@ class SavedTwice {
   std::string why_not() const {
     const auto proven = prove_movable(path.string(), compared(), [&](const std::vector<std::string>& graphs) {
       return TrialProcess::create(
-          [this, graphs] {
-            return LoadedTrials::create(path.string(), graphs, kDevice, BundlePlacement::kAnywhere);
-          },
+          [this, graphs] { return LoadedTrials::create(path.string(), graphs, kDevice, BundlePlacement::kAnywhere); },
           absl::InfiniteDuration());
     });
     REQUIRE_OK(proven);
@@ -115,13 +112,12 @@ int low_half(const int* number) { return static_cast<int>(reinterpret_cast<std::
 
 void add_with_low_half(Graph& graph, const Count& kernel, int* number) {
   for (int i = 0; i < 5; ++i) {
-    REQUIRE_OK(graph.add_kernel({}, {.grid = 1, .block = 32}, kernel, number, std::uint64_t{0}, 2.0f,
-                                low_half(number)));
+    REQUIRE_OK(
+        graph.add_kernel({}, {.grid = 1, .block = 32}, kernel, number, std::uint64_t{0}, 2.0f, low_half(number)));
   }
 }
 
-TEST_CASE("what looks like a part of an address and is not used does not keep a bundle where it is",
-          "[bundle][move]") {
+TEST_CASE("what looks like a part of an address and is not used does not keep a bundle where it is", "[bundle][move]") {
   const SavedTwice<count_up> saved(add_with_low_half);
   CHECK(saved.compared()[0].open.size() == 5);
 

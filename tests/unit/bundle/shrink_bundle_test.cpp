@@ -9,12 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "cgrt/base/status_macros.h"
 #include "cgrt/bundle/bundle.h"
 #include "cgrt/bundle/loaded_trials.h"
 #include "cgrt/bundle/shrink.h"
 #include "cgrt/bundle/trial_process.h"
 #include "cgrt/cgrt.h"
+#include "cgrt/driver/instrument.h"
+#include "cgrt/saved/movable.h"
 #include "cgrt/simulator/simulator.h"
+#include "cgrt/stream/keep.h"
 #include "support/catch.h"
 #include "support/status_matchers.h"
 #include "unit/bundle/small_bundle.h"
@@ -74,6 +78,12 @@ class StatefulBundle : public SmallBundle {
     add_graph(saved, graph);
     add_second_graph(memory);
     finish();
+  }
+
+  // As two saves would have it, but for the second graph.
+  void call_movable() const {
+    const saved::Folder folder = *saved::Folder::open(path());
+    REQUIRE_OK(saved::mark_movable(folder, {{.addresses = {{0, 3 * kPage}}}, {.why_not = "It was not looked at."}}));
   }
 
   // Scales what is in the scratch memory after the first graph into y.
@@ -211,6 +221,44 @@ TEST_CASE_METHOD(ShrinkTest, "trials put memory back, whatever a replay has done
   CHECK(unused.changed.empty());
   CHECK(unused.left == Spans{{state + 4 * kPage, state + 5 * kPage}});
   CHECK(unpoisoned.changed.empty());
+}
+
+TEST_CASE_METHOD(ShrinkTest, "trials survive the failure of each of their driver calls", "[bundle][shrink]") {
+  const StatefulBundle bundle;
+  const std::uint64_t state = bundle.address() + 2 * kPage;
+  const auto placement = GENERATE(BundlePlacement::kAsSaved, BundlePlacement::kAnywhere);
+  if (placement == BundlePlacement::kAnywhere) bundle.call_movable();
+  collect_released();
+  const std::size_t before = simulator.live_handles();
+  for (int nth = 0;; ++nth) {
+    REQUIRE(nth < 2000);
+    INFO("driver call " << nth);
+    bool has_failed = false;
+    {
+      driver::Instrument instrument;
+      instrument.fail_call(nth, CUDA_ERROR_OUT_OF_MEMORY);
+      const auto run = [&]() -> absl::Status {
+        CGRT_ASSIGN_OR_RETURN(const auto trials, LoadedTrials::create(bundle.path(), {"step"}, kDevice, placement));
+        const TrialRequest poisoned = {.poison = {Poison::Fill::kRandom, 3}, .poisoned = {{state, state + kLineBytes}}};
+        CGRT_ASSIGN_OR_RETURN(const Spans unexpected, trials->unexpected());
+        CHECK(unexpected.empty());
+        CGRT_ASSIGN_OR_RETURN(const Trial trial, trials->replay(poisoned));
+        if (trial.end == Trial::End::kFault) return absl::ResourceExhaustedError("a launch has failed");
+        CHECK(trial.changed == poisoned.poisoned);
+        CGRT_ASSIGN_OR_RETURN(const Trial again, trials->replay({}));
+        if (again.end == Trial::End::kFault) return absl::ResourceExhaustedError("a launch has failed");
+        CHECK(again.changed.empty());
+        return absl::OkStatus();
+      };
+      const absl::Status status = run();
+      has_failed = instrument.failed();
+      if (!has_failed) CHECK_OK(status);
+      if (!status.ok()) CHECK(has_failed);
+    }
+    collect_released();
+    CHECK(simulator.live_handles() == before);
+    if (!has_failed) break;
+  }
 }
 
 TEST_CASE_METHOD(ShrinkTest, "another input is one for the replay that is compared with, too", "[bundle][shrink]") {

@@ -194,7 +194,8 @@ std::unique_ptr<GraphClone> clone_of(CUgraph graph, GraphClone::NoteOf note_of) 
 }
 
 absl::Status is_changed(std::string_view how) {
-  return absl::UnimplementedError(absl::StrCat(std::string(how), " after it was instantiated. Save an earlier launch, "
+  return absl::UnimplementedError(absl::StrCat(std::string(how),
+                                               " after it was instantiated. Save an earlier launch, "
                                                "or instantiate the graph as it is to be."));
 }
 
