@@ -12,6 +12,9 @@ namespace cgrt::testing {
 std::string_view loaded_ptx();
 std::string_view loaded_cubin();
 std::string_view loaded_fatbin();
+// Of bound_kernels.cu, for 8.0 with functions that are linked, and for 9.0.
+std::string_view bound_cubin_80();
+std::string_view bound_cubin_90();
 inline std::pair<const char*, std::string_view> loaded_images(int i) {
   const std::pair<const char*, std::string_view> images[] = {
       {"PTX", loaded_ptx()}, {"cubin", loaded_cubin()}, {"fatbin", loaded_fatbin()}};

@@ -3,10 +3,12 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -130,6 +132,63 @@ absl::StatusOr<Cubin::Variable> read_variable(const Elf& elf, std::size_t sectio
   return variable;
 }
 
+// What code of 7.5 to 12.0 has in the low 12 bits of instructions for textures and surfaces, 16 bytes each: measured
+// with what nvcc 13.0 makes of each of the functions that CUDA has for them.
+constexpr auto kIsTextureCode = [] {
+  std::array<bool, 0x1000> is_one{};
+  for (const std::size_t code : {0x361, 0x364, 0x367, 0x36d, 0x370, 0x3a0, 0x59f, 0x99a, 0x99e, 0xb60, 0xb63, 0xb66,
+                                 0xb6c, 0xb6f, 0xb99, 0xb9d, 0xf60, 0xf63, 0xf66, 0xf6c, 0xf6f, 0xf99, 0xf9d, 0xf9f}) {
+    is_one[code] = true;
+  }
+  return is_one;
+}();
+
+bool has_texture_codes(std::string_view code) {
+  constexpr std::size_t kInstructionBytes = 16;
+  for (std::size_t at = 0; at + kInstructionBytes <= code.size(); at += kInstructionBytes) {
+    std::uint16_t word = 0;
+    std::memcpy(&word, code.data() + at, sizeof(word));
+    if (kIsTextureCode[word & 0xfff]) return true;
+  }
+  return false;
+}
+
+// The functions of a cubin, and which calls which, by the numbers of their symbols.
+class Calls {
+ public:
+  explicit Calls(std::string_view pairs) {
+    for (std::size_t at = 0; at + 8 <= pairs.size(); at += 8) {
+      std::uint32_t caller = 0, callee = 0;
+      std::memcpy(&caller, pairs.data() + at, sizeof(caller));
+      std::memcpy(&callee, pairs.data() + at + 4, sizeof(callee));
+      callees_.emplace(caller, callee);  // some callees are marks of another kind, which no function has
+    }
+  }
+  // `code`: of its section; none where it is the driver's.
+  void add(std::uint32_t number, std::string_view name, std::string_view code) { functions_[number] = {name, code}; }
+
+  void describe(std::uint32_t kernel, Cubin::Function& function) const {
+    std::set<std::uint32_t> seen = {kernel};
+    for (std::vector<std::uint32_t> next = {kernel}; !next.empty();) {
+      const std::uint32_t number = next.back();
+      next.pop_back();
+      const auto found = functions_.find(number);
+      if (found == functions_.end()) continue;
+      const auto& [name, code] = found->second;
+      function.uses_textures = function.uses_textures || has_texture_codes(code);
+      function.uses_heap = function.uses_heap || (code.empty() && (name == "malloc" || name == "free"));
+      const auto [first, last] = callees_.equal_range(number);
+      for (auto one = first; one != last; ++one) {
+        if (seen.insert(one->second).second) next.push_back(one->second);
+      }
+    }
+  }
+
+ private:
+  std::multimap<std::uint32_t, std::uint32_t> callees_;
+  std::map<std::uint32_t, std::pair<std::string_view, std::string_view>> functions_;
+};
+
 // The name is the last word of a declaration: ".visible .global .align 4 .b8 table[16];".
 void add_variables_of_ptx(std::string_view ptx, std::vector<std::string>& names) {
   for (const std::string_view space : {".global ", ".const "}) {
@@ -231,6 +290,9 @@ absl::StatusOr<Cubin> Cubin::read(std::string_view image) {
   CGRT_ASSIGN_OR_RETURN(const Elf elf, Elf::read(image));
   Sections sections;
   for (const Elf64_Shdr& section : elf.sections()) sections.emplace(elf.name(section), &section);
+  const auto callgraph = sections.find(".nv.callgraph");
+  Calls calls(callgraph != sections.end() ? elf.content(*callgraph->second).value_or("") : "");
+  std::map<std::string_view, std::uint32_t> kernels;  // numbers of their symbols
   Cubin cubin;
   for (const Elf64_Shdr& table : elf.sections()) {
     if (table.sh_type != SHT_SYMTAB) continue;
@@ -239,20 +301,25 @@ absl::StatusOr<Cubin> Cubin::read(std::string_view image) {
     for (std::size_t at = 0; at + sizeof(Elf64_Sym) <= symbols->size(); at += sizeof(Elf64_Sym)) {
       Elf64_Sym symbol;
       std::memcpy(&symbol, symbols->data() + at, sizeof(symbol));
+      const auto number = static_cast<std::uint32_t>(at / sizeof(Elf64_Sym));
       const std::string_view name = elf.text(elf.sections()[table.sh_link], symbol.st_name);
-      if (name.empty() || symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= elf.sections().size()) continue;
-      const std::string_view section = elf.name(elf.sections()[symbol.st_shndx]);
       const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+      if (type == STT_FUNC && symbol.st_shndx == SHN_UNDEF) calls.add(number, name, "");
+      if (name.empty() || symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= elf.sections().size()) continue;
+      const Elf64_Shdr& section = elf.sections()[symbol.st_shndx];
+      if (type == STT_FUNC) calls.add(number, name, elf.content(section).value_or(""));
       if (type == STT_FUNC && (symbol.st_other & kEntry) != 0) {
         CGRT_ASSIGN_OR_RETURN(Cubin::Function function, read_function(elf, sections, name));
         cubin.functions.push_back(function);
-      } else if (type == STT_OBJECT && symbol.st_size != 0 && is_variable_section(section)) {
+        kernels.emplace(name, number);
+      } else if (type == STT_OBJECT && symbol.st_size != 0 && is_variable_section(elf.name(section))) {
         CGRT_ASSIGN_OR_RETURN(Cubin::Variable variable,
                               read_variable(elf, symbol.st_shndx, name, symbol.st_value, symbol.st_size));
         cubin.variables.push_back(std::move(variable));
       }
     }
   }
+  for (Cubin::Function& function : cubin.functions) calls.describe(kernels.at(function.symbol), function);
   const auto by_symbol = [](const auto& a, const auto& b) { return a.symbol < b.symbol; };
   std::sort(cubin.functions.begin(), cubin.functions.end(), by_symbol);
   std::sort(cubin.variables.begin(), cubin.variables.end(), by_symbol);

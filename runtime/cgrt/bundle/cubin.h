@@ -28,6 +28,9 @@ struct Cubin {
     std::string_view constants;  // of its own
     std::uint64_t shared_bytes = 0;
     bool has_relocations = false;  // the driver puts addresses into its code
+    // It, or a function that it calls: by code of 7.5 to 12.0. What is called through a pointer is not seen.
+    bool uses_textures = false;  // or surfaces
+    bool uses_heap = false;      // malloc and free of the device
   };
   // __device__ or __constant__, also where it is static or of a function.
   struct Variable {

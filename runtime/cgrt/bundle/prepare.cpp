@@ -113,11 +113,28 @@ class Preparer {
     const absl::StatusOr<std::uint32_t> module = modules_.add(function, *image);
     if (!module.ok()) return driver::prefix(module.status(), absl::StrCat("The code of ", describe(out_.graph, n)));
     kernel.module = *module;
+    CGRT_RETURN_IF_ERROR(check_code(n, modules_[*module], kernel.symbol));
     CGRT_RETURN_IF_ERROR(read_attributes(function, kernel));
     const auto found = std::find(out_.kernels.begin(), out_.kernels.end(), kernel);
     const auto number = static_cast<std::uint32_t>(found - out_.kernels.begin());
     if (found == out_.kernels.end()) out_.kernels.push_back(std::move(kernel));
     return number;
+  }
+
+  absl::Status check_code(std::size_t n, const LoadedModule& module, const std::string& symbol) const {
+    const Cubin::Function* const code = module.cubin != nullptr ? module.cubin->find(symbol) : nullptr;
+    if (code == nullptr) return absl::OkStatus();
+    if (code->uses_textures) {
+      return cannot_save(out_.graph, n,
+                         "it uses textures or surfaces, whose handles are those of this process. Read and write memory "
+                         "in their place");
+    }
+    if (code->uses_heap) {
+      return cannot_save(out_.graph, n,
+                         "it uses the device's heap (malloc, free), whose memory is not known. Allocate memory before "
+                         "the launch");
+    }
+    return absl::OkStatus();
   }
 
   static absl::Status read_attributes(CUfunction function, saved::Kernel& kernel) {

@@ -51,6 +51,25 @@ TEST_CASE("a variable is as the image has it but for the addresses that the driv
   CHECK(is_initial("address_of_counter", {0x1234, 0x7f}));
 }
 
+TEST_CASE("kernels that use textures, surfaces or the device's heap are known", "[bundle][cubin]") {
+  for (const std::string_view image : {bound_cubin_80(), bound_cubin_90()}) {
+    const absl::StatusOr<Cubin> cubin = Cubin::read(image);
+    REQUIRE_OK(cubin);
+    for (const char* symbol : {"reads_texture", "filters_texture", "gathers_texture", "reads_surface", "writes_surface",
+                               "adds_to_surface", "allocates", "frees", "is_free"}) {
+      INFO(symbol);
+      const Cubin::Function* const function = cubin->find(symbol);
+      REQUIRE(function != nullptr);
+      const std::string_view name = symbol;
+      CHECK(function->uses_textures == (name.find("texture") != name.npos || name.find("surface") != name.npos));
+      CHECK(function->uses_heap == (name == "allocates" || name == "frees"));
+    }
+  }
+  const absl::StatusOr<Cubin> cubin = Cubin::read(loaded_cubin());
+  REQUIRE_OK(cubin);
+  for (const Cubin::Function& function : cubin->functions) CHECK((!function.uses_textures && !function.uses_heap));
+}
+
 TEST_CASE("variables are found in a fatbin and in PTX", "[bundle][cubin]") {
   CHECK(*internal::variables_in(loaded_fatbin()) == *internal::variables_in(loaded_cubin()));
   CHECK(*internal::variables_in(loaded_ptx()) == *internal::variables_in(loaded_cubin()));

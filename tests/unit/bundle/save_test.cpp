@@ -274,6 +274,30 @@ TEST_CASE("a graph that cannot be replayed elsewhere is refused with its node", 
   CHECK_THAT(saver.prepare(host.ref(), "a/b").status(), StatusIs(absl::StatusCode::kInvalidArgument, "a/b"));
 }
 
+// As the kernels of bound_kernels.cu are declared.
+void read_texture(HostGrid, std::uint64_t, float*, int) {}
+void free_memory(HostGrid, int*) {}
+
+TEST_CASE("a kernel that uses textures or the device's heap is refused with its node", "[bundle][save]") {
+  const Folder folder;
+  Simulator simulator;
+  Saver saver = *Saver::create(folder.path(), [](CUfunction, const std::string&) -> absl::StatusOr<std::string_view> {
+    return bound_cubin_90();
+  });
+  const Library library = *Library::load(kDevice, bound_cubin_90());
+  const LaunchConfig config{.grid = 1, .block = 32};
+  Graph reading = *Graph::create(kDevice), freeing = *Graph::create(kDevice);
+  REQUIRE_OK(reading.add_kernel({}, config, *library.kernel<read_texture>("reads_texture"), 1u, nullptr, 2));
+  REQUIRE_OK(freeing.add_kernel({}, config, *library.kernel<free_memory>("frees"), nullptr));
+
+  CHECK_THAT(saver.prepare(reading.ref(), "a").status(),
+             StatusIs(absl::StatusCode::kUnimplemented,
+                      "Node 0 (kernel \"reads_texture\") cannot be saved: it uses textures or surfaces"));
+  CHECK_THAT(saver.prepare(freeing.ref(), "a").status(),
+             StatusIs(absl::StatusCode::kUnimplemented,
+                      "Node 0 (kernel \"frees\") cannot be saved: it uses the device's heap"));
+}
+
 TEST_CASE("a mark that names no memory of CUDA's is refused", "[bundle][save]") {
   const Folder folder;
   Simulator simulator;
