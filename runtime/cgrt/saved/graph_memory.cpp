@@ -26,17 +26,15 @@ absl::Status GraphMemory::read(const Range& range, std::vector<std::byte>& out, 
     if (!piece->hash.has_value()) continue;
     piece_bytes.resize(piece->range.bytes);
     CGRT_RETURN_IF_ERROR(folder_.read_piece(*piece, piece_bytes));
-    std::memcpy(out.data() + (first - range.offset), piece_bytes.data() + (first - piece->range.offset),
-                last - first);
+    std::memcpy(out.data() + (first - range.offset), piece_bytes.data() + (first - piece->range.offset), last - first);
   }
   return absl::OkStatus();
 }
 
 bool GraphMemory::has(const Range& range, const Hash& hash) const {
-  const auto found =
-      std::lower_bound(pieces_.begin(), pieces_.end(), range, [](const Piece& one, const Range& wanted) {
-        return std::pair(one.range.block, one.range.offset) < std::pair(wanted.block, wanted.offset);
-      });
+  const auto found = std::lower_bound(pieces_.begin(), pieces_.end(), range, [](const Piece& one, const Range& wanted) {
+    return std::pair(one.range.block, one.range.offset) < std::pair(wanted.block, wanted.offset);
+  });
   return found != pieces_.end() && found->range == range && found->hash == hash;
 }
 
