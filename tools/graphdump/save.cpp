@@ -49,7 +49,12 @@ struct Options {
   std::vector<std::string> command;
 };
 
-constexpr absl::Duration kReplayLimit = absl::Seconds(20);
+// Of a replay and the comparison of all memory.
+absl::Duration replay_limit(const saved::Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  for (const saved::Block& block : manifest.blocks) bytes += block.bytes;
+  return absl::Seconds(20) + absl::Nanoseconds(bytes);  // at 1 GB/s
+}
 
 // What a bundle has in its folder.
 constexpr const char* kParts[] = {saved::kManifestFile, "graphs", "code", "memory"};
@@ -162,7 +167,7 @@ absl::StatusOr<std::string> compare(const saved::Folder& first, const saved::Fol
     const auto load = [&, graphs] {
       return cgrt::LoadedTrials::create(first.path(), graphs, cgrt::DeviceRef(0), cgrt::BundlePlacement::kAnywhere);
     };
-    return cgrt::TrialProcess::create(load, kReplayLimit);
+    return cgrt::TrialProcess::create(load, replay_limit(first.manifest()));
   };
   CGRT_ASSIGN_OR_RETURN(const std::vector<saved::Movability> proven,
                         cgrt::prove_movable(first.path(), compared, moved));
@@ -263,9 +268,10 @@ void add_save(CLI::App& app, Action& action) {
                    "to, in graphs without marks; may be given again")
       ->allow_extra_args(false);
   command->add_option("--output", options->outputs, "The same for an output")->allow_extra_args(false);
-  command->add_flag("--movable", options->is_movable,
-                    "Run the command twice, the second time with its memory at other addresses, and find out which "
-                    "words are addresses: the bundle can be loaded anywhere then");
+  command->add_flag(
+      "--movable", options->is_movable,
+      "Run the command twice, the second time with its memory at other addresses, find out which words are "
+      "addresses, and prove it by replays at others: the bundle can be loaded anywhere then");
   command->add_option("COMMAND", options->command, "The command and its arguments, after --")->required();
   command->positionals_at_end();
   command->callback([options, &action] { action = [options] { return save(*options); }; });

@@ -22,7 +22,8 @@ using saved::OpenBytes;
 constexpr std::uint64_t kSeed = 0x6D6F76656420;
 constexpr Poison kPoisons[] = {
     {Poison::Fill::kRandom, kSeed}, {Poison::Fill::kInverse, kSeed}, {Poison::Fill::kZeros, kSeed}};
-constexpr int kReplaysWithoutPoison = 2;  // that show what varies
+constexpr int kMaxAttempts = 3;
+constexpr char kNotKnown[] = ": an address of it is not known.";
 
 // `graph` with poison in `open`.
 ir::GraphIr variant_of(ir::GraphIr graph, std::span<const OpenBytes> open, const Poison& poison) {
@@ -52,8 +53,8 @@ const char* what_happened(const Trial& trial) {
 // Of one graph of a bundle.
 class Proof {
  public:
-  Proof(const saved::Folder& folder, const saved::SavedGraph& graph, const ir::GraphIr& ir,
-        saved::FolderWriter& writer, const MakeTrials& make_trials)
+  Proof(const saved::Folder& folder, const saved::SavedGraph& graph, const ir::GraphIr& ir, saved::FolderWriter& writer,
+        const MakeTrials& make_trials)
       : folder_(folder), graph_(graph), ir_(ir), writer_(writer), make_trials_(make_trials) {}
 
   // Why it is not movable; empty: it is.
@@ -62,8 +63,9 @@ class Proof {
     CGRT_RETURN_IF_ERROR(write_variants(open, poisons));
     const absl::StatusOr<std::unique_ptr<Trials>> trials = make_trials_(names_);
     if (!trials.ok()) return cannot(trials.status());
-    CGRT_ASSIGN_OR_RETURN(std::string why, check_moved(**trials));
-    if (!why.empty()) return why;
+    const absl::StatusOr<std::string> why = check_moved(**trials);
+    if (!why.ok()) return cannot(why.status());
+    if (!why->empty()) return *why;
     for (std::size_t i = 0; i < poisons.size(); ++i) {
       const absl::StatusOr<Trial> trial = replay(**trials, i + 1);
       if (!trial.ok()) return cannot(trial.status());
@@ -96,32 +98,41 @@ class Proof {
     return writer_.finish(manifest);
   }
 
+  // Another replay with nothing poisoned, for what varies. Why there is none; empty: it ended.
+  absl::StatusOr<std::string> see_varying(Trials& trials) {
+    CGRT_ASSIGN_OR_RETURN(const Trial trial, trials.replay({}));
+    if (trial.end != Trial::End::kReplayed) {
+      return absl::StrCat("A replay at other addresses ", what_happened(trial), kNotKnown);
+    }
+    varying_ = united(std::move(varying_), trial.changed);
+    return std::string();
+  }
+
   // With nothing poisoned.
   absl::StatusOr<std::string> check_moved(Trials& trials) {
     varying_.clear();
-    for (int i = 0; i < kReplaysWithoutPoison; ++i) {
-      const absl::StatusOr<Trial> trial = trials.replay({});
-      if (!trial.ok()) return cannot(trial.status());
-      if (trial->end != Trial::End::kReplayed) {
-        return absl::StrCat("A replay at other addresses ", what_happened(*trial),
-                            ": an address of it is not known.");
-      }
-      varying_ = united(std::move(varying_), trial->changed);
+    CGRT_ASSIGN_OR_RETURN(std::string why, see_varying(trials));
+    if (!why.empty()) return why;
+    CGRT_ASSIGN_OR_RETURN(Spans unexpected, trials.unexpected());
+    // What varies does so rarely in some places: look whether it explains the difference.
+    for (int i = 0; i < kMaxAttempts && !unexpected.empty(); ++i) {
+      CGRT_ASSIGN_OR_RETURN(why, see_varying(trials));
+      if (!why.empty()) return why;
+      std::erase_if(unexpected, [&](const Span& unit) { return !within(varying_, unit).empty(); });
     }
-    absl::StatusOr<Spans> unexpected = trials.unexpected();
-    if (!unexpected.ok()) return cannot(unexpected.status());
-    std::erase_if(*unexpected, [&](const Span& unit) { return !within(varying_, unit).empty(); });
-    if (unexpected->empty()) return std::string();
-    const saved::Range range = ranges_of(folder_.manifest(), {unexpected->front()}).front();
+    if (unexpected.empty()) return std::string();
+    const saved::Range range = ranges_of(folder_.manifest(), {unexpected.front()}).front();
     return absl::StrCat("A replay at other addresses leaves other memory than the launch that was saved, in block ",
-                        range.block, ", bytes ", range.offset, " to ", range.offset + range.bytes - 1,
-                        ": an address of it is not known.");
+                        range.block, ", bytes ", range.offset, " to ", range.offset + range.bytes - 1, kNotKnown);
   }
 
-  absl::StatusOr<Trial> replay(Trials& trials, std::size_t graph) const {
-    CGRT_ASSIGN_OR_RETURN(Trial trial, trials.replay({.graph = graph}));
-    trial.changed = without(trial.changed, varying_);
-    return trial;
+  absl::StatusOr<Trial> replay(Trials& trials, std::size_t graph) {
+    for (int attempts = 1;; ++attempts) {
+      CGRT_ASSIGN_OR_RETURN(Trial trial, trials.replay({.graph = graph}));
+      trial.changed = without(trial.changed, varying_);
+      if (trial.changed.empty() || attempts == kMaxAttempts) return trial;
+      CGRT_RETURN_IF_ERROR(see_varying(trials).status());
+    }
   }
 
   // The first of `open` that the graph needs, by halving: each half in processes of its own.
@@ -131,8 +142,9 @@ class Proof {
       CGRT_RETURN_IF_ERROR(write_variants(half, {&poison, 1}));
       const absl::StatusOr<std::unique_ptr<Trials>> trials = make_trials_(names_);
       if (!trials.ok()) return cannot(trials.status());
-      CGRT_ASSIGN_OR_RETURN(std::string why, check_moved(**trials));
-      if (!why.empty()) return why;
+      const absl::StatusOr<std::string> why = check_moved(**trials);
+      if (!why.ok()) return cannot(why.status());
+      if (!why->empty()) return *why;
       const absl::StatusOr<Trial> of_half = replay(**trials, 1);
       if (!of_half.ok()) return cannot(of_half.status());
       const bool is_needed = *what_happened(*of_half) != '\0';
