@@ -3,10 +3,12 @@
     python3 check.py --graphdump BUILD/tools/graphdump/graphdump --two-graphs BUILD/tests/two_graphs
                      --beside BUILD/tests/libbeside.so [PROGRAM...]
 
-Each program runs twice: under `graphdump save`, which makes a bundle, and alone, for its times. What `play` gives for
-the saved input, after many replays and for another input is compared bit by bit with what the program has written.
-Replays are timed in turn with the framework's, in its process, with events. Fails when anything differs, or takes longer than it should: from the start of the process to the end of the
-first replay at most 0.5 s + bytes / (8 GB/s), a replay at most 1.02 of the framework's. Then each bundle is loaded at other addresses, beside PyTorch twice, and shrunk and compared again.
+Each program runs under `graphdump save`, which makes a bundle, and alone, for its times. What `play` gives for the saved
+input, after many replays and for another input is compared bit by bit with what the program has written. Replays are
+timed in turn with the framework's, in its process, with events. Fails when anything differs, or takes longer than it
+should: from the start of the process to the end of the first replay at most 0.5 s + bytes / (8 GB/s), a replay at most
+1.02 of the framework's. Then each bundle is loaded at other addresses, beside PyTorch twice, and shrunk and compared
+again.
 """
 import argparse
 import concurrent.futures
