@@ -201,7 +201,7 @@ def ask(server, *words):
 
 
 def measure(bundle, graph, server, name, count, library):
-    """Single replays and replays in a row, in pairs: the bundle's and the framework's, both in the framework's process."""
+    """Single replays and replays in a row, in pairs: the bundle's and the framework's, both in its process."""
     answer = ask(server, name, count, library, bundle.path, graph)
     if not answer.startswith("["):
         raise RuntimeError("the bundle was not timed beside the framework: see its .log")
