@@ -7,10 +7,11 @@
 //   };
 //   CGRT_ASSIGN_OR_RETURN(graphs, prove_movable("step.bundle", std::move(graphs), moved));
 //
-// Two saves say which words are addresses (saved/movable.h), but for those that are open. A graph is movable if a replay
-// with all memory elsewhere, where nothing is accessible at the addresses that memory had, leaves what the launch that
-// was saved did, and if it leaves the same with random bytes, their complement, and zeros in place of all that is open:
-// then nothing of that matters, and no address was overlooked. What differs from replay to replay is not compared.
+// Two saves say which words are addresses (saved/movable.h), but for those that are open. A graph is movable if a
+// replay with all memory elsewhere, where nothing is accessible at the addresses that memory had, leaves what the
+// launch that was saved did, and if it leaves the same with random bytes, their complement, and zeros in place of all
+// that is open: then nothing of that matters, and no address was overlooked. What differs from replay to replay is not
+// compared.
 #pragma once
 
 #include "cgrt/base/language.h"  // first

@@ -148,8 +148,8 @@ struct Saver::State {
   bool replaces_bundle;
   LoadedModules modules = {};
   std::map<std::string, std::weak_ptr<const Prepared>> prepared = {};  // by name
-  Graphs begun = {}, graphs = {};    // those that are not finished, and that are
-  CUcontext context = nullptr;       // of these
+  Graphs begun = {}, graphs = {};                                      // those that are not finished, and that are
+  CUcontext context = nullptr;                                         // of these
   saved::Machine machine = {};
 
   absl::StatusOr<saved::Manifest> manifest(const Graphs& of) const {
