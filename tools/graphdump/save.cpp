@@ -174,10 +174,10 @@ absl::StatusOr<std::string> compare(const saved::Folder& first, const saved::Fol
   std::string text;
   for (std::size_t i = 0; i < proven.size(); ++i) {
     if (compared[i].open.empty() || !proven[i].why_not.empty()) continue;
-    absl::StrAppend(&text, "graphdump: ", first.manifest().graphs[i].name, ": ",
-                    cgrt::counted(compared[i].open.size(), "word"),
-                    " of arguments may be an address and do not matter: replays at other addresses are the same with "
-                    "something else there\n");
+    absl::StrAppend(
+        &text, "graphdump: ", first.manifest().graphs[i].name, ": ", cgrt::counted(compared[i].open.size(), "word"),
+        " of kernel arguments may be part of an address, and no kernel uses them: replays with other values there "
+        "give the same\n");
   }
   return text;
 }

@@ -133,7 +133,8 @@ absl::StatusOr<Cubin::Variable> read_variable(const Elf& elf, std::size_t sectio
 }
 
 // What code of 7.5 to 12.0 has in the low 12 bits of instructions for textures and surfaces, 16 bytes each: measured
-// with what nvcc 13.0 makes of each of the functions that CUDA has for them.
+// with what nvcc 13.0 makes of fetches, filtered and gathered reads, gradients and queries of textures, and of reads,
+// writes and reductions of surfaces, with handles from arguments and from memory.
 constexpr std::uint16_t kTextureCodes[] = {0x361, 0x364, 0x367, 0x36d, 0x370, 0x3a0, 0x59f, 0x99a,
                                            0x99e, 0xb60, 0xb63, 0xb66, 0xb6c, 0xb6f, 0xb99, 0xb9d,
                                            0xf60, 0xf63, 0xf66, 0xf6c, 0xf6f, 0xf99, 0xf9d, 0xf9f};

@@ -33,7 +33,8 @@ namespace cgrt {
 class LoadedTrials : public Trials {
  public:
   // Loads the bundle, with no graphs but these. Blocks. With kAnywhere all memory is at addresses that the bundle had
-  // none at, and nothing is accessible where it was. Errors: those of Bundle::open and Bundle::load.
+  // none at, and nothing is accessible where it was, unless something else of this process is there. Errors: those of
+  // Bundle::open and Bundle::load.
   static absl::StatusOr<std::unique_ptr<Trials>> create(const std::string& path, const std::vector<std::string>& graphs,
                                                         ContextRef context,
                                                         BundlePlacement placement = BundlePlacement::kAsSaved);

@@ -56,8 +56,9 @@ class Saver {
 
   // Reads the graph and its code, no memory; the graph may be destroyed then. kUnimplemented names the node that cannot
   // be replayed elsewhere: a host node, a conditional node, a wait for an event, an external semaphore, an array,
-  // another device. kInvalidArgument: a mark whose operand is not there. kAlreadyExists: a graph of that name is
-  // prepared, and not given up, or saved.
+  // another device, a kernel that uses textures, surfaces or the device's heap (known of cubins alone).
+  // kInvalidArgument: a mark whose operand is not there. kAlreadyExists: a graph of that name is prepared, and not
+  // given up, or saved.
   absl::StatusOr<std::shared_ptr<Prepared>> prepare(GraphRef graph, const std::string& name, SavedMarks marks = {});
   // The same, with what `note_of` knows of its nodes: see snapshot().
   absl::StatusOr<std::shared_ptr<Prepared>> prepare(GraphRef graph, const std::string& name, SavedMarks marks,

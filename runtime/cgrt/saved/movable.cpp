@@ -375,7 +375,7 @@ class Comparison {
     const std::string where = describe(graph.allocations[one.first->allocation].block);
     if (!one.has_second) return absl::StrCat("an address in ", where, ", and none in the second save", kNotCertain);
     return absl::StrCat("an address in ", where,
-                        ", and in the second save that of another place: its memory has another ", "layout there.");
+                        ", and in the second save that of another place: its memory has another layout there.");
   }
 
   // What compilers leave of the stack between the members of a structure may be addresses, too.
@@ -405,8 +405,7 @@ class Comparison {
             {one.node,
              {word.at.begin(), word.at.end()},
              absl::StrCat(ir::node_label(graphs.first, one.node), " has in the argument at byte ", one.at,
-                          " a value that is no address in the bundle, and moved in the second save as far "
-                          "as ",
+                          " a value that is no address in the bundle, and moved in the second save as far as ",
                           describe(word.block), " did, or a part of it: whether it is one is not certain.")});
       }
     }

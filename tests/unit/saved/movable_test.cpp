@@ -135,12 +135,26 @@ struct Pair {
   }
 };
 
-void mark(const ScratchPath& path, const ScratchPath& other) {
-  const Folder first = *Folder::open(path.string());
-  const absl::StatusOr<std::vector<Movability>> found = compare_saves(first, *Folder::open(other.string()));
-  REQUIRE_OK(found);
-  REQUIRE_OK(mark_movable(first, *found));
-}
+// The first bundle of a pair, with what was found written into it.
+class Marked {
+ public:
+  explicit Marked(const Pair& pair) {
+    pair.first.write(path_.string());
+    pair.second.write(other_.string());
+    const Folder first = *Folder::open(path_.string());
+    const absl::StatusOr<std::vector<Movability>> found = compare_saves(first, *Folder::open(other_.string()));
+    REQUIRE_OK(found);
+    REQUIRE_OK(mark_movable(first, *found));
+  }
+  Folder folder() const {
+    const absl::StatusOr<Folder> opened = Folder::open(path_.string());
+    REQUIRE_OK(opened);
+    return *opened;
+  }
+
+ private:
+  const ScratchPath path_{"movable_first"}, other_{"movable_second"};
+};
 
 const std::vector<AddressWord> kAddresses = {{kInput, 8}, {kTable, 0}, {kTable, 4088}};
 
@@ -408,17 +422,13 @@ TEST_CASE("an argument that points to another place in the second save is open",
 TEST_CASE("a graph of which something is open is not movable", "[saved][movable]") {
   Pair pair;
   pair.second.kernel().pointers[1].pointer.offset += 8;
-  const ScratchPath path("movable_first"), other("movable_second");
-  pair.first.write(path.string());
-  pair.second.write(other.string());
 
-  mark(path, other);
+  const Marked marked(pair);
 
-  const absl::StatusOr<Folder> folder = Folder::open(path.string());
-  REQUIRE_OK(folder);
-  CHECK_FALSE(folder->manifest().graphs[0].is_movable);
-  CHECK(folder->manifest().graphs[0].addresses.blocks.empty());
-  CHECK_THAT(folder->manifest().graphs[0].why_not_movable,
+  const Folder folder = marked.folder();
+  CHECK_FALSE(folder.manifest().graphs[0].is_movable);
+  CHECK(folder.manifest().graphs[0].addresses.blocks.empty());
+  CHECK_THAT(folder.manifest().graphs[0].why_not_movable,
              Catch::StartsWith("node 0 \"scale\" has at byte 8 of its arguments an address in memory 1 "));
 }
 
@@ -445,19 +455,15 @@ TEST_CASE("kernels with other code are named", "[saved][movable]") {
 
 TEST_CASE("what was found is written into the first bundle", "[saved][movable]") {
   const Pair pair;
-  const ScratchPath path("movable_first"), other("movable_second");
-  pair.first.write(path.string());
-  pair.second.write(other.string());
 
-  mark(path, other);
+  const Marked marked(pair);
 
-  const absl::StatusOr<Folder> folder = Folder::open(path.string());
-  REQUIRE_OK(folder);
-  CHECK(folder->verify().empty());
-  const SavedGraph& graph = folder->manifest().graphs[0];
+  const Folder folder = marked.folder();
+  CHECK(folder.verify().empty());
+  const SavedGraph& graph = folder.manifest().graphs[0];
   CHECK(graph.is_movable);
   CHECK(graph.addresses.blocks == std::vector<AddressWords::InBlock>{{kInput, 1}, {kTable, 2}});
-  const absl::StatusOr<std::vector<AddressWord>> addresses = folder->read_addresses(graph.addresses);
+  const absl::StatusOr<std::vector<AddressWord>> addresses = folder.read_addresses(graph.addresses);
   REQUIRE_OK(addresses);
   CHECK(*addresses == kAddresses);
 }
@@ -465,16 +471,12 @@ TEST_CASE("what was found is written into the first bundle", "[saved][movable]")
 TEST_CASE("a bundle says why it is not movable", "[saved][movable]") {
   Pair pair;
   pair.second.code = "other code";
-  const ScratchPath path("movable_first"), other("movable_second");
-  pair.first.write(path.string());
-  pair.second.write(other.string());
 
-  mark(path, other);
+  const Marked marked(pair);
 
-  const absl::StatusOr<Folder> folder = Folder::open(path.string());
-  REQUIRE_OK(folder);
-  CHECK_FALSE(folder->manifest().graphs[0].is_movable);
-  CHECK(folder->manifest().graphs[0].why_not_movable ==
+  const Folder folder = marked.folder();
+  CHECK_FALSE(folder.manifest().graphs[0].is_movable);
+  CHECK(folder.manifest().graphs[0].why_not_movable ==
         "Kernel \"scale\" has other code or attributes in the second save.");
 }
 
