@@ -1,5 +1,6 @@
 // Kernels whose parameters hold tensor maps, and those beside them: an executable that was given other buffers does
 // what a launch with them does.
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/attention/attention.h"
 #include "cgrt_kernels/gemm/gemm.h"
+#include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -105,6 +107,24 @@ absl::Status check_attention(const AttentionDesc& desc) {
   return check({{of_queries, of_queries, of_keys, of_keys}, launch}, desc.type);
 }
 
+absl::Status check_skinny_gemm(const kernels::SkinnyGemmDesc& desc) {
+  CGRT_ASSIGN_OR_RETURN(const kernels::SkinnyGemmPlan plan, plan_skinny_gemm(kDevice, desc));
+  CGRT_ASSIGN_OR_RETURN(const DeviceBuffer memory,
+                        DeviceBuffer::create(kDevice, std::max<std::size_t>(plan.workspace_bytes, 1)));
+  const kernels::Workspace workspace{memory.data(), plan.workspace_bytes};
+  if (plan.workspace_bytes > 0) {
+    CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
+    CGRT_RETURN_IF_ERROR(initialize_workspace(stream.ref(), workspace));
+    CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  }
+  const auto launch = [&](LaunchTarget target, const std::vector<DeviceBuffer>& arrays) {
+    return launch_skinny_gemm(
+        target, plan,
+        {.y = arrays[0].data(), .x = arrays[1].data(), .weights = arrays[2].data(), .workspace = workspace});
+  };
+  return check({{desc.rows * desc.n * 2, desc.rows * desc.k * 2, desc.n * desc.k * 2}, launch}, desc.type);
+}
+
 }  // namespace
 
 void check_rebound(Report& report) {
@@ -117,6 +137,10 @@ void check_rebound(Report& report) {
           absl::StrCat("gemm, other buffers, m ", m, layout == MatmulLayout::kPlain ? " plain" : ""),
           check_gemm({.m = m, .n = n, .k = 72, .b_layout = layout, .epilogue = MatmulEpilogue::kResidualBias}));
     }
+  }
+  for (const std::uint64_t rows : {1, 20}) {
+    report.check(absl::StrCat("skinny_gemm, other buffers, rows ", rows),
+                 check_skinny_gemm({.rows = rows, .n = 136, .k = 520}));
   }
   std::vector<AttentionKernel> all = {AttentionKernel::kBest};
   if (!report.is_simulated()) all.push_back(AttentionKernel::kPortable);

@@ -235,13 +235,13 @@ Make decode_attention(std::uint64_t sequences, std::uint64_t positions) {
   };
 }
 
-// Tiles of weights that blocks share.
-Make skinny_gemm(std::uint64_t n, std::uint64_t k) {
+// Tiles of weights that blocks share, or clusters.
+Make skinny_gemm(std::uint64_t rows, std::uint64_t n, std::uint64_t k) {
   return [=](Arena& arena) -> absl::StatusOr<Work> {
-    const SkinnyGemmDesc desc{.type = DType::kBFloat16, .rows = 16, .n = arena.rows(n), .k = k};
+    const SkinnyGemmDesc desc{.type = DType::kBFloat16, .rows = rows, .n = arena.rows(n), .k = k};
     CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan plan, plan_skinny_gemm(kDevice, desc));
-    const std::size_t bytes = 16 * desc.n * 2;
-    CGRT_ASSIGN_OR_RETURN(void* const x, arena.numbers(desc.type, 16 * k));
+    const std::size_t bytes = rows * desc.n * 2;
+    CGRT_ASSIGN_OR_RETURN(void* const x, arena.numbers(desc.type, rows * k));
     CGRT_ASSIGN_OR_RETURN(void* const weights, arena.numbers(desc.type, desc.n * k));
     CGRT_ASSIGN_OR_RETURN(void* const y, arena.output(bytes));
     CGRT_ASSIGN_OR_RETURN(const Workspace workspace, arena.workspace(plan.workspace_bytes));
@@ -502,7 +502,8 @@ std::vector<NamedWork> residency_works() {
       {"upsampling backward of channels last", upsample(UpsampleOp::kBackward, ImageLayout::kNhwc)},
       {"decode attention of few sequences", decode_attention(8, 4000)},
       {"decode attention of many sequences", decode_attention(128, 300)},
-      {"skinny_gemm", skinny_gemm(3000, 2048)},
+      {"skinny_gemm", skinny_gemm(4, 3000, 2048)},
+      {"skinny_gemm of more rows", skinny_gemm(20, 3000, 2048)},
       {"gemm", gemm(100, 32768, 64)},
       {"gemm of clusters", gemm(1000, 8192, 256)},
       {"greedy sampling of few rows", greedy_sampling(8, 100000)},

@@ -1,11 +1,16 @@
 // What skinny_gemm's plan and device code have in common. Internal.
 //
+// On sm_90a more than a few rows have a kernel of their own (hopper.cu): W and x come through shared memory and
+// warpgroups multiply. What follows is of the others.
+//
 // A tile is the rows of W that a block multiplies at once: 16 for each of kRowWarps warps, while the other warps take
 // other parts of k. A stage is what a block loads of a tile at a time, straight into registers: through shared memory
 // it took 1.15 times as long (H100). The stages of all tiles, in order, are divided among the blocks in equal ranges.
 // Where a range ends within a tile, its blocks leave their sums in the workspace, and the last to come adds them in the
 // order of the blocks; the plan takes as many blocks as end with tiles where few would idle then.
 #pragma once
+
+#include <cuda.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -76,7 +81,14 @@ constexpr std::size_t skinny_part_bytes(SkinnyShape shape) {
   return std::size_t{shape.row_warps} * shape.columns * 32 * 16;
 }
 
+// The kernel for more rows.
+inline constexpr std::uint32_t kSkinnyWideThreads = 384, kSkinnyMaxCluster = 8;
+constexpr std::uint32_t skinny_wide_bytes(std::uint32_t bits) { return (bits == 16 ? 160 : 192) << 10; }
+inline constexpr std::uint32_t kSkinnyBoxRows = 16;  // of x, in a tensor copy
+constexpr std::uint32_t skinny_wide_stage_values(std::uint32_t bits) { return 1024 / bits; }
+
 struct SkinnyGemmParams {
+  CUtensorMap maps[2];  // of W and x, in the kernel for more rows
   SkinnyGemmArgs args;
   std::uint32_t* counters;  // of blocks that share a tile, at the number of the first
   void* parts;              // two for each block
@@ -88,7 +100,9 @@ struct SkinnyGemmParams {
   std::uint32_t warp_columns;  // of y, that a warp's 16 rows of W give: 16 or 8
   std::uint32_t distance;      // the same in rows: 8 or n
   Divisor group;
-  std::uint32_t groups;  // of a row
+  std::uint32_t groups;             // of a row
+  std::uint32_t blocks;             // that share tiles
+  std::uint32_t clusters, cluster;  // in the kernel for more rows: how many have tiles, and blocks of each
   SkinnyActivation activation;
   bool weights_are_constant, has_room_for_x;  // for few rows, which the kernel for more may keep
 };
@@ -97,5 +111,7 @@ struct SkinnyGemmParams {
 Kernel<SkinnyGemmParams> skinny_gemm_float_kernel(DType type, SkinnyShape shape);
 Kernel<SkinnyGemmParams> skinny_gemm_int8_kernel(DType type, SkinnyScales scales, SkinnyShape shape);
 Kernel<SkinnyGemmParams> skinny_gemm_int4_kernel(DType type, SkinnyScales scales, SkinnyShape shape);
+// In hopper.cu: only in builds for sm_90.
+Kernel<SkinnyGemmParams> skinny_gemm_wide_kernel(DType type, std::uint32_t bits, SkinnyScales scales);
 
 }  // namespace cgrt::kernels

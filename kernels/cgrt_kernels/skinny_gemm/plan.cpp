@@ -5,6 +5,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/common/plan.h"
+#include "cgrt_kernels/common/tensor_map.h"
 #include "cgrt_kernels/skinny_gemm/kernels.h"
 #include "cgrt_kernels/skinny_gemm/skinny_gemm.h"
 
@@ -14,6 +15,16 @@ namespace {
 constexpr const char* kName = "skinny_gemm";
 
 constexpr std::uint32_t kMinStages = 2;  // of a block that shares tiles
+
+#ifdef CGRT_HOPPER
+constexpr bool kHasWide = true;
+Kernel<SkinnyGemmParams> wide_kernel(DType type, std::uint32_t bits, SkinnyScales scales) {
+  return skinny_gemm_wide_kernel(type, bits, scales);
+}
+#else
+constexpr bool kHasWide = false;
+Kernel<SkinnyGemmParams> wide_kernel(DType, std::uint32_t, SkinnyScales) { return {}; }
+#endif
 
 absl::Status check_size(const char* size, std::uint64_t value, std::uint64_t max) {
   if (value >= 1 && value <= max) return absl::OkStatus();
@@ -117,12 +128,75 @@ Kernel<SkinnyGemmParams> kernel_of(const SkinnyGemmDesc& desc, SkinnyShape shape
   }
 }
 
-bool has_shared_tiles(const LaunchConfig& config, std::uint64_t tiles, std::uint64_t stages) {
-  const std::uint64_t share = tiles * stages / config.grid.x, longer = tiles * stages % config.grid.x;
-  for (std::uint64_t block = 1; block < config.grid.x; ++block) {
+// Whether the device has the kernel for more rows.
+absl::StatusOr<bool> has_wide(const Machine& machine, KernelRef kernel) {
+  if (!kHasWide || machine.shared_per_block < skinny_wide_bytes(8)) return false;
+  CGRT_ASSIGN_OR_RETURN(const int major, machine.device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  CGRT_ASSIGN_OR_RETURN(const int minor, machine.device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  if (major != 9 || minor != 0) return false;
+  CGRT_ASSIGN_OR_RETURN(const Machine of_code, machine_of(machine.context, kernel));
+  return of_code.has_programmatic_edges;  // so it is not translated
+}
+
+bool has_shared_tiles(std::uint64_t blocks, std::uint64_t tiles, std::uint64_t stages) {
+  const std::uint64_t share = tiles * stages / blocks, longer = tiles * stages % blocks;
+  for (std::uint64_t block = 1; block < blocks; ++block) {
     if ((share * block + std::min(block, longer)) % stages != 0) return true;
   }
   return false;
+}
+
+// How many clusters of `cluster` blocks the device runs at once.
+absl::StatusOr<std::uint32_t> clusters_at_once(const Machine& machine, const SkinnyGemmPlan& plan,
+                                               std::uint32_t cluster) {
+  if (cluster == 1) return machine.sms;
+  CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(plan.kernel, machine.context, cluster,
+                                                                plan.config.block, plan.config.shared_bytes));
+  return static_cast<std::uint32_t>(clusters);
+}
+
+// The blocks of a cluster share k where tiles of 128 rows are fewer than multiprocessors, and all clusters run at once.
+absl::StatusOr<std::uint32_t> cluster_of(const Machine& machine, const SkinnyGemmPlan& plan, std::uint64_t tiles,
+                                         std::uint64_t stages) {
+  for (std::uint32_t cluster = kSkinnyMaxCluster; machine.has_clusters && cluster > 1; --cluster) {
+    if (tiles * cluster > machine.sms || cluster * 4 > stages) continue;
+    CGRT_ASSIGN_OR_RETURN(const std::uint32_t at_once, clusters_at_once(machine, plan, cluster));
+    if (at_once >= tiles) return cluster;
+  }
+  return 1;
+}
+
+// Blocks that share tiles of 16 * row_warps rows of W, of at most so many.
+std::uint32_t blocks_of(const SkinnyGemmDesc& desc, std::uint32_t row_warps, std::uint64_t max, bool& has_shared) {
+  const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * row_warps);
+  const std::uint64_t stages =
+      ceil_divide<std::uint64_t>(desc.k, skinny_stage_values(bits_of(desc.weights), row_warps));
+  const std::uint32_t blocks = grid_of(std::min<std::uint64_t>(max, WorkspaceHeader::kCounters), tiles, stages);
+  has_shared = has_shared_tiles(blocks, tiles, stages);
+  return blocks;
+}
+
+absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan plan) {
+  const SkinnyGemmDesc& desc = plan.desc;
+  const std::uint32_t bits = bits_of(desc.weights);
+  const std::uint64_t stages = ceil_divide<std::uint64_t>(desc.k, skinny_wide_stage_values(bits));
+  const std::uint64_t tiles =
+      desc.activation == SkinnyActivation::kSiluGate ? ceil_divide(desc.n, 64) : ceil_divide(desc.n, 128);
+  plan.config.block = kSkinnyWideThreads, plan.config.shared_bytes = skinny_wide_bytes(bits);
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
+  CGRT_ASSIGN_OR_RETURN(const std::uint32_t cluster, cluster_of(machine, plan, tiles, stages));
+  CGRT_ASSIGN_OR_RETURN(const std::uint32_t at_once, clusters_at_once(machine, plan, cluster));
+  // Each has as many tiles as another, or one more: the memory is busy, too, where not all multiprocessors are.
+  plan.clusters = ceil_divide(tiles, ceil_divide<std::uint64_t>(tiles, at_once));
+  plan.config.attributes.cluster = cluster;
+  // A launch may have few rows, which small tiles want.
+  bool has_shared = false;
+  plan.blocks = blocks_of(desc, 1, at_once * cluster, has_shared);
+  plan.config.grid = std::max(plan.clusters, ceil_divide(plan.blocks, cluster)) * cluster;
+  if (has_shared && scales_of(desc) != SkinnyScales::kToWeights) {
+    plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes({1, 1}));
+  }
+  return plan;
 }
 
 }  // namespace
@@ -133,8 +207,17 @@ absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const Skinny
   if (desc.y_stride == 0) plan.desc.y_stride = desc.n;
   CGRT_RETURN_IF_ERROR(check(plan.desc));
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
-  const SkinnyShape shape = shape_of(machine, desc);
   const std::uint32_t bits = bits_of(desc.weights);
+  if (desc.rows > 8) {
+    const auto kernel = wide_kernel(desc.type, bits, scales_of(desc));
+    CGRT_ASSIGN_OR_RETURN(plan.is_wide, has_wide(machine, kernel));
+    if (plan.is_wide) {
+      plan.kernel = kernel;
+      CGRT_ASSIGN_OR_RETURN(const Machine of_code, machine_of(context, kernel));
+      return choose_with_room(of_code, [&](const Machine& with) { return plan_wide(with, plan); });
+    }
+  }
+  const SkinnyShape shape = shape_of(machine, desc);
   plan.kernel = kernel_of(desc, shape);
   plan.config.block = kSkinnyThreads;
   plan.config.shared_bytes = skinny_shared_bytes(bits, shape);
@@ -150,13 +233,12 @@ absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const Skinny
   CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
                         occupancy(plan.kernel, context, plan.config.block, plan.config.shared_bytes));
   // A launch may have few of many rows: there are as many blocks as few rows want.
-  const std::uint32_t row_warps = shape.columns > 1 ? 1 : shape.row_warps;
-  const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * row_warps);
-  const std::uint64_t stages = ceil_divide<std::uint64_t>(desc.k, skinny_stage_values(bits, row_warps));
-  const std::uint64_t wave = machine.sms * static_cast<std::uint64_t>(std::max(of_sm.blocks_per_sm, 1));
-  plan.config.grid = grid_of(std::min<std::uint64_t>(wave, WorkspaceHeader::kCounters), tiles, stages);
-  if (shape.columns > 1 || has_shared_tiles(plan.config, tiles, stages)) {
-    plan.workspace_bytes = workspace_with(2 * plan.config.grid.x * skinny_part_bytes(shape));
+  bool has_shared = false;
+  plan.blocks = blocks_of(desc, shape.columns > 1 ? 1 : shape.row_warps,
+                          machine.sms * static_cast<std::uint64_t>(std::max(of_sm.blocks_per_sm, 1)), has_shared);
+  plan.config.grid = plan.blocks;
+  if (shape.columns > 1 || has_shared) {
+    plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes(shape));
   }
   return plan;
 }
@@ -196,9 +278,20 @@ absl::Status launch_skinny_gemm(LaunchTarget target, const SkinnyGemmPlan& plan,
     params.counters = header_of(args.workspace)->counters;
     params.parts = scratch_of(args.workspace);
   }
+  params.blocks = plan.blocks, params.clusters = plan.clusters, params.cluster = plan.config.attributes.cluster.x;
   params.activation = desc.activation;
   params.weights_are_constant = desc.weights_are_constant;
   params.has_room_for_x = kept_bytes(desc) <= plan.config.shared_bytes;
+  if (!plan.is_wide) return launch(target, plan.config, plan.kernel, params);
+
+  CGRT_ASSIGN_OR_RETURN(const CUcontext context, target.context());
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
+  // Boxes have 128 bytes of each row: of integers these are 64 pairs or fours.
+  const std::uint64_t of_row = params.weight_row_bytes / 2;
+  CGRT_ASSIGN_OR_RETURN(params.maps[0],
+                        make_tensor_map(args.weights, desc.type, {{of_row, 1, 64}, {params.weight_rows, of_row, 64}}));
+  CGRT_ASSIGN_OR_RETURN(params.maps[1], make_tensor_map(args.x, desc.type,
+                                                        {{desc.k, 1, 64}, {desc.rows, desc.x_stride, kSkinnyBoxRows}}));
   return launch(target, plan.config, plan.kernel, params);
 }
 

@@ -13,9 +13,9 @@
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/whole.cuh"
-#include "cgrt_kernels/elementwise/functors.cuh"
 #include "cgrt_kernels/skinny_gemm/kernels.h"
 #include "cgrt_kernels/skinny_gemm/reference.h"
+#include "cgrt_kernels/skinny_gemm/tiles.cuh"
 #include "cgrt_kernels/skinny_gemm/weights.cuh"
 
 namespace cgrt::kernels {
@@ -48,12 +48,10 @@ struct SkinnyProduct {
   const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::uint32_t row_warp = warp % kRowWarps, k_warp = warp / kRowWarps;
   const std::uint32_t group = lane / 4, quad = lane % 4;  // as mma.cuh's g and t
-  const std::uint32_t tiles = (p.weight_rows - 1) / (16 * kRowWarps) + 1;
-  const std::uint32_t stages = (p.k - 1) / (kDepthWarps * kWarpValues) + 1;  // of a tile
-  const std::uint32_t all = tiles * stages;                                  // below 2^32: W has 16 KB or more of each
-  const std::uint32_t blocks = min(all, gridDim.x);                          // that have stages
-  const std::uint32_t share = all / blocks, longer = all - share * blocks;   // as many blocks have a stage more
-  std::uint32_t rows = 0;                                                    // that there are
+  const SkinnyRanges ranges = {(p.weight_rows - 1) / (16 * kRowWarps) + 1, (p.k - 1) / (kDepthWarps * kWarpValues) + 1,
+                               p.blocks};
+  const std::uint32_t stages = ranges.stages;
+  std::uint32_t rows = 0;  // that there are
   float sums[kColumns][4];
 
   // Of y, which a thread's first row of W gives.
@@ -248,23 +246,12 @@ struct SkinnyProduct {
       for (int other = 1; other < kDepthWarps; ++other) add(sums[column], *place(other * kRowWarps + warp, column));
     }
   }
-  static __device__ __forceinline__ void add(float (&to)[4], float4 from) {
-    to[0] += from.x, to[1] += from.y, to[2] += from.z, to[3] += from.w;
-  }
-
-  // The block that has the stage, counted through all tiles.
-  __device__ __forceinline__ std::uint32_t block_of(std::uint32_t stage) const {
-    const std::uint32_t in_longer = longer * (share + 1);
-    return stage < in_longer ? stage / (share + 1) : longer + (stage - in_longer) / share;
-  }
 
   // With the other blocks of the tile. True in the last of them, which has all sums then.
   __device__ __forceinline__ bool join_blocks(std::uint32_t tile) {
-    const std::uint32_t begin = tile * stages;
-    const std::uint32_t first = block_of(begin), last = block_of(begin + stages - 1);
-    // A block has at most two parts: of a tile that others began, and of one that it begins.
+    const std::uint32_t first = ranges.first_block(tile), last = ranges.last_block(tile);
     const auto part = [&](std::uint32_t block, int column) {
-      const std::size_t slot = std::size_t{2} * block + (block == first ? 1 : 0);
+      const std::size_t slot = SkinnyRanges::slot_of(block, first);
       return static_cast<float4*>(p.parts) + ((slot * kRowWarps + row_warp) * kColumns + column) * 32 + lane;
     };
     if (k_warp == 0) {
@@ -286,43 +273,32 @@ struct SkinnyProduct {
     return true;
   }
 
-  __device__ __forceinline__ float with_bias(float sum, std::uint32_t row) const {
-    return p.args.bias == nullptr ? sum : sum + to_float(static_cast<const T*>(p.args.bias)[row]);
-  }
-  __device__ __forceinline__ float activated(float sum) const {
-    return p.activation == SkinnyActivation::kGelu       ? gelu_of(sum)
-           : p.activation == SkinnyActivation::kGeluTanh ? gelu_tanh_of(sum)
-                                                         : sum;
-  }
-  __device__ __forceinline__ void store(std::uint32_t row, std::uint32_t column, float value) const {
-    const std::uint64_t at = row * p.y_stride + column;
-    if (p.args.residual != nullptr) value += to_float(static_cast<const T*>(p.args.residual)[at]);
-    static_cast<T*>(p.args.y)[at] = from_float<T>(value);
-  }
   __device__ __forceinline__ void store_tile(std::uint32_t tile) const {
     if (k_warp > 0) return;
     const std::uint32_t first = first_column(tile);
+    const SkinnyEpilogue<T> y{p};
 #pragma unroll
     for (int column = 0; column < kColumns; ++column) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const std::uint32_t row = column * 8 + quad * 2 + i;
         if (row >= rows || first >= p.n) continue;
-        const float value = with_bias(sums[column][i], first);
+        const float value = y.with_bias(sums[column][i], first);
         if (p.activation == SkinnyActivation::kSiluGate) {
-          store(row, first, silu_of(value) * with_bias(sums[column][2 + i], p.n + first));
+          y.store(row, first, silu_of(value) * y.with_bias(sums[column][2 + i], p.n + first));
           continue;
         }
-        store(row, first, activated(value));
-        if (first + 8 < p.n) store(row, first + 8, activated(with_bias(sums[column][2 + i], first + 8)));
+        y.store(row, first, y.activated(value));
+        if (first + 8 < p.n) {
+          y.store(row, first + 8, y.activated(y.with_bias(sums[column][2 + i], first + 8)));
+        }
       }
     }
   }
 
   __device__ __forceinline__ void run() {
-    if (blockIdx.x >= blocks) return;
-    const std::uint32_t begin = share * blockIdx.x + min(blockIdx.x, longer);
-    const std::uint32_t count = share + (blockIdx.x < longer ? 1 : 0);
+    if (blockIdx.x >= ranges.blocks) return;
+    const std::uint32_t begin = ranges.begin(), count = ranges.count();
     Place next{begin / stages, begin % stages};
     std::uint32_t tile = next.tile, index = next.index, part_begin = next.index, parity = 0;
     const auto after = [&](std::uint32_t stage) { return stage + 1 == stages ? 0 : stage + 1; };

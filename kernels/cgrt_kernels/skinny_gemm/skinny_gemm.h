@@ -33,7 +33,10 @@ struct SkinnyGemmPlan {
   SkinnyGemmDesc desc;  // strides of 0 replaced
   Kernel<SkinnyGemmParams> kernel;
   LaunchConfig config;
-  std::size_t workspace_bytes = 0;  // of more than 8 rows, and where blocks share tiles of W; common/workspace.h
+  bool is_wide = false;             // has the kernel of compute capability 9.0 for more than a few rows
+  std::uint32_t blocks = 0;         // that share tiles of W
+  std::uint32_t clusters = 0;       // of the kernel for more rows, that have tiles
+  std::size_t workspace_bytes = 0;  // common/workspace.h
 
   // See common/topology.h.
   std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }

@@ -1,0 +1,477 @@
+// Products of more than a few rows, on sm_90a. A block of a cluster multiplies 128 rows of W with all rows of x over
+// its part of k; where there are fewer tiles than multiprocessors, the blocks of a cluster then send each other their
+// sums.
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cgrt_kernels/common/block_copy.cuh"
+#include "cgrt_kernels/common/cluster_arrival.cuh"
+#include "cgrt_kernels/common/mbarrier.cuh"
+#include "cgrt_kernels/common/named_barrier.cuh"
+#include "cgrt_kernels/common/tensor_copy.cuh"
+#include "cgrt_kernels/common/wgmma_narrow.cuh"
+#include "cgrt_kernels/skinny_gemm/product.cuh"
+
+namespace cgrt::kernels {
+namespace {
+
+constexpr std::uint32_t kConsumers = 2;  // warpgroups that multiply 64 rows of W each
+constexpr std::uint32_t kConsumerThreads = 128 * kConsumers;
+static_assert(kConsumerThreads == kSkinnyThreads && kSkinnyWideThreads == kConsumerThreads + 128);
+
+#if __CUDA_ARCH__ >= 900
+
+constexpr std::uint32_t kMaxStages = 12;
+// In shared memory: sums of a row of x with 128 rows of W. With the four, lanes write them without bank conflicts.
+constexpr std::uint32_t kSumsOfRow = 128 + 4;
+struct WideBarriers {
+  BulkBarrier full[kMaxStages];
+  Mbarrier has_scales[kMaxStages], empty[kMaxStages];
+  BulkBarrier sums;  // of all blocks of the cluster
+
+  __device__ __forceinline__ void initialize(bool is_cluster) {
+    if (threadIdx.x < kMaxStages) {
+      const std::uint32_t i = threadIdx.x;
+      full[i].initialize(), has_scales[i].initialize(1), empty[i].initialize(kConsumerThreads / 32);
+      if (i == 0) sums.initialize();
+      make_barriers_visible();
+      make_barriers_visible_to_cluster();
+    }
+    __syncthreads();
+    if (is_cluster) arrive_in_cluster();
+  }
+};
+
+// A stage is 128 bytes of each of the 128 rows of W, and the same k of kN rows of x, 64 elements to a panel.
+template <class T, int kBits, SkinnyScales kScales, int kN>
+struct WideShared {
+  static constexpr std::uint32_t kDepth = skinny_wide_stage_values(kBits), kPanels = kDepth / 64;
+  static constexpr std::uint32_t kBytesOfWeights = 64 * 128, kPanelBytes = kN * 128;
+  static constexpr std::uint32_t kScalesOfRow = kScales == SkinnyScales::kToSums ? 2 : kDepth / 32;  // of a stage
+  static constexpr std::uint32_t kScaleBytes = kScales == SkinnyScales::kNone ? 0 : 128 * kScalesOfRow * 2;
+  static constexpr std::uint32_t kStageBytes = kConsumers * kBytesOfWeights + kPanels * kPanelBytes;
+  static constexpr std::uint32_t kRoom =
+      skinny_wide_bytes(kBits) - 3072 - (kN + kSkinnyMaxCluster - 1) * kSumsOfRow * 4;
+  static constexpr std::uint32_t kStages = std::min(kMaxStages, kRoom / (kStageBytes + kScaleBytes));
+
+  struct Stage {
+    alignas(1024) unsigned char weights[kConsumers][kBytesOfWeights];
+    unsigned char x[kPanels][kPanelBytes];
+  };
+  Stage stages[kStages];
+  // Of rows of x that are this block's, the parts of all blocks of the cluster: at most kN rows and 7 that do not
+  // divide.
+  float sums[(kN + kSkinnyMaxCluster - 1) * kSumsOfRow];
+  T scales[kScales == SkinnyScales::kNone ? 1 : kStages][128][kScalesOfRow];
+};
+
+template <class T, int kBits, SkinnyScales kScales, int kN>
+struct WideProduct {
+  using Shared = WideShared<T, kBits, kScales, kN>;
+  static constexpr std::uint32_t kStages = Shared::kStages;
+  static constexpr std::uint32_t kAll = ~0u;
+  static_assert(1024 + sizeof(Shared) <= skinny_wide_bytes(kBits) - 1024);
+  // In half a stage: steps of 16 values of k, and in 16 bytes.
+  static constexpr int kSteps = 512 / kBits / 16, kStepsOfPiece = std::max(kSteps / 4, 1);
+
+  const SkinnyGemmParams& p;
+  WideBarriers& barriers;
+  Shared& shared;
+  const std::uint32_t rows;  // that there are
+  const std::uint32_t lane = threadIdx.x % 32, group = lane / 4, quad = lane % 4;
+  const std::uint32_t warp = threadIdx.x / 32 % 4, warpgroup = threadIdx.x / 128;
+  const bool has_gate = p.activation == SkinnyActivation::kSiluGate;
+  const std::uint32_t tiles = ((has_gate ? p.n : p.weight_rows) - 1) / (has_gate ? 64 : 128) + 1;
+  const std::uint32_t cluster = blockIdx.x / p.cluster, rank = blockIdx.x % p.cluster;
+  const std::uint32_t all_stages = (p.k - 1) / Shared::kDepth + 1;
+  const std::uint32_t begin = all_stages * rank / p.cluster, end = all_stages * (rank + 1) / p.cluster;
+  float sums[kN / 2];
+  std::uint32_t slot = 0, phase = 0;  // of the next stage
+
+  // The first of a warpgroup's 64 rows of W. With a gate the second has the rows of up.
+  __device__ __forceinline__ std::uint32_t first_row(std::uint32_t tile, std::uint32_t of_warpgroup) const {
+    return has_gate ? of_warpgroup * p.n + tile * 64 : tile * 128 + of_warpgroup * 64;
+  }
+  __device__ __forceinline__ void advance() {
+    if (++slot == kStages) slot = 0, phase ^= 1;
+  }
+  // The first `max` stages of this block, in order.
+  template <class Each>
+  __device__ __forceinline__ void for_stages(std::uint32_t max, Each each) {
+    std::uint32_t i = 0;
+    for (std::uint32_t tile = cluster; tile < tiles; tile += p.clusters) {
+      for (std::uint32_t stage = begin; stage < end; ++stage) {
+        if (i == max) return;
+        each(i++, tile, stage);
+        advance();
+      }
+    }
+  }
+
+  __device__ __forceinline__ void copy_weights(std::uint32_t tile, std::uint32_t stage) {
+    barriers.full[slot].expect(Shared::kStageBytes);
+#pragma unroll
+    for (std::uint32_t i = 0; i < kConsumers; ++i) {
+      copy_box(shared.stages[slot].weights[i], p.maps[0], stage * 64, first_row(tile, i), barriers.full[slot]);
+    }
+  }
+  __device__ __forceinline__ void copy_x(std::uint32_t stage) {
+#pragma unroll
+    for (std::uint32_t panel = 0; panel < Shared::kPanels; ++panel) {
+#pragma unroll
+      for (std::uint32_t row = 0; row < kN; row += kSkinnyBoxRows) {
+        copy_box(shared.stages[slot].x[panel] + row * 128, p.maps[1], (stage * Shared::kPanels + panel) * 64, row,
+                 barriers.full[slot]);
+      }
+    }
+  }
+  // One thread.
+  __device__ __forceinline__ void copy_stages(bool has_waited) {
+    if (!has_waited && !p.weights_are_constant) wait_for_predecessors();
+    // W may be read before what writes x has ended.
+    for_stages(kStages, [&](std::uint32_t, std::uint32_t tile, std::uint32_t stage) { copy_weights(tile, stage); });
+    if (!has_waited && p.weights_are_constant) wait_for_predecessors();
+    slot = 0, phase = 0;
+    for_stages(kAll, [&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
+      if (i >= kStages) {
+        barriers.empty[slot].wait(phase ^ 1);
+        copy_weights(tile, stage);
+      }
+      copy_x(stage);
+    });
+  }
+  // Three warps, a stage each.
+  __device__ __forceinline__ void copy_scales(bool has_waited) {
+    if (!has_waited && !p.weights_are_constant) wait_for_predecessors();
+    constexpr std::uint32_t kOfRow = Shared::kScalesOfRow, kCount = 128 * kOfRow, kAtOnce = kOfRow == 2 ? 8 : 4;
+    for_stages(kAll, [&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
+      if (i % 3 + 1 != warp) return;
+      if (i >= kStages) barriers.empty[slot].wait(phase ^ 1);
+#pragma unroll 1
+      for (std::uint32_t first = 0; first < kCount; first += 32 * kAtOnce) {
+        T scales[kAtOnce];
+#pragma unroll
+        for (std::uint32_t j = 0; j < kAtOnce; ++j) {
+          const std::uint32_t at = first + j * 32 + lane, own = at / kOfRow;
+          const std::uint32_t row = first_row(tile, own / 64) + own % 64;
+          const std::uint32_t k = stage * Shared::kDepth + at % kOfRow * (Shared::kDepth / kOfRow);
+          scales[j] = from_float<T>(0);
+          if (row < p.weight_rows && k < p.k) {
+            scales[j] = static_cast<const T*>(p.args.scales)[std::uint64_t{row} * p.groups + p.group.quotient(k)];
+          }
+        }
+#pragma unroll
+        for (std::uint32_t j = 0; j < kAtOnce; ++j) {
+          const std::uint32_t at = first + j * 32 + lane;
+          shared.scales[slot][at / kOfRow][at % kOfRow] = scales[j];
+        }
+      }
+      __syncwarp();
+      if (lane == 0) barriers.has_scales[slot].arrive();
+    });
+  }
+  __device__ __forceinline__ void produce(bool has_waited) {
+    if (cluster < p.clusters) {
+      if (warp == 0) {
+        if (lane == 0) copy_stages(has_waited);
+      } else if constexpr (kBits != 16) {
+        copy_scales(has_waited);
+      }
+    }
+    __syncwarp();
+    let_dependents_start();
+    if (p.cluster == 1) return;
+    wait_for_cluster();
+    leave_cluster();
+  }
+  // Not before others have got what this block has sent.
+  __device__ __forceinline__ void leave_cluster() {
+    arrive_in_cluster();
+    wait_for_cluster();
+  }
+
+  __device__ __forceinline__ void release(std::uint32_t of_slot) {
+    __syncwarp();
+    if (lane == 0) barriers.empty[of_slot].arrive();
+  }
+  __device__ __forceinline__ void multiply_floats() {
+    std::uint32_t before = 0;
+    for (std::uint32_t stage = begin; stage < end; ++stage) {
+      barriers.full[slot].wait(phase);
+      const std::uint64_t w = matrix_descriptor<MatrixMajor::kK>(shared.stages[slot].weights[warpgroup]);
+      const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(shared.stages[slot].x[0]);
+      fence_registers(sums);
+      fence_products();
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        multiply_add_shared_narrow<T, kN>(sums, w + 2 * j, x + 2 * j, stage > begin || j > 0);
+      }
+      commit_products();
+      fence_registers(sums);
+      if (stage > begin) {
+        wait_for_products<1>();
+        release(before);
+      }
+      before = slot;
+      advance();
+    }
+    wait_for_products<0>();
+    fence_registers(sums);
+    release(before);
+  }
+
+  // The weights of this thread in 16 bytes of a row, a pair of each eight values of k.
+  static __device__ __forceinline__ void unpack(std::uint32_t (&pairs)[2 * kStepsOfPiece], const uint4& piece,
+                                                std::uint32_t quad) {
+    const std::uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
+    if constexpr (kBits == 8) {
+      const std::uint32_t selector = quad * 0x22 + 0x10;  // bytes 2 quad and the next
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        pairs[i] = pair_of_bytes<T>(__byte_perm(words[2 * i], words[2 * i + 1], selector), 0x5150);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        // The lower half of the byte, and 16 bits on the higher one.
+        pairs[i] = pair_of_halves<T>(__byte_perm(words[i], 0, 0x4440 + quad) * 0x1001, 0);
+      }
+    }
+  }
+  __device__ __forceinline__ void add_group(const float (&of_group)[kN / 2], const float (&scales)[2]) {
+#pragma unroll
+    for (int i = 0; i < kN / 2; ++i) sums[i] += of_group[i] * scales[i / 2 % 2];
+  }
+  // The weights of half a stage, as products take them.
+  __device__ __forceinline__ void load_weights(std::uint32_t (&a)[kSteps][4], int half) const {
+    const unsigned char* const weights = shared.stages[slot].weights[warpgroup];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const std::uint32_t row = warp * 16 + i * 8 + group;
+#pragma unroll
+      for (int piece = 0; piece < 4; ++piece) {
+        const std::uint32_t at = (half * 4 + piece) ^ group;
+        std::uint32_t pairs[2 * kStepsOfPiece];
+        unpack(pairs, *reinterpret_cast<const uint4*>(weights + row * 128 + at * 16), quad);
+        if constexpr (kScales == SkinnyScales::kToWeights) {
+          const T scale = scale_of(row, (half * 4 + piece) * 16 * kStepsOfPiece / 32), twice[2] = {scale, scale};
+          std::uint32_t both;
+          memcpy(&both, twice, 4);
+#pragma unroll
+          for (std::uint32_t& pair : pairs) pair = multiply<T>(pair, both);
+        }
+#pragma unroll
+        for (int j = 0; j < 2 * kStepsOfPiece; ++j) a[piece * kStepsOfPiece + j / 2][j % 2 * 2 + i] = pairs[j];
+      }
+    }
+    // All of them before the products that follow.
+#pragma unroll
+    for (auto& step : a) {
+#pragma unroll
+      for (std::uint32_t& pair : step) asm volatile("" : "+r"(pair)::"memory");
+    }
+  }
+  __device__ __forceinline__ T scale_of(std::uint32_t row, int of_row) const {
+    return shared.scales[slot][warpgroup * 64 + row][of_row];
+  }
+  __device__ __forceinline__ void multiply_integers() {
+    constexpr bool kToSums = kScales == SkinnyScales::kToSums;
+    float of_group[kToSums ? kN / 2 : 1] = {}, scales[2] = {};
+    std::uint32_t a[2][kSteps][4];
+#pragma unroll
+    for (float& sum : sums) sum = 0;
+    std::uint32_t before = 0;
+    auto& to = choose(of_group);
+    for (std::uint32_t stage = begin; stage < end; ++stage) {
+      barriers.full[slot].wait(phase);
+      barriers.has_scales[slot].wait(phase);
+      const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(shared.stages[slot].x[0]);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        load_weights(a[half], half);  // while the products of the half before go on
+        wait_for_products<0>();
+        fence_registers(to);
+        if (half == 0 && stage > begin) release(before);
+        if constexpr (kToSums) {
+          add_group(of_group, scales);
+          for (int i = 0; i < 2; ++i) scales[i] = to_float(scale_of(warp * 16 + i * 8 + group, half));
+          fence_registers(to);
+        }
+        fence_products();
+#pragma unroll
+        for (int step = 0; step < kSteps; ++step) {
+          const int of_all = half * kSteps + step;
+          const std::uint64_t at = x + of_all / 4 * (Shared::kPanelBytes / 16) + 2 * (of_all % 4);
+          multiply_add_registers_narrow<T, kN>(to, a[half][step], at, !kToSums || step > 0);
+        }
+        commit_products();
+        fence_registers(to);
+      }
+      before = slot;
+      advance();
+    }
+    wait_for_products<0>();
+    fence_registers(to);
+    if constexpr (kToSums) add_group(of_group, scales);
+    release(before);
+  }
+  template <int kCount>
+  __device__ __forceinline__ auto& choose(float (&of_group)[kCount]) {
+    if constexpr (kScales == SkinnyScales::kToSums) {
+      return of_group;
+    } else {
+      return sums;
+    }
+  }
+
+  __device__ __forceinline__ void meet_consumers() const { wait_at_named_barrier<kConsumerThreads>(1); }
+  // All sums of this block, for its threads and for bulk copies.
+  __device__ __forceinline__ void place_sums(float* to) const {
+#pragma unroll
+    for (int i = 0; i < kN / 2; ++i) {
+      const std::uint32_t row = i / 4 * 8 + quad * 2 + i % 2, of_w = warpgroup * 64 + warp * 16 + i / 2 % 2 * 8 + group;
+      to[row * kSumsOfRow + of_w] = sums[i];
+    }
+    if (p.cluster > 1) fence_for_tensor_copies();
+    meet_consumers();
+  }
+  // The first of the rows of x whose sums a block of the cluster gets from all.
+  __device__ __forceinline__ std::uint32_t first_of_x(std::uint32_t of_rank) const { return kN * of_rank / p.cluster; }
+  __device__ __forceinline__ std::uint32_t count_of_x(std::uint32_t of_rank) const {
+    return first_of_x(of_rank + 1) - first_of_x(of_rank);
+  }
+  __device__ __forceinline__ void exchange_sums() {
+    auto* const own = reinterpret_cast<float*>(shared.stages);
+    meet_consumers();    // the stages are used up
+    wait_for_cluster();  // all blocks have begun
+    place_sums(own);
+    if (threadIdx.x == 0) {
+      barriers.sums.expect(p.cluster * count_of_x(rank) * kSumsOfRow * 4);
+      for (std::uint32_t i = 0; i < p.cluster; ++i) {
+        const std::uint32_t part = count_of_x(i) * kSumsOfRow;
+        copy_to_block(i, &shared.sums[rank * part], own + first_of_x(i) * kSumsOfRow, part * 4, barriers.sums);
+      }
+    }
+    barriers.sums.wait_for_cluster(0);
+  }
+  // This block's rows of x, whose sums are parts in shared.sums.
+  __device__ __forceinline__ void store_rows(std::uint32_t tile) const {
+    const SkinnyEpilogue<T> y{p};
+    const std::uint32_t thread = threadIdx.x % 128, of_w = tile * (has_gate ? 64 : 128) + thread;
+    const std::uint32_t first = first_of_x(rank), count = count_of_x(rank);
+    if ((has_gate && thread >= 64) || of_w >= p.n || first >= rows) return;
+    const float bias = y.with_bias(0, of_w), bias_of_up = has_gate ? y.with_bias(0, p.n + of_w) : 0;
+    constexpr int kAtOnce = 8;
+    for (std::uint32_t row = warpgroup; row < count; row += kConsumers * kAtOnce) {
+      const auto row_of = [&](int i) { return row + kConsumers * i; };
+      float values[kAtOnce], ups[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) values[i] = bias, ups[i] = bias_of_up;
+      for (std::uint32_t part = 0; part < p.cluster; ++part) {
+        const float* const from = &shared.sums[part * count * kSumsOfRow + thread];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          if (row_of(i) >= count) break;
+          values[i] += from[row_of(i) * kSumsOfRow];
+          if (has_gate) ups[i] += from[row_of(i) * kSumsOfRow + 64];
+        }
+      }
+      const std::uint32_t there = min(count, rows - first);
+      y.finish(values, ups);
+      y.store(first + row, kConsumers, there > row ? (there - row - 1) / kConsumers + 1 : 0, of_w, values);
+    }
+  }
+  __device__ __forceinline__ void store_tile(std::uint32_t tile) {
+    if (p.cluster > 1) {
+      exchange_sums();
+    } else {
+      place_sums(shared.sums);
+    }
+    store_rows(tile);
+    if (p.cluster == 1) meet_consumers();  // before the sums of the next tile
+  }
+
+  __device__ __forceinline__ void consume(bool has_waited) {
+    if (!has_waited) wait_for_predecessors();  // they may read y
+    for (std::uint32_t tile = cluster; tile < tiles; tile += p.clusters) {
+      if constexpr (kBits == 16) {
+        multiply_floats();
+      } else {
+        multiply_integers();
+      }
+      if (tile + p.clusters >= tiles) let_dependents_start();
+      store_tile(tile);
+    }
+    if (p.cluster == 1) return;
+    if (cluster >= p.clusters) wait_for_cluster();
+    leave_cluster();
+  }
+};
+
+#endif
+
+template <class T, int kBits, SkinnyScales kScales>
+__global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const __grid_constant__ SkinnyGemmParams p) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ unsigned char skinny_shared[];
+  // Fewer rows than were planned for are multiplied as a plan for them would do it.
+  const bool has_count = p.args.row_count != nullptr;
+  if (has_count) wait_for_predecessors();
+  const std::uint32_t rows = has_count ? count_at(p.args.row_count, p.rows) : p.rows;
+  if (rows == 0) return;
+  using Few = SkinnyProduct<T, kBits, kScales, 1, 1>;
+  const bool is_few = kScales != SkinnyScales::kToWeights && rows <= Few::kMaxRows && p.has_room_for_x;
+  unsigned char* const aligned = skinny_shared + (0 - shared_address(skinny_shared)) % 1024;
+  auto& barriers = *reinterpret_cast<WideBarriers*>(aligned);
+  if (!is_few) barriers.initialize(p.cluster > 1);
+  const auto with_columns = [&](auto run) {
+    const auto with = [&]<int kN>() {
+      using Product = WideProduct<T, kBits, kScales, kN>;
+      run(Product{p, barriers, *reinterpret_cast<typename Product::Shared*>(aligned + 1024), rows});
+    };
+    if (rows <= 16) {
+      with.template operator()<16>();
+    } else if (rows <= 32) {
+      with.template operator()<32>();
+    } else {
+      with.template operator()<64>();
+    }
+  };
+  if (threadIdx.x >= kConsumerThreads) {
+    give_registers<56>();
+    if (!is_few) with_columns([=](auto product) { product.produce(has_count); });
+    return;
+  }
+  take_registers<224>();
+  if constexpr (kScales != SkinnyScales::kToWeights) {
+    if (is_few) return Few{p, skinny_shared}.run();
+  }
+  with_columns([=](auto product) { product.consume(has_count); });
+#endif
+}
+
+template <class T, int kBits, SkinnyScales kScales>
+Kernel<SkinnyGemmParams> kernel_of() {
+  return make_kernel<skinny_gemm_wide<T, kBits, kScales>, skinny_gemm_on_host<T, kBits>,
+                     KernelResources{.registers = 168, .max_threads = kSkinnyWideThreads}>();
+}
+
+template <class T>
+Kernel<SkinnyGemmParams> kernel_of(std::uint32_t bits, SkinnyScales scales) {
+  const bool to_sums = scales == SkinnyScales::kToSums;
+  switch (bits) {
+    case 8: return to_sums ? kernel_of<T, 8, SkinnyScales::kToSums>() : kernel_of<T, 8, SkinnyScales::kToWeights>();
+    case 4: return to_sums ? kernel_of<T, 4, SkinnyScales::kToSums>() : kernel_of<T, 4, SkinnyScales::kToWeights>();
+    default: return kernel_of<T, 16, SkinnyScales::kNone>();
+  }
+}
+
+}  // namespace
+
+Kernel<SkinnyGemmParams> skinny_gemm_wide_kernel(DType type, std::uint32_t bits, SkinnyScales scales) {
+  return type == DType::kFloat16 ? kernel_of<__half>(bits, scales) : kernel_of<__nv_bfloat16>(bits, scales);
+}
+
+}  // namespace cgrt::kernels
