@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/attention/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -51,6 +52,7 @@ struct Case {
   AttentionDesc desc;
   Tokens queries = {}, keys = {};
   bool has_lse = true;
+  std::size_t shift = 0;  // bytes that arrays are behind an address that is aligned to 256
 };
 
 // The first elements of the rows that count, in the order of sequences, heads and tokens.
@@ -110,14 +112,14 @@ absl::Status check(const Case& test) {
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   AttentionArgs args;
   const Bytes untouched(2 * out_elements, 0xC3), no_lse(4 * desc.batch * desc.heads * desc.queries, 0xC3);
-  CGRT_ASSIGN_OR_RETURN(args.out, trial.output(untouched));
+  CGRT_ASSIGN_OR_RETURN(args.out, trial.output(untouched, test.shift));
   if (test.has_lse) {
-    CGRT_ASSIGN_OR_RETURN(void* const lse, trial.output(no_lse));
+    CGRT_ASSIGN_OR_RETURN(void* const lse, trial.output(no_lse, test.shift / 4));
     args.lse = static_cast<float*>(lse);
   }
-  CGRT_ASSIGN_OR_RETURN(args.q, trial.input(q));
-  CGRT_ASSIGN_OR_RETURN(args.k, trial.input(k));
-  CGRT_ASSIGN_OR_RETURN(args.v, trial.input(v));
+  CGRT_ASSIGN_OR_RETURN(args.q, trial.input(q, test.shift));
+  CGRT_ASSIGN_OR_RETURN(args.k, trial.input(k, test.shift));
+  CGRT_ASSIGN_OR_RETURN(args.v, trial.input(v, test.shift));
   const auto give = [&](const Tokens& tokens, const std::int32_t*& offsets,
                         const std::int32_t*& lengths) -> absl::Status {
     if (tokens.lengths.empty()) return absl::OkStatus();
@@ -367,6 +369,42 @@ void check_attention(Report& report) {
   check_table(report);
   check_random(report);
   if (!report.is_simulated()) check_real(report);
+}
+
+void draw_attention(Draw& draw, Report& report) {
+  const std::uint64_t max = draw.max_elements(2);
+  std::uint64_t batch = draw.size(64), kv_heads = draw.size(16), group = draw.size(16), queries = draw.size(20000),
+                keys = draw.size(20000);
+  const std::uint64_t head_size = draw.one_in(30) ? draw.size(300) : draw.of<std::uint64_t>({64, 128, 256});
+  Draw::shrink(max / head_size, {&batch, &kv_heads, &group, &queries});
+  Draw::shrink(max / head_size, {&batch, &kv_heads, &keys});
+  Draw::shrink(report.is_simulated() ? 1 << 12 : 1 << 18, {&batch, &kv_heads, &group, &queries, &keys});
+  AttentionDesc desc = desc_of(draw.half_type(), draw.of({kMasks[0], kMasks[1]}), batch, queries, keys,
+                               kv_heads * group, kv_heads, head_size);
+  desc.scale = draw.of({0.0f, 0.0f, 0.5f, 0.01f, 2.0f});
+  Case test{desc, {}, {}, draw.one_in(2), 16 * draw.from(0, 3)};
+  const auto some = [&](Tokens& tokens, std::uint64_t all) {
+    tokens.is_packed = draw.one_in(2);
+    for (std::uint64_t i = 0; i < desc.batch; ++i) {
+      const std::int32_t length = draw.count_of(all);
+      const auto most = static_cast<std::int32_t>(all);
+      tokens.lengths.push_back(tokens.is_packed ? std::clamp(length, 0, most) : length);
+    }
+  };
+  if (!draw.one_in(3)) some(test.queries, queries);
+  if (!draw.one_in(3)) some(test.keys, keys);
+  const auto strides = [&](std::uint64_t tokens, std::uint64_t heads, bool by_tokens) {
+    const auto gap = [&] { return draw.one_in(2) ? 0 : 8 * draw.from(1, 5); };
+    const std::uint64_t inner = head_size + gap(), outer = (by_tokens ? heads : tokens) * inner + gap(),
+                        all = (by_tokens ? tokens : heads) * outer + gap();
+    return by_tokens ? AttentionStrides{outer, inner, all} : AttentionStrides{inner, outer, all};
+  };
+  if (draw.one_in(2)) test.desc.q = strides(queries, desc.heads, draw.one_in(2));
+  if (draw.one_in(2)) test.desc.k = strides(keys, kv_heads, draw.one_in(2));
+  if (draw.one_in(2)) test.desc.v = strides(keys, kv_heads, draw.one_in(2));
+  // Packed results of heads that lie apart would overlap.
+  if (draw.one_in(2)) test.desc.out = strides(queries, desc.heads, test.queries.is_packed || draw.one_in(2));
+  check_case(report, test);
 }
 
 }  // namespace cgrt::testing

@@ -3,10 +3,12 @@
 
 #include <cmath>
 #include <random>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/bias_activation/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -114,6 +116,19 @@ void check_bias_activation(Report& report) {
       }
     }
   }
+}
+
+void draw_bias_activation(Draw& draw, Report& report) {
+  BiasActivationDesc desc{.activation = draw.of({BiasActivation::kRelu, BiasActivation::kSilu, BiasActivation::kGelu,
+                                                 BiasActivation::kGeluTanh}),
+                          .gate = draw.of({BiasGate::kNone, BiasGate::kGated}),
+                          .type = draw.float_type()};
+  std::tie(desc.rows, desc.columns) = draw.matrix(draw.max_elements(8));
+  const std::size_t shift = draw.shift();
+  report.check(absl::StrCat("bias, activation ", static_cast<int>(desc.activation),
+                            desc.gate == BiasGate::kGated ? " gate " : " ", to_string(desc.type), " ", desc.rows, "x",
+                            desc.columns, " shifted by ", shift),
+               check(desc, shift, desc.gate == BiasGate::kNone && draw.one_in(3)));
 }
 
 }  // namespace cgrt::testing

@@ -1,12 +1,15 @@
 // layer_norm and rms_norm of a sum with a bias and a residual, each regime from both sides of its ends.
 #include "cgrt_kernels/bias_norm/bias_norm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/norm/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -49,6 +52,17 @@ bool is_close(NormOp op, DType type, double expected, double found) {
   const double smallest = op == NormOp::kLayerNorm ? 2e-6 : type == DType::kFloat16 ? 6e-8 : 1e-9;
   return std::isfinite(found) &&
          std::abs(found - expected) <= rounding_of(type) * (std::abs(expected) + 1e-3) + smallest;
+}
+
+// How much an error of `last_place` of the largest value, which the mean has, is in the normalized ones: much where few
+// values are close to each other, or to 0 when the sum is unknown.
+double error_of_mean(const BiasNormDesc& desc, const std::vector<double>& values, double largest, double last_place) {
+  double sum = 0, squares = 0;
+  const auto count = static_cast<double>(values.size());
+  for (const double value : values) sum += value;
+  const double mean = desc.op == NormOp::kLayerNorm ? sum / count : 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return last_place * largest / std::sqrt(squares / count + static_cast<double>(desc.epsilon));
 }
 
 struct Inputs {
@@ -97,7 +111,11 @@ absl::Status check(const BiasNormDesc& desc, Variant variant) {
   for (std::uint64_t row = 0; row < desc.rows; ++row) {
     std::vector<double> expected = to_doubles(desc.type, of.x, row * desc.columns, desc.columns);
     const std::vector<double> added = to_doubles(desc.type, of.residual, row * desc.columns, desc.columns);
-    for (std::uint64_t i = 0; i < desc.columns; ++i) expected[i] += in_bias[i] + added[i];
+    double largest = 0;
+    for (std::uint64_t i = 0; i < desc.columns; ++i) {
+      largest = std::max(largest, std::abs(expected[i]) + std::abs(in_bias[i]) + std::abs(added[i]));
+      expected[i] += in_bias[i] + added[i];
+    }
     expected = to_doubles(desc.type, to_elements(desc.type, expected));  // rounded once
     if (!sums.empty()) {
       const std::vector<double> sum = to_doubles(desc.type, sums, row * desc.columns, desc.columns);
@@ -108,13 +126,19 @@ absl::Status check(const BiasNormDesc& desc, Variant variant) {
       }
       expected = sum;  // which may be rounded to the other side
     }
+    const bool is_unknown = sums.empty() && desc.type != DType::kFloat32;  // to which side it was rounded
+    const double last_place = is_unknown ? rounding_of(desc.type) / 2 : 0x1p-22;
+    const double of_mean = error_of_mean(desc, expected, largest, last_place);
     kernels::norm_reference(desc.op, expected, is_weighted ? weight.data() : nullptr,
                             is_weighted ? bias.data() : nullptr, static_cast<double>(desc.epsilon));
     const std::vector<double> found = to_doubles(desc.type, y, row * desc.columns, desc.columns);
     for (std::uint64_t i = 0; i < desc.columns; ++i) {
       // Without the sum it is not known to which side it was rounded.
       const double unknown = sums.empty() ? 2 * rounding_of(desc.type) : 0;
-      if (is_close(desc.op, desc.type, expected[i], found[i]) || std::abs(expected[i] - found[i]) <= unknown) continue;
+      const double of_weight =
+          is_weighted ? std::abs(weight[i]) + std::abs(expected[i] - bias[i]) : 1 + std::abs(expected[i]);
+      if (is_close(desc.op, desc.type, expected[i], found[i])) continue;
+      if (std::abs(expected[i] - found[i]) <= std::max(unknown, of_mean * of_weight)) continue;
       return absl::InternalError(
           absl::StrCat("row ", row, " column ", i, ": expected ", expected[i], ", found ", found[i]));
     }
@@ -184,6 +208,16 @@ void check_bias_norm(Report& report) {
     }
   }
   check_refusals(report);
+}
+
+void draw_bias_norm(Draw& draw, Report& report) {
+  BiasNormDesc desc{.op = draw.of({NormOp::kLayerNorm, NormOp::kRmsNorm}), .type = draw.float_type()};
+  std::tie(desc.rows, desc.columns) = draw.matrix(draw.max_elements(8));
+  desc.epsilon = draw.of({1e-5f, 1e-6f, 1e-2f});
+  const Variant variant = kVariants[draw.from(0, std::size(kVariants) - 1)];
+  report.check(absl::StrCat("bias_add_", to_string(desc.op), " ", to_string(desc.type), " ", desc.rows, "x",
+                            desc.columns, to_string(variant)),
+               check(desc, variant));
 }
 
 }  // namespace cgrt::testing

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/decode_attention/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -367,6 +368,39 @@ void check_decode_attention(Report& report) {
   check_table(report);
   check_random(report);
   if (!report.is_simulated()) check_real(report);
+}
+
+void draw_decode_attention(Draw& draw, Report& report) {
+  std::uint64_t sequences = draw.size(300), kv_heads = draw.size(16), positions = draw.size(100000);
+  std::uint64_t group = draw.one_in(20) ? draw.size(40) : draw.size(16);
+  const std::uint64_t head_size = draw.one_in(30) ? draw.size(300) : draw.of<std::uint64_t>({64, 128, 256});
+  Draw::shrink(draw.max_elements(2) / head_size, {&sequences, &kv_heads, &positions});
+  Draw::shrink(report.is_simulated() ? 1 << 12 : 1 << 18, {&sequences, &kv_heads, &group, &positions});
+  DecodeAttentionDesc desc = dense(draw.half_type(), {kv_heads * group, kv_heads}, head_size, sequences, positions);
+  KvCacheDesc& cache = desc.cache;
+  if (draw.one_in(2)) {
+    desc = paged(desc, draw.size(400));
+    if (cache.pages * cache.page_size > 2 * sequences * positions || draw.one_in(3)) {
+      cache.pages = draw.size(std::max<std::uint64_t>(2 * sequences * positions / cache.page_size, 1));
+    }
+  }
+  const auto gap = [&] { return draw.one_in(2) ? 0 : 8 * draw.from(1, 5); };
+  const std::uint64_t rows = cache.layout == KvLayout::kPaged ? cache.page_size : positions;
+  if (draw.one_in(3)) {
+    cache.position_stride = head_size + gap();
+    cache.head_stride = rows * cache.position_stride + gap();
+    cache.block_stride = kv_heads * cache.head_stride + gap();
+  } else if (draw.one_in(2)) {
+    cache.head_stride = head_size + gap();
+    cache.position_stride = kv_heads * cache.head_stride + gap();
+    cache.block_stride = rows * cache.position_stride + gap();
+  }
+  if (draw.one_in(3)) desc.q_stride = desc.heads * head_size + gap();
+  if (draw.one_in(3)) desc.window = draw.size(2 * positions);
+  desc.scale = draw.of({0.0f, 0.0f, 0.5f, 0.01f, 2.0f});
+  Lengths lengths;
+  for (std::uint64_t i = 0; i < sequences; ++i) lengths.push_back(draw.count_of(positions));
+  check_case(report, desc, lengths, draw.one_in(2));
 }
 
 }  // namespace cgrt::testing

@@ -13,6 +13,7 @@
 #include "cgrt_kernels/elementwise/map.h"
 #include "cgrt_kernels/elementwise/matrix.h"
 #include "cgrt_kernels/elementwise/reference.h"
+#include "kernels/draw.h"
 #include "kernels/own_maps.h"
 #include "kernels/support.h"
 
@@ -396,6 +397,35 @@ void check_elementwise(Report& report) {
   check_maps(report);
   check_matrices(report);
   check_arrays(report);
+}
+
+void draw_elementwise(Draw& draw, Report& report) {
+  const DType type = draw.float_type();
+  if (draw.one_in(2)) {
+    MatrixDesc desc{
+        draw.of({MatrixOp::kAddPerColumn, MatrixOp::kAddPerRow, MatrixOp::kMulPerColumn, MatrixOp::kMulPerRow,
+                 MatrixOp::kSiluAndMul, MatrixOp::kGeluAndMul, MatrixOp::kGeluTanhAndMul}),
+        type};
+    std::tie(desc.rows, desc.columns) = draw.matrix(draw.max_elements(8));
+    const Begins begins{draw.shift(), draw.shift(), draw.shift(), !is_gated(desc.op) && draw.one_in(4)};
+    report.check(absl::StrCat(to_string(desc.op), " ", to_string(type), " ", desc.rows, "x", desc.columns, ", begins ",
+                              begins.out, " ", begins.a, " ", begins.b, begins.is_in_place ? ", in place" : ""),
+                 check(desc, begins));
+    return;
+  }
+  ElementwiseDesc desc{.op = draw.of({ElementwiseOp::kScale, ElementwiseOp::kAdd, ElementwiseOp::kMul,
+                                      ElementwiseOp::kAxpy, ElementwiseOp::kRelu, ElementwiseOp::kSilu,
+                                      ElementwiseOp::kGelu, ElementwiseOp::kGeluTanh, ElementwiseOp::kCast}),
+                       .count = draw.size(draw.max_elements(4)),
+                       .type = draw.one_in(6) ? DType::kFloat64 : type,
+                       .out_type = draw.float_type()};
+  Variant variant = draw.of({Variant::kPlain, Variant::kAllShifted, Variant::kOneShifted, Variant::kHalfShifted});
+  if (draw.one_in(3) && desc.op != ElementwiseOp::kCast) {
+    variant = takes_two_inputs(desc.op) && draw.one_in(2) ? Variant::kInPlaceOfB : Variant::kInPlace;
+  }
+  report.check(absl::StrCat(to_string(desc.op), " ", to_string(desc.type), " to ", to_string(desc.out_type), " ",
+                            desc.count, to_string(variant)),
+               check(desc, variant));
 }
 
 }  // namespace cgrt::testing

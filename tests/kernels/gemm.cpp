@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/gemm/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -144,6 +145,20 @@ void check_gemm(Report& report) {
     try_all({1000, 10008, 72}, type, kGeluBias);
     try_all({10001, 264, 1032}, type, kNone);
   }
+}
+
+void draw_gemm(Draw& draw, Report& report) {
+  using enum MatmulEpilogue;
+  const std::uint64_t max = draw.max_elements(2), step = draw.one_in(20) ? 1 : 8;
+  MatmulDesc desc{.m = draw.size(20000), .n = step * draw.size(3000), .k = step * draw.size(3000)};
+  Draw::shrink(max, {&desc.m, &desc.n});
+  Draw::shrink(max, {&desc.m, &desc.k});
+  Draw::shrink(max / 2, {&desc.n, &desc.k});
+  if (step == 8) desc.n = (desc.n + 7) / 8 * 8, desc.k = (desc.k + 7) / 8 * 8;
+  desc.type = draw.half_type();
+  desc.b_layout = draw.of({MatmulLayout::kPlain, MatmulLayout::kTransposed});
+  desc.epilogue = draw.of({kNone, kBias, kGelu, kGeluBias, kResidual, kResidualBias, kSiluGate});
+  report.check(name_of(desc), check(desc));
 }
 
 }  // namespace cgrt::testing

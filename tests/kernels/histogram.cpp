@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/histogram/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -199,6 +200,28 @@ void check_histogram(Report& report) {
   }
   check_edges(report);
   report.check("histogram refuses", check_refusals());
+}
+
+void draw_histogram(Draw& draw, Report& report) {
+  const DType type = draw.of({DType::kInt32, DType::kFloat32});
+  const auto bins = static_cast<std::int32_t>(draw.size(draw.max_elements(16)));
+  if (draw.one_in(3)) {
+    const double lower =
+        std::ldexp(static_cast<double>(draw.from(0, 2000)) - 1000, static_cast<int>(draw.from(0, 20)) - 10);
+    const double width = std::ldexp(static_cast<double>(draw.from(1, 1000)), static_cast<int>(draw.from(0, 30)) - 10);
+    const HistogramDesc desc{type, 0, bins, lower, lower + width};
+    report.check(absl::StrCat("edges of ", bins, " bins from ", lower, " to ", desc.upper, " of ", to_string(type)),
+                 type == DType::kInt32 ? check_edges_of<std::int32_t>(desc, 0) : check_edges_of<float>(desc, 1e-6L));
+    return;
+  }
+  const double lower = static_cast<double>(draw.from(0, 200)) - 100;
+  const HistogramDesc desc{type, draw.size(draw.max_elements(4)), bins, lower,
+                           lower + static_cast<double>(draw.size(type == DType::kInt32 ? 1 << 24 : 5000))};
+  const auto different = static_cast<std::uint32_t>(draw.size(5000));
+  const std::size_t shift = 4 * draw.from(0, 3);
+  report.check(absl::StrCat("histogram of ", desc.count, " ", to_string(type), " in ", bins, " bins from ", lower,
+                            " to ", desc.upper, ", ", different, " different, shifted by ", shift),
+               check_numbers(desc, different, shift));
 }
 
 }  // namespace cgrt::testing

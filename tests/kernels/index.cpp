@@ -6,10 +6,12 @@
 #include <cmath>
 #include <optional>
 #include <random>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/index/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -140,7 +142,7 @@ absl::Status check(const IndexDesc& desc, const Setup& setup) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double float_error = 1.2e-7 * (2 + std::sqrt(terms[i])) * sizes[i];
     const double allowed = exact ? 0 : 1.01 * rounding * setup.launches * sizes[i] + float_error;
-    if (std::abs(found[i] - expected[i]) <= allowed) continue;
+    if (std::abs(found[i] - expected[i]) <= allowed || found[i] == rounded(desc.type, expected[i])) continue;
     return absl::InternalError(absl::StrCat("row ", i / desc.columns, " column ", i % desc.columns, ": expected ",
                                             expected[i], ", found ", found[i], " (", terms[i], " summands)"));
   }
@@ -317,6 +319,22 @@ void check_index(Report& report) {
     try_one(report, {IndexOp::kScatterAdd, DType::kFloat32, DType::kInt64, 1000, 64, 10000, SumOrder::kFixed},
             {.skew = skew});
   }
+}
+
+void draw_index(Draw& draw, Report& report) {
+  IndexDesc desc{.op = draw.of({IndexOp::kSelect, IndexOp::kAdd, IndexOp::kScatterAdd}),
+                 .type = draw.float_type(),
+                 .index_type = draw.of({DType::kInt32, DType::kInt64})};
+  std::tie(desc.rows, desc.columns) = draw.matrix(draw.max_elements(8));
+  desc.count = draw.size(std::max<std::uint64_t>(draw.max_elements(16) / desc.columns, 1));
+  desc.order = draw.of({SumOrder::kAny, SumOrder::kFixed});
+  const Skew skew = draw.of({Skew::kUniform, Skew::kHalfOnOne, Skew::kOne, Skew::kZipf, Skew::kOutside});
+  // So few summands in a row that a float holds each sum of them: 24 bits of 1 / 128.
+  const std::uint64_t rows = skew == Skew::kUniform || skew == Skew::kOutside ? desc.rows : 1;
+  if (desc.order == SumOrder::kAny) desc.count = std::min(desc.count, rows * 10'000);
+  try_one(
+      report, desc,
+      {.skew = skew, .shift = draw.shift(), .alpha = draw.of({1.0f, 0.5f, -2.0f}), .launches = draw.one_in(3) ? 2 : 1});
 }
 
 }  // namespace cgrt::testing

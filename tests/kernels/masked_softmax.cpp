@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/softmax/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -266,6 +268,28 @@ void check_masked_softmax(Report& report) {
     }
   }
   report.check("refusals", check_refusals());
+}
+
+void draw_masked_softmax(Draw& draw, Report& report) {
+  Sizes sizes{.matrices = 1, .masks = draw.size(30), .rows = 1, .columns = 1};
+  std::tie(sizes.rows, sizes.columns) = draw.matrix(draw.max_elements(4));
+  Draw::shrink(draw.max_elements(4), {&sizes.masks, &sizes.rows, &sizes.columns});
+  std::uint64_t of_mask = draw.size(16);
+  Draw::shrink(draw.max_elements(4), {&of_mask, &sizes.masks, &sizes.rows, &sizes.columns});
+  sizes.matrices = sizes.masks * of_mask;
+  const Variant variant{.name = "drawn",
+                        .is_added = draw.one_in(2),
+                        .is_causal = draw.one_in(2),
+                        .has_lengths = draw.one_in(2),
+                        .is_shared = draw.one_in(3),
+                        .is_in_place = draw.one_in(3),
+                        .is_misaligned = draw.one_in(3)};
+  const DType type = draw.float_type();
+  report.check(absl::StrCat("masked_softmax ", to_string(type), " ", sizes.matrices, "x", sizes.rows, "x",
+                            sizes.columns, " of ", sizes.masks, " masks", variant.is_added ? ", added" : "",
+                            variant.is_causal ? ", causal" : "", variant.has_lengths ? ", lengths" : "",
+                            variant.is_shared ? ", shared" : "", variant.is_misaligned ? ", misaligned" : ""),
+               check(type, sizes, variant));
 }
 
 }  // namespace cgrt::testing

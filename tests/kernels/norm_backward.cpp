@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/norm/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -37,7 +39,9 @@ const char* to_string(Variant variant) {
 bool is_close(DType type, double expected, double found, double terms) {
   const double rounding = type == DType::kFloat32 ? 1e-6 : type == DType::kFloat16 ? 1.0 / 1024 : 1.0 / 128;
   const double smallest = type == DType::kFloat16 ? 6e-8 : 1e-30;
-  return std::isfinite(found) && std::abs(found - expected) <= rounding * std::abs(expected) + 1e-5 * terms + smallest;
+  const double allowed = rounding * std::abs(expected) + 1e-5 * terms + smallest;
+  if (std::isfinite(found)) return std::abs(found - expected) <= allowed;
+  return to_doubles(type, to_elements(type, {expected}))[0] == found;  // too large for float16
 }
 
 absl::Status differs(const std::string& where, double expected, double found) {
@@ -222,6 +226,18 @@ void check_norm_backward(Report& report) {
   }
   report.check("a plan after which a smaller one was made", check_second_plan());
   report.check("refusals", check_refusals());
+}
+
+void draw_norm_backward(Draw& draw, Report& report) {
+  NormBackwardDesc desc{.op = draw.of({NormOp::kLayerNorm, NormOp::kRmsNorm}), .type = draw.float_type()};
+  std::tie(desc.rows, desc.columns) = draw.matrix(draw.max_elements(4));
+  desc.epsilon = draw.of({1e-5f, 1e-6f, 1e-2f});
+  desc.weight_gradients = draw.of({WeightGradients::kNone, WeightGradients::kSummed});
+  const Variant variant = draw.of({Variant::kPlain, Variant::kInPlace, Variant::kMisaligned, Variant::kNoWeights});
+  report.check(absl::StrCat(to_string(desc.op), " backward ", to_string(desc.type), " ", desc.rows, "x", desc.columns,
+                            to_string(variant),
+                            desc.weight_gradients == WeightGradients::kSummed ? " with weight gradients" : ""),
+               check(desc, variant));
 }
 
 }  // namespace cgrt::testing

@@ -6,11 +6,13 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/reduce/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -308,6 +310,18 @@ void check_reduce(Report& report) {
   check_values(report);
   check_refusals(report);
   if (!report.is_simulated()) check_large(report);
+}
+
+void draw_reduce(Draw& draw, Report& report) {
+  ReduceDesc desc{.op = kOps[draw.from(0, std::size(kOps) - 1)],
+                  .type = kTypes[draw.from(0, std::size(kTypes) - 1)],
+                  .over = draw.of({ReduceOver::kAll, ReduceOver::kRow, ReduceOver::kColumn})};
+  std::tie(desc.rows, desc.columns) = draw.matrix(draw.max_elements(8));
+  const std::uint64_t count = desc.rows * desc.columns;
+  const Data data{elements(desc.type, count, 1), desc.op == ReduceOp::kDot ? elements(desc.type, count, 2) : Bytes()};
+  const std::size_t shift = draw.shift(), other_shift = draw.one_in(2) ? shift : draw.shift();
+  report.check(absl::StrCat(name_of(desc), " shifted by ", shift, " and ", other_shift),
+               check(desc, data, shift, other_shift, count));
 }
 
 }  // namespace cgrt::testing

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/rope/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -320,6 +321,48 @@ void check_rope(Report& report) {
     for (const std::uint64_t tokens : {1, 257}) check_heads(report, heads, tokens, 261);
   }
   check_heads(report, {5, 3, 128}, 4097, 4097);
+}
+
+void draw_rope(Draw& draw, Report& report) {
+  const std::uint64_t max = draw.max_elements(2);
+  RopeDesc desc{
+      .type = draw.float_type(), .tokens = draw.size(3000), .heads = draw.size(64), .kv_heads = draw.size(32)};
+  desc.head_size = (draw.one_in(4) ? 1 : 2) * draw.size(256);
+  Draw::shrink(max / 2, {&desc.tokens, &desc.heads, &desc.head_size});
+  Draw::shrink(max / 2, {&desc.tokens, &desc.kv_heads, &desc.head_size});
+  desc.pairs = draw.of({RopePairs::kHalves, RopePairs::kNeighbours, RopePairs::kNone});
+  if (draw.one_in(2)) desc.rotary_size = 2 * draw.size((desc.head_size + 1) / 2);
+  desc.has_bias = draw.one_in(2);
+  const std::uint64_t sequences = draw.size(20), row = desc.kv_heads * desc.head_size;
+  // So many that no two tokens have one place.
+  desc.positions = desc.tokens / sequences + 1 + draw.size(50);
+  if (!draw.one_in(3)) {
+    KvCacheDesc& cache = desc.cache.emplace(KvCacheDesc{.sequences = sequences});
+    if (draw.one_in(3)) cache.positions = draw.size(desc.positions);
+    std::uint64_t rows = desc.positions;
+    if (draw.one_in(2)) {
+      cache.layout = KvLayout::kPaged;
+      rows = cache.page_size = draw.size(64);
+      cache.pages_per_sequence = (desc.positions - 1) / cache.page_size + 1 + draw.from(0, 2);
+      cache.pages = draw.size(sequences * cache.pages_per_sequence);
+    }
+    const auto gap = [&] { return draw.one_in(2) ? 0 : draw.of({1, 3, 8, 40}) * std::uint64_t{1}; };
+    if (draw.one_in(3)) {
+      cache.position_stride = desc.head_size + gap();
+      cache.head_stride = rows * cache.position_stride + gap();
+      cache.block_stride = desc.kv_heads * cache.head_stride + gap();
+    } else if (draw.one_in(2)) {
+      cache.head_stride = desc.head_size + gap();
+      cache.position_stride = desc.kv_heads * cache.head_stride + gap();
+      cache.block_stride = rows * cache.position_stride + gap();
+    }
+    if (row * rows * std::max(sequences, cache.pages) > 4 * max) desc.cache.reset();
+  }
+  const Setup setup{.shift = draw.shift(), .token_count = draw.one_in(3) ? draw.count_of(desc.tokens) : -1000};
+  report.check(absl::StrCat("rope ", to_string(desc.type), ", ", desc.tokens, " tokens of ", desc.heads, " and ",
+                            desc.kv_heads, " heads of ", desc.head_size, ", ", desc.rotary_size, " turn; shifted by ",
+                            setup.shift, ", ", setup.token_count, " tokens"),
+               check(desc, setup));
 }
 
 }  // namespace cgrt::testing

@@ -7,10 +7,12 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/sampling/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -350,6 +352,21 @@ void check_sampling(Report& report) {
     check_filters(report, type, 9000);
     if (!report.is_simulated()) check_filters(report, type, 151936);
   }
+}
+
+void draw_sampling(Draw& draw, Report& report) {
+  SamplingDesc desc{.op = draw.of({kOps[0], kOps[1], kOps[2]}), .type = draw.float_type()};
+  desc.token_type = draw.of({DType::kInt32, DType::kInt64});
+  std::tie(desc.rows, desc.vocabulary) = draw.matrix(std::min<std::uint64_t>(draw.max_elements(4), 1 << 19));
+  const Logits like{draw.of({3.0, 1.0, 0.01, 0.0, 20.0}), draw.one_in(2)};
+  const Rules rules = draw.one_in(6) ? Rules() : mixed(desc.rows, static_cast<std::uint32_t>(draw.from(0, 1 << 30)));
+  const Setup setup{.shift = draw.shift(),
+                    .row_count = draw.one_in(3) ? draw.count_of(desc.rows) : -1000,
+                    .has_log_probability = draw.one_in(2)};
+  report.check(
+      absl::StrCat(to_string(desc.op), " sampling ", to_string(desc.type), " ", desc.rows, " of ", desc.vocabulary,
+                   ", deviation ", like.deviation, ", shifted by ", setup.shift, ", count ", setup.row_count),
+      check(desc, like, rules, setup));
 }
 
 }  // namespace cgrt::testing

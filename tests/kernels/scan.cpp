@@ -2,10 +2,12 @@
 #include "cgrt_kernels/scan/scan.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/scan/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -267,6 +269,18 @@ void check_scan(Report& report) {
   if (report.is_simulated()) return;
   for (const Matrix& matrix : kRealMatrices) try_one(DType::kFloat16, matrix, ScanKind::kInclusive, Variant::kPlain);
   report.check("scan of 2^26 ones", check_long());
+}
+
+void draw_scan(Draw& draw, Report& report) {
+  ScanDesc desc{.type = draw.of({DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64, DType::kInt32,
+                                 DType::kInt64})};
+  std::tie(desc.rows, desc.columns) = draw.matrix(draw.max_elements(8));
+  desc.kind = draw.of({ScanKind::kInclusive, ScanKind::kExclusive});
+  const Variant variant =
+      draw.of({Variant::kPlain, Variant::kInPlace, Variant::kMisaligned, Variant::kMisalignedApart});
+  report.check(absl::StrCat(to_string(desc.kind), " ", to_string(desc.type), " ", desc.rows, "x", desc.columns,
+                            to_string(variant)),
+               check(desc, variant));
 }
 
 }  // namespace cgrt::testing

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/skinny_gemm/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -289,6 +290,25 @@ void check_skinny_gemm(Report& report) {
       report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));
     }
   }
+}
+
+void draw_skinny_gemm(Draw& draw, Report& report) {
+  SkinnyGemmDesc desc{.type = draw.half_type(), .rows = draw.size(64), .n = draw.size(30000)};
+  desc.weights = draw.of({SkinnyWeights::kFloat, SkinnyWeights::kInt8, SkinnyWeights::kInt4});
+  const bool is_float = desc.weights == SkinnyWeights::kFloat;
+  if (!is_float) desc.group = 32 * draw.size(20);
+  std::uint64_t unit = is_float ? 8 : desc.group, units = draw.size(20000 / unit + 1);
+  Draw::shrink(draw.max_elements(4) / unit, {&desc.n, &units});
+  Draw::shrink((report.is_simulated() ? 1 << 18 : 1 << 25) / unit, {&desc.n, &units, &desc.rows});
+  desc.k = unit * units;
+  desc.activation = draw.of(
+      {SkinnyActivation::kNone, SkinnyActivation::kGelu, SkinnyActivation::kGeluTanh, SkinnyActivation::kSiluGate});
+  desc.has_bias = draw.one_in(2), desc.has_residual = draw.one_in(2);
+  if (draw.one_in(3)) desc.x_stride = desc.k + 8 * draw.from(0, 5);
+  if (draw.one_in(3)) desc.y_stride = desc.n + draw.from(0, 9);
+  desc.weights_are_constant = !draw.one_in(4);
+  const std::int32_t count = draw.one_in(3) ? draw.count_of(desc.rows) : kNoCount;
+  report.check(absl::StrCat(name_of(desc), ", count ", count), check(desc, count, draw.of({0, 0, 2, 4, 6, 8})));
 }
 
 }  // namespace cgrt::testing

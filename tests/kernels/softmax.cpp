@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/softmax/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -266,6 +267,21 @@ void check_softmax(Report& report) {
     }
   }
   report.check("refusals", check_refusals());
+}
+
+void draw_softmax(Draw& draw, Report& report) {
+  const SoftmaxOp op = draw.of({SoftmaxOp::kSoftmax, SoftmaxOp::kLogSoftmax});
+  const DType type = draw.float_type();
+  const auto [rows, columns] = draw.matrix(draw.max_elements(4));
+  const Variant variant = draw.of({Variant::kPlain, Variant::kInPlace, Variant::kMisaligned, Variant::kShifted});
+  const std::string name = absl::StrCat(to_string(type), " ", rows, "x", columns, to_string(variant));
+  if (draw.one_in(2)) {
+    const Variant other = draw.one_in(4) ? Variant::kAlmostAllInfinite : variant;
+    report.check(absl::StrCat(to_string(op), " ", name), check({op, type, rows, columns}, other));
+  } else {
+    report.check(absl::StrCat(to_string(op), " backward ", name),
+                 check_backward({op, type, rows, columns, draw.of({0.5f, 1.0f, -3.0f})}, variant));
+  }
 }
 
 }  // namespace cgrt::testing

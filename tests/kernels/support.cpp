@@ -8,7 +8,9 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -20,8 +22,10 @@ using kernels::DType;
 using kernels::size_of;
 
 constexpr std::size_t kGuard = 256;  // bytes before and after each array
+std::size_t guard_behind = kGuard;
 constexpr unsigned char kPoison = 0xfb;
 std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
+std::uint32_t seed_of_all = 0;
 
 template <class T>
 void put(unsigned char* to, T value) {
@@ -60,7 +64,10 @@ double read_element(DType type, const unsigned char* from) {
   return 0;
 }
 
+void set_seed(std::uint32_t seed) { seed_of_all = seed; }
+
 Bytes random_elements(DType type, std::uint64_t count, double mean, double deviation, std::uint32_t seed) {
+  seed += 64 * seed_of_all;
   // Drawn from so many: normal numbers cost more than all else that a test does on the host.
   constexpr std::size_t kDifferent = 1 << 14;
   const std::size_t size = size_of(type);
@@ -101,13 +108,17 @@ absl::StatusOr<Trial> Trial::create() {
   return Trial(std::move(stream));
 }
 
-void Trial::set_max_bytes(std::size_t bytes) { max_bytes = bytes; }
+void Trial::set_max_bytes(std::size_t bytes) {
+  max_bytes = bytes;
+  // Tools like memcheck then see what is read or written behind an array.
+  guard_behind = bytes == std::numeric_limits<std::size_t>::max() ? kGuard : 0;
+}
 bool Trial::has_room_for(std::size_t bytes) { return bytes <= max_bytes; }
 
 absl::StatusOr<void*> Trial::add(const Bytes& bytes, std::size_t shift, bool is_output) {
   if (!has_room_for(bytes.size())) return absl::CancelledError("larger than this run's arrays");
   const std::size_t begin = kGuard + shift;
-  Bytes before(begin + bytes.size() + kGuard, kPoison);
+  Bytes before(begin + bytes.size() + guard_behind, kPoison);
   std::copy(bytes.begin(), bytes.end(), before.begin() + static_cast<std::ptrdiff_t>(begin));
   CGRT_ASSIGN_OR_RETURN(DeviceBuffer buffer, DeviceBuffer::create(kDevice, before.size()));
   arrays_.push_back({std::move(buffer), begin, bytes.size(), is_output, std::move(before), {}});
@@ -116,8 +127,12 @@ absl::StatusOr<void*> Trial::add(const Bytes& bytes, std::size_t shift, bool is_
 
 absl::StatusOr<kernels::Workspace> Trial::workspace(std::size_t bytes) {
   if (bytes == 0) return kernels::Workspace{};
-  CGRT_ASSIGN_OR_RETURN(void* const data, output(bytes));
-  return kernels::Workspace{data, bytes};
+  const std::size_t max =
+      std::exchange(max_bytes, std::numeric_limits<std::size_t>::max());  // not what a case is about
+  const absl::StatusOr<void*> data = output(bytes);
+  max_bytes = max;
+  CGRT_RETURN_IF_ERROR(data.status());
+  return kernels::Workspace{*data, bytes};
 }
 
 absl::StatusOr<void*> Trial::output(std::size_t bytes, std::size_t shift) {
@@ -180,9 +195,25 @@ Bytes Trial::found(const void* data) const {
 }
 
 void Report::check(const std::string& name, const absl::Status& status) {
+  // A plan's or a launch's own answer, and none of the driver's.
+  const bool is_refusal = absl::IsInvalidArgument(status) || absl::IsUnimplemented(status);
+  if (drawn_from_ && is_refusal && !driver::cuda_result(status)) {
+    ++refused_;
+    std::string sentence;
+    for (const char letter : std::string(status.message())) {
+      if (!absl::ascii_isdigit(static_cast<unsigned char>(letter)))
+        sentence += letter;
+      else if (sentence.empty() || sentence.back() != '#')
+        sentence += '#';
+    }
+    ++refusals_[sentence];
+    return;
+  }
   ++(status.ok() ? passed_ : absl::IsCancelled(status) ? left_out_ : failed_);
   if (status.ok() || absl::IsCancelled(status)) return;
-  std::printf("  FAILED %s: %s\n", name.c_str(), std::string(status.message()).c_str());
+  const std::string drawn = drawn_from_ ? absl::StrCat("draw ", *drawn_from_, ": ") : "";
+  std::printf("  FAILED %s%s: %s\n", drawn.c_str(), name.c_str(), std::string(status.message()).c_str());
+  std::fflush(stdout);
 }
 
 }  // namespace cgrt::testing

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,8 @@ using Bytes = std::vector<unsigned char>;
 void write_element(kernels::DType type, unsigned char* to, double value);
 double read_element(kernels::DType type, const unsigned char* from);
 
-// Normally distributed, rounded to the type; some thousand different ones.
+// Normally distributed, rounded to the type; some thousand different ones. They depend on `set_seed`, too.
+void set_seed(std::uint32_t seed);
 Bytes random_elements(kernels::DType type, std::uint64_t count, double mean, double deviation, std::uint32_t seed);
 Bytes to_elements(kernels::DType type, const std::vector<double>& values);
 std::vector<double> to_doubles(kernels::DType type, const Bytes& bytes);
@@ -44,7 +47,8 @@ class Trial {
  public:
   static absl::StatusOr<Trial> create();
 
-  // A case with a larger array is cancelled, so left out: for tools under which large ones take minutes.
+  // A case with a larger array is cancelled, so left out: for tools under which large ones take minutes. Arrays then
+  // end where their allocations do.
   static void set_max_bytes(std::size_t bytes);
   static bool has_room_for(std::size_t bytes);
 
@@ -89,14 +93,20 @@ class Report {
  public:
   explicit Report(bool is_simulated) : is_simulated_(is_simulated) {}
   void check(const std::string& name, const absl::Status& status);
+  // Cases drawn from this seed follow. A plan may refuse what is drawn: that is counted, and its sentence kept.
+  void begin_draw(std::uint32_t seed) { drawn_from_ = seed; }
   bool is_simulated() const { return is_simulated_; }  // big shapes may then be left out
   int passed() const { return passed_; }
   int failed() const { return failed_; }
   int left_out() const { return left_out_; }
+  int refused() const { return refused_; }
+  const std::map<std::string, int>& refusals() const { return refusals_; }  // sentences without their numbers
 
  private:
   bool is_simulated_;
-  int passed_ = 0, failed_ = 0, left_out_ = 0;
+  std::optional<std::uint32_t> drawn_from_;
+  int passed_ = 0, failed_ = 0, left_out_ = 0, refused_ = 0;
+  std::map<std::string, int> refusals_;
 };
 
 #define CGRT_KERNEL_FAMILY(name) void check_##name(Report& report);

@@ -1,6 +1,7 @@
 // The largest of each row with their softmax: lanes that are full and not, equal logits, and NaN.
 #include "cgrt_kernels/topk/topk.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/topk/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -139,6 +141,18 @@ void check_topk(Report& report) {
   for (const std::int32_t count : {-1, 0, 26}) {  // none, none, and more than there can be
     report.check(absl::StrCat("topk of ", count, " tokens"), check({.tokens = 25, .experts = 8, .k = 2}, 0, count));
   }
+}
+
+void draw_topk(Draw& draw, Report& report) {
+  TopkDesc desc{.type = draw.float_type(), .tokens = draw.size(20000), .experts = draw.size(512)};
+  Draw::shrink(draw.max_elements(4), {&desc.tokens, &desc.experts});
+  desc.k = draw.size(std::min<std::uint64_t>(desc.experts, 32));
+  desc.weights = draw.of({TopkWeights::kOfAll, TopkWeights::kNormalized});
+  const std::size_t shift = draw.shift();
+  const std::int32_t count = draw.one_in(3) ? draw.count_of(desc.tokens) : kNoCount;
+  report.check(absl::StrCat("topk ", to_string(desc.type), " ", desc.k, " of ", desc.experts, ", ", desc.tokens,
+                            " tokens, shifted by ", shift, ", count ", count),
+               check(desc, shift, count));
 }
 
 }  // namespace cgrt::testing

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/transpose_heads/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -153,6 +154,30 @@ void check_transpose_heads(Report& report) {
                    check(desc, 0, offsets));
     }
   }
+}
+
+void draw_transpose_heads(Draw& draw, Report& report) {
+  TransposeHeadsDesc desc{.op = draw.of({TransposeHeadsOp::kMerge, TransposeHeadsOp::kSplit}),
+                          .type = draw.float_type()};
+  desc.sequences = draw.size(300), desc.positions = draw.size(5000);
+  desc.heads = draw.size(64), desc.head_size = draw.size(1000);
+  Draw::shrink(draw.max_elements(4), {&desc.sequences, &desc.positions, &desc.heads, &desc.head_size});
+  std::vector<std::int32_t> offsets{0};
+  if (draw.one_in(2)) {
+    desc.rows = TokenRows::kPacked;
+    for (std::uint64_t i = 0; i < desc.sequences; ++i) {
+      offsets.push_back(offsets.back() +
+                        std::clamp(draw.count_of(desc.positions), 0, static_cast<std::int32_t>(desc.positions)));
+    }
+    // Some of them may be behind the last row.
+    desc.tokens =
+        draw.one_in(4) ? draw.size(desc.sequences * desc.positions) : static_cast<std::uint64_t>(offsets.back()) + 1;
+  }
+  const std::size_t shift = draw.shift() * size_of(desc.type);
+  report.check(absl::StrCat(to_string(desc.op), " ", to_string(desc.type), " ", desc.sequences, "x", desc.positions,
+                            "x", desc.heads, "x", desc.head_size, desc.rows == TokenRows::kPacked ? " packed" : "",
+                            " shifted by ", shift),
+               check(desc, shift, offsets));
 }
 
 }  // namespace cgrt::testing

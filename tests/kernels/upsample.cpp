@@ -1,11 +1,14 @@
 // Nearest upsampling and its gradient, each regime from both sides of its ends.
 #include "cgrt_kernels/upsample/upsample.h"
 
+#include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/upsample/reference.h"
+#include "kernels/draw.h"
 #include "kernels/support.h"
 
 namespace cgrt::testing {
@@ -170,6 +173,32 @@ void check_upsample(Report& report) {
                refused(launch_upsample(trial->stream(), *plan, {.in = memory}), "out is null"));
   report.check("upsample refuses a misaligned in",
                refused(launch_upsample(trial->stream(), *plan, {.out = memory, .in = memory + 2}), "in (0x"));
+}
+
+void draw_upsample(Draw& draw, Report& report) {
+  UpsampleDesc desc{.op = draw.of({UpsampleOp::kForward, UpsampleOp::kBackward}),
+                    .type = draw.float_type(),
+                    .layout = draw.of({ImageLayout::kNchw, ImageLayout::kNhwc}),
+                    .batch = draw.size(16),
+                    .channels = draw.size(600)};
+  std::tie(desc.height, desc.width) = draw.matrix(draw.max_elements(8));
+  const auto out_of = [&](std::uint64_t size, double& factor) -> std::uint64_t {
+    if (draw.one_in(4)) return draw.size(4 * size + 3);
+    if (draw.one_in(2)) return size * draw.of<std::uint64_t>({1, 2, 2, 3, 4, 7});
+    if (draw.one_in(2)) return (3 * size + 1) / 2;
+    factor = draw.of({1.3, 2.1, 0.7, 1.5, 2.0});
+    return std::max<std::uint64_t>(static_cast<std::uint64_t>(static_cast<double>(size) * factor), 1);
+  };
+  desc.out_height = out_of(desc.height, desc.factor_height);
+  desc.out_width = out_of(desc.width, desc.factor_width);
+  const std::uint64_t pixels = std::max(desc.height * desc.width, desc.out_height * desc.out_width);
+  Draw::shrink(std::max<std::uint64_t>(draw.max_elements(8) / pixels, 1), {&desc.batch, &desc.channels});
+  const std::size_t shift = draw.shift();
+  report.check(
+      absl::StrCat(to_string(desc.op), " ", to_string(desc.type), desc.layout == ImageLayout::kNchw ? " " : " nhwc ",
+                   desc.batch, "x", desc.channels, "x", desc.height, "x", desc.width, " to ", desc.out_height, "x",
+                   desc.out_width, " by ", desc.factor_height, " and ", desc.factor_width, " shifted by ", shift),
+      check(desc, shift * size_of(desc.type)));
 }
 
 }  // namespace cgrt::testing
