@@ -275,8 +275,7 @@ __global__ void __launch_bounds__(kUpsampleBlock, sizeof(T) == 4 && kCopies == 2
   }
 #pragma unroll
   for (std::uint32_t item = 0; item < kTogether; ++item) {
-    if (rows[item] == 0) continue;
-    float sums[kSize] = {};
+    float sums[kSize] = {};  // 0 where a factor leaves a line without copies
     const auto add = [&](const Pack& pack) {
       float values[kSize];
       unpack(pack, values);
