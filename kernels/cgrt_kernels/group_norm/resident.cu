@@ -211,7 +211,8 @@ __global__ void __launch_bounds__(kGroupNormResidentBlock, 2)
       if (all.count == 0) reference = some.x;
       all.add({static_cast<float>(pixels_of(of_line) * (to - from)), some.x, some.y}, reference);
     }
-    const float common = __shfl_sync(~0u, reference, 0);
+    // Of a lane that has elements: squares about 0 would cancel.
+    const float common = __shfl_sync(~0u, reference, __ffs(__ballot_sync(~0u, all.count > 0)) - 1 & 31);
     all.move(reference - common);
     blocks.send(parts + (group * shape.splits.value() + rank) * shape.parts.value() + part,
                 reduce_lanes(all).moments(common));
