@@ -12,32 +12,34 @@ namespace {
 
 using Shape = RowShape<BiasNormRegime>;
 
-constexpr std::uint64_t kFewBlocksPerSm = 4;
-
 OperationName name_of(NormOp op) { return {"bias_add_", to_string(op)}; }
 
 std::optional<Shape> shape_of(const Machine& machine, const BiasNormDesc& desc, Alignment alignment) {
   const auto pack = static_cast<std::uint32_t>(16 / size_of(desc.type));
-  const bool is_aligned = alignment == Alignment::kAligned;
-  const std::uint32_t elements = is_aligned ? 32 : 4 * pack;  // of a thread, at most
-  // A warp that has little of a row has little code, and starts sooner. Blocks for short rows of halves cost more than
-  // they gain, unless they are few.
-  if (is_aligned && desc.columns <= 16 * kWarpThreads) return share_among_lanes(desc.rows, BiasNormRegime::kWarpShort);
-  const bool has_blocks = is_aligned && (pack == 4 || desc.rows <= kFewBlocksPerSm * machine.sms);
-  if (desc.columns <= elements * kWarpThreads && !has_blocks) {
-    return share_among_lanes(desc.rows, BiasNormRegime::kWarp);
-  }
+  const bool is_aligned = alignment == Alignment::kAligned, is_half = pack == 8;
   const auto share = [&](BiasNormRegime regime, std::uint32_t per_thread) {
     return share_among_blocks(machine, desc.rows, desc.columns, regime, per_thread);
   };
-  // Few rows leave multiprocessors idle: more threads for each. Of others, what was fastest on an H100.
-  if (is_aligned && (desc.rows <= machine.sms || desc.columns <= 4096)) {
+  if (!is_aligned) {
+    if (desc.columns <= 4 * pack * kWarpThreads) return share_among_lanes(desc.rows, BiasNormRegime::kWarp);
+    return share(BiasNormRegime::kCluster, 4 * pack);
+  }
+  // A thread that has little of a row has little code, and starts sooner. What was fastest on an H100.
+  if (desc.columns <= 8 * kWarpThreads) return share_among_lanes(desc.rows, BiasNormRegime::kWarpShort);
+  if (desc.columns <= 8 * kShortBlockThreads) return share(BiasNormRegime::kBlockShort, 8);
+  if (desc.columns <= 8 * kMiddleBlockThreads) return share(BiasNormRegime::kBlockMiddle, 8);
+  // Of longer rows a cluster is faster while they are few, in a chain at least.
+  if (is_half && desc.columns <= (desc.rows > machine.sms ? 16 : 8) * kMaxThreads) {
+    return share(BiasNormRegime::kBlock, 16);
+  }
+  // Few rows leave multiprocessors idle: more threads for each.
+  if (desc.rows <= machine.sms || desc.columns <= 8 * kMaxThreads) {
     if (auto shape = share(BiasNormRegime::kClusterShort, 8)) return shape;
   }
-  if (is_aligned && (pack == 4 || desc.columns <= 8192)) {
+  if (!is_half) {
     if (auto shape = share(BiasNormRegime::kClusterMiddle, 16)) return shape;
   }
-  return share(BiasNormRegime::kCluster, elements);
+  return share(BiasNormRegime::kCluster, 32);
 }
 
 absl::StatusOr<RowLaunch<BiasNormParams>> launch_of(const Machine& machine, const BiasNormDesc& desc,
