@@ -56,6 +56,26 @@ __global__ void __launch_bounds__(transpose_block(kPositions))
   }
 }
 
+// Of padded rows of tokens that are whole blocks, of which the grid has one for each position and sequence. Nothing is
+// divided but for the head: small arrays take 7 % less than with transpose_heads on an H100.
+template <TransposeHeadsOp kOp>
+__global__ void __launch_bounds__(transpose_block(1))
+    transpose_heads_whole(const __grid_constant__ TransposeHeadsParams p) {
+  const std::uint32_t position = blockIdx.y, sequence = blockIdx.z;
+  const std::uint32_t item = blockIdx.x * transpose_block(1) + threadIdx.x, head = p.head_packs.quotient(item);
+  const std::uint64_t in_heads =
+      ((std::uint64_t{sequence} * p.heads.value() + head) * p.positions + position) * p.head_packs.value() +
+      (item - head * p.head_packs.value());
+  const std::uint64_t in_rows =
+      (std::uint64_t{sequence} * p.positions + position) * (gridDim.x * transpose_block(1)) + item;
+  constexpr bool kIsMerge = kOp == TransposeHeadsOp::kMerge;
+  const uint4* const from = static_cast<const uint4*>(p.args.in) + (kIsMerge ? in_heads : in_rows);
+  uint4* const to = static_cast<uint4*>(p.args.out) + (kIsMerge ? in_rows : in_heads);
+  wait_for_predecessors();
+  let_dependents_start();
+  *to = *from;
+}
+
 // A head of a position.
 template <class Unit>
 struct Head {
@@ -162,6 +182,10 @@ Kernel<TransposeHeadsParams> of_shape(TransposeShape shape) {
     case 8: return of_positions<uint2, kOp, 4>();
     case 4: return of_positions<std::uint32_t, kOp, 4>();
     case 2: return of_positions<std::uint16_t, kOp, 4>();
+  }
+  if (shape.is_whole) {
+    return make_kernel<transpose_heads_whole<kOp>, transpose_heads_on_host<uint4, kOp>,
+                       KernelResources{.registers = 56, .max_threads = transpose_block(1)}>();
   }
   if (shape.positions == kTransposeDeep) return of_positions<uint4, kOp, kTransposeDeep>();
   if constexpr (kOp == TransposeHeadsOp::kMerge) {

@@ -17,6 +17,7 @@ struct TransposeShape {
   std::uint32_t bytes;         // of a pack: 16, 8, 4 or 2
   std::uint32_t joined_bytes;  // of those side by side, 16, of packs of 2 bytes also 8; 0: a pack of some positions
   std::uint32_t positions;     // of packs of less than 16 bytes 4; of others 1, kTransposeDeep, or 2 with kMerge
+  bool is_whole = false;       // 1 position of padded rows that are whole blocks: see transpose_heads_whole
 };
 inline constexpr std::uint32_t kTransposeDeep = 8;
 inline constexpr std::uint32_t kTransposeDeepBlocks = 9;                      // of a multiprocessor, by their registers

@@ -55,6 +55,14 @@ std::uint32_t joined_bytes_of(const TransposeHeadsDesc& desc, std::uint32_t pack
   return head_bytes >= bytes && desc.sequences <= max_rows / desc.positions ? bytes : 0;
 }
 
+// Whether a position of padded rows has whole blocks of packs, and the grid a place for each position and sequence.
+bool is_whole(const TransposeHeadsDesc& desc, const TransposeShape& shape) {
+  constexpr std::uint64_t kMaxPlaces = 65535;  // of a grid's second and third dimension
+  if (shape.bytes != 16 || shape.positions != 1 || desc.rows == TokenRows::kPacked) return false;
+  const std::uint64_t row_bytes = desc.heads * desc.head_size * size_of(desc.type);
+  return row_bytes % (transpose_block(1) * 16) == 0 && desc.positions <= kMaxPlaces && desc.sequences <= kMaxPlaces;
+}
+
 absl::StatusOr<TransposeHeadsPlan::Launch> launch_of(ContextRef context, const TransposeHeadsDesc& desc,
                                                      std::uint32_t alignment) {
   CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
@@ -65,6 +73,7 @@ absl::StatusOr<TransposeHeadsPlan::Launch> launch_of(ContextRef context, const T
   shape.joined_bytes = joined_bytes_of(desc, shape.bytes);
   if (shape.joined_bytes == 0) shape.positions = positions_of(desc, shape.bytes, static_cast<std::uint64_t>(sms));
   const auto block = static_cast<std::uint64_t>(transpose_block(shape.positions));
+  shape.is_whole = is_whole(desc, shape);
   TransposeHeadsPlan::Launch launch{transpose_heads_kernel(desc.op, shape), {}, 0, 0};
   launch.head_packs = static_cast<std::uint32_t>(desc.head_size) / (shape.bytes / size);
   const std::uint64_t row_packs = desc.heads * launch.head_packs;
@@ -82,6 +91,10 @@ absl::StatusOr<TransposeHeadsPlan::Launch> launch_of(ContextRef context, const T
     threads = threads / (shape.joined_bytes / shape.bytes) + 2;
   }
   launch.config = {.grid = ceil_divide(threads, block), .block = static_cast<std::uint32_t>(block)};
+  if (shape.is_whole) {
+    launch.config.grid = {static_cast<std::uint32_t>(row_packs / block), launch.tiles,
+                          static_cast<std::uint32_t>(desc.sequences)};
+  }
   CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return launch;
 }
