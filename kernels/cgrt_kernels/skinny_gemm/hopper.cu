@@ -85,6 +85,7 @@ struct WideProduct {
   const bool has_gate = p.activation == SkinnyActivation::kSiluGate;
   const std::uint32_t tiles = ((has_gate ? p.n : p.weight_rows) - 1) / (has_gate ? 64 : 128) + 1;
   const std::uint32_t cluster = blockIdx.x / p.cluster, rank = blockIdx.x % p.cluster;
+  const std::uint32_t first_tile = cluster < p.clusters ? cluster : tiles;  // few rows may want more blocks
   const std::uint32_t all_stages = (p.k - 1) / Shared::kDepth + 1;
   const std::uint32_t begin = all_stages * rank / p.cluster, end = all_stages * (rank + 1) / p.cluster;
   float sums[kN / 2];
@@ -101,7 +102,7 @@ struct WideProduct {
   template <class Each>
   __device__ __forceinline__ void for_stages(std::uint32_t max, Each each) {
     std::uint32_t i = 0;
-    for (std::uint32_t tile = cluster; tile < tiles; tile += p.clusters) {
+    for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
       for (std::uint32_t stage = begin; stage < end; ++stage) {
         if (i == max) return;
         each(i++, tile, stage);
@@ -173,12 +174,10 @@ struct WideProduct {
     });
   }
   __device__ __forceinline__ void produce(bool has_waited) {
-    if (cluster < p.clusters) {
-      if (warp == 0) {
-        if (lane == 0) copy_stages(has_waited);
-      } else if constexpr (kBits != 16) {
-        copy_scales(has_waited);
-      }
+    if (warp == 0) {
+      if (lane == 0) copy_stages(has_waited);
+    } else if constexpr (kBits != 16) {
+      copy_scales(has_waited);
     }
     __syncwarp();
     let_dependents_start();
@@ -395,7 +394,7 @@ struct WideProduct {
 
   __device__ __forceinline__ void consume(bool has_waited) {
     if (!has_waited) wait_for_predecessors();  // they may read y
-    for (std::uint32_t tile = cluster; tile < tiles; tile += p.clusters) {
+    for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
       if constexpr (kBits == 16) {
         multiply_floats();
       } else {
@@ -405,7 +404,7 @@ struct WideProduct {
       store_tile(tile);
     }
     if (p.cluster == 1) return;
-    if (cluster >= p.clusters) wait_for_cluster();
+    if (first_tile == tiles) wait_for_cluster();
     leave_cluster();
   }
 };

@@ -186,8 +186,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t cluster, cluster_of(machine, plan, tiles, stages));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t at_once, clusters_at_once(machine, plan, cluster));
-  // Each has as many tiles as another, or one more: the memory is busy, too, where not all multiprocessors are.
-  plan.clusters = ceil_divide(tiles, ceil_divide<std::uint64_t>(tiles, at_once));
+  plan.clusters = static_cast<std::uint32_t>(tiles);
   plan.config.attributes.cluster = cluster;
   // A launch may have few rows, which small tiles want.
   bool has_shared = false;

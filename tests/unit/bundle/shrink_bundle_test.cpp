@@ -315,7 +315,7 @@ class WildTrials : public Trials {
   }
   absl::StatusOr<Spans> unexpected() override { return Spans{{1, 2}, {2, 3}}; }
   absl::StatusOr<std::vector<std::uint64_t>> hashes(const std::vector<saved::Range>& ranges) override {
-    return std::vector<std::uint64_t>{ranges.at(1).bytes, static_cast<std::uint64_t>(getpid())};
+    return std::vector<std::uint64_t>{ranges.back().bytes, static_cast<std::uint64_t>(getpid())};
   }
 };
 
