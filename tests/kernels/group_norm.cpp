@@ -121,8 +121,7 @@ struct Shape {
 constexpr Shape kShapes[] = {
     {1, 1, 1, 1},    {1, 1, 32, 32}, {2, 1, 64, 32},  {3, 7, 10, 5},   {1, 33, 8, 1},    {2, 64, 16, 2},
     {1, 100, 24, 3}, {5, 13, 80, 8}, {1, 9, 320, 32}, {1, 40, 32, 32}, {1, 2, 600, 200}, {1, 3, 257, 257},
-    {40, 1, 33, 11}, {1, 300, 4, 4}, {3, 64, 120, 5}, {1, 255, 92, 2},  // lanes without elements, the first of a warp
-                                                                        // among them
+    {40, 1, 33, 11}, {1, 300, 4, 4}, {3, 64, 120, 5}, {1, 255, 92, 2},  // first lanes without elements
 };
 // Of Stable Diffusion and its decoder, and at the limits.
 constexpr Shape kReal[] = {

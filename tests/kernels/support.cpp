@@ -201,10 +201,11 @@ void Report::check(const std::string& name, const absl::Status& status) {
     ++refused_;
     std::string sentence;
     for (const char letter : std::string(status.message())) {
-      if (!absl::ascii_isdigit(static_cast<unsigned char>(letter)))
+      if (!absl::ascii_isdigit(static_cast<unsigned char>(letter))) {
         sentence += letter;
-      else if (sentence.empty() || sentence.back() != '#')
+      } else if (!absl::EndsWith(sentence, "#")) {
         sentence += '#';
+      }
     }
     ++refusals_[sentence];
     return;

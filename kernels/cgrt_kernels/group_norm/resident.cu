@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(kGroupNormResidentBlock, 2)
       all.add({static_cast<float>(pixels_of(of_line) * (to - from)), some.x, some.y}, reference);
     }
     // Of a lane that has elements: squares about 0 would cancel.
-    const float common = __shfl_sync(~0u, reference, __ffs(__ballot_sync(~0u, all.count > 0)) - 1 & 31);
+    const float common = __shfl_sync(~0u, reference, (__ffs(__ballot_sync(~0u, all.count > 0)) - 1) & 31);
     all.move(reference - common);
     blocks.send(parts + (group * shape.splits.value() + rank) * shape.parts.value() + part,
                 reduce_lanes(all).moments(common));
