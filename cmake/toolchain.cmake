@@ -56,11 +56,11 @@ function(cgrt_add_library name)
   endif()
 endfunction()
 
-# Targets of many files parse once what most of them include: with sanitizers, and where CGRT_PRECOMPILE asks for it. The
-# other builds show that each file includes what it needs.
+# With sanitizers, targets of many files parse once what most of them include. Other builds show that each file includes
+# what it needs.
 function(cgrt_precompile)
   foreach(target IN LISTS ARGN)
-    if(CGRT_SANITIZE OR CGRT_PRECOMPILE)
+    if(CGRT_SANITIZE)
       target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.h>)
     endif()
   endforeach()
