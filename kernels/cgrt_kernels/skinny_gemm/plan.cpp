@@ -156,6 +156,7 @@ absl::StatusOr<std::uint32_t> clusters_at_once(const Machine& machine, const Ski
 }
 
 // The blocks of a cluster share k where tiles of 128 rows are fewer than multiprocessors, and all clusters run at once.
+// Each has four stages or more.
 absl::StatusOr<std::uint32_t> cluster_of(const Machine& machine, const SkinnyGemmPlan& plan, std::uint64_t tiles,
                                          std::uint64_t stages) {
   for (std::uint32_t cluster = kSkinnyMaxCluster; machine.has_clusters && cluster > 1; --cluster) {
@@ -186,6 +187,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t cluster, cluster_of(machine, plan, tiles, stages));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t at_once, clusters_at_once(machine, plan, cluster));
+  // One for each tile, in waves where they are many. That a cluster takes tiles in turn is not measured yet.
   plan.clusters = static_cast<std::uint32_t>(tiles);
   plan.config.attributes.cluster = cluster;
   // A launch may have few rows, which small tiles want.
@@ -207,7 +209,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const Skinny
   CGRT_RETURN_IF_ERROR(check(plan.desc));
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   const std::uint32_t bits = bits_of(desc.weights);
-  if (desc.rows > 8) {
+  if (desc.rows > 8) {  // fewer fit the columns of one product of the kernels below
     const auto kernel = wide_kernel(desc.type, bits, scales_of(desc));
     CGRT_ASSIGN_OR_RETURN(plan.is_wide, has_wide(machine, kernel));
     if (plan.is_wide) {

@@ -47,7 +47,7 @@ struct SkinnyEpilogue {
            : p.activation == SkinnyActivation::kGeluTanh ? gelu_tanh_of(sum)
                                                          : sum;
   }
-  // Of sums with their bias, those of up with a gate.
+  // Of sums with their bias, those of up with a gate. Which activation it is, is asked once for all of them.
   template <int kCount>
   __device__ __forceinline__ void finish(float (&sums)[kCount], const float (&ups)[kCount]) const {
     if (p.activation == SkinnyActivation::kNone) return;
