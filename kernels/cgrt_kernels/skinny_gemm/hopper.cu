@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "cgrt_kernels/common/block_copy.cuh"
+#include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/cluster_arrival.cuh"
 #include "cgrt_kernels/common/mbarrier.cuh"
 #include "cgrt_kernels/common/named_barrier.cuh"
@@ -28,13 +31,13 @@ constexpr std::uint32_t kMaxStages = 12;
 constexpr std::uint32_t kSumsOfRow = 128 + 4;
 struct WideBarriers {
   BulkBarrier full[kMaxStages];
-  Mbarrier has_scales[kMaxStages], empty[kMaxStages];
+  Mbarrier empty[kMaxStages];
   BulkBarrier sums;  // of all blocks of the cluster
 
   __device__ __forceinline__ void initialize(bool is_cluster) {
     if (threadIdx.x < kMaxStages) {
       const std::uint32_t i = threadIdx.x;
-      full[i].initialize(), has_scales[i].initialize(1), empty[i].initialize(kConsumerThreads / 32);
+      full[i].initialize(), empty[i].initialize(kConsumerThreads / 32);
       if (i == 0) sums.initialize();
       make_barriers_visible();
       make_barriers_visible_to_cluster();
@@ -45,16 +48,14 @@ struct WideBarriers {
 };
 
 // A stage is 128 bytes of each of the 128 rows of W, and the same k of kN rows of x, 64 elements to a panel.
-template <class T, int kBits, SkinnyScales kScales, int kN>
+template <int kBits, int kN>
 struct WideShared {
   static constexpr std::uint32_t kDepth = skinny_wide_stage_values(kBits), kPanels = kDepth / 64;
   static constexpr std::uint32_t kBytesOfWeights = 64 * 128, kPanelBytes = kN * 128;
-  static constexpr std::uint32_t kScalesOfRow = kScales == SkinnyScales::kToSums ? 2 : kDepth / 32;  // of a stage
-  static constexpr std::uint32_t kScaleBytes = kScales == SkinnyScales::kNone ? 0 : 128 * kScalesOfRow * 2;
   static constexpr std::uint32_t kStageBytes = kConsumers * kBytesOfWeights + kPanels * kPanelBytes;
   static constexpr std::uint32_t kRoom =
       skinny_wide_bytes(kBits) - 3072 - (kN + kSkinnyMaxCluster - 1) * kSumsOfRow * 4;
-  static constexpr std::uint32_t kStages = std::min(kMaxStages, kRoom / (kStageBytes + kScaleBytes));
+  static constexpr std::uint32_t kStages = std::min(kMaxStages, kRoom / kStageBytes);
 
   struct Stage {
     alignas(1024) unsigned char weights[kConsumers][kBytesOfWeights];
@@ -64,17 +65,19 @@ struct WideShared {
   // Of rows of x that are this block's, the parts of all blocks of the cluster: at most kN rows and 7 that do not
   // divide.
   float sums[(kN + kSkinnyMaxCluster - 1) * kSumsOfRow];
-  T scales[kScales == SkinnyScales::kNone ? 1 : kStages][128][kScalesOfRow];
 };
 
 template <class T, int kBits, SkinnyScales kScales, int kN>
 struct WideProduct {
-  using Shared = WideShared<T, kBits, kScales, kN>;
+  using Shared = WideShared<kBits, kN>;
   static constexpr std::uint32_t kStages = Shared::kStages;
   static constexpr std::uint32_t kAll = ~0u;
   static_assert(1024 + sizeof(Shared) <= skinny_wide_bytes(kBits) - 1024);
   // In half a stage: steps of 16 values of k, and in 16 bytes.
   static constexpr int kSteps = 512 / kBits / 16, kStepsOfPiece = std::max(kSteps / 4, 1);
+  static constexpr std::uint32_t kValuesOfScale = kScales == SkinnyScales::kToSums ? Shared::kDepth / 2 : 32;
+  // Of half a stage, those of the two rows of W that a thread has.
+  using Scales = T[2][Shared::kDepth / 2 / kValuesOfScale];
 
   const SkinnyGemmParams& p;
   WideBarriers& barriers;
@@ -143,42 +146,8 @@ struct WideProduct {
       copy_x(stage);
     });
   }
-  // Three warps, a stage each.
-  __device__ __forceinline__ void copy_scales(bool has_waited) {
-    if (!has_waited && !p.weights_are_constant) wait_for_predecessors();
-    constexpr std::uint32_t kOfRow = Shared::kScalesOfRow, kCount = 128 * kOfRow, kAtOnce = kOfRow == 2 ? 8 : 4;
-    for_stages(kAll, [&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
-      if (i % 3 + 1 != warp) return;
-      if (i >= kStages) barriers.empty[slot].wait(phase ^ 1);
-#pragma unroll 1
-      for (std::uint32_t first = 0; first < kCount; first += 32 * kAtOnce) {
-        T scales[kAtOnce];
-#pragma unroll
-        for (std::uint32_t j = 0; j < kAtOnce; ++j) {
-          const std::uint32_t at = first + j * 32 + lane, own = at / kOfRow;
-          const std::uint32_t row = first_row(tile, own / 64) + own % 64;
-          const std::uint32_t k = stage * Shared::kDepth + at % kOfRow * (Shared::kDepth / kOfRow);
-          scales[j] = from_float<T>(0);
-          if (row < p.weight_rows && k < p.k) {
-            scales[j] = static_cast<const T*>(p.args.scales)[std::uint64_t{row} * p.groups + p.group.quotient(k)];
-          }
-        }
-#pragma unroll
-        for (std::uint32_t j = 0; j < kAtOnce; ++j) {
-          const std::uint32_t at = first + j * 32 + lane;
-          shared.scales[slot][at / kOfRow][at % kOfRow] = scales[j];
-        }
-      }
-      __syncwarp();
-      if (lane == 0) barriers.has_scales[slot].arrive();
-    });
-  }
   __device__ __forceinline__ void produce(bool has_waited) {
-    if (warp == 0) {
-      if (lane == 0) copy_stages(has_waited);
-    } else if constexpr (kBits != 16) {
-      copy_scales(has_waited);
-    }
+    if (warp == 0 && lane == 0) copy_stages(has_waited);
     __syncwarp();
     let_dependents_start();
     if (p.cluster == 1) return;
@@ -244,7 +213,7 @@ struct WideProduct {
     for (int i = 0; i < kN / 2; ++i) sums[i] += of_group[i] * scales[i / 2 % 2];
   }
   // The weights of half a stage, as products take them.
-  __device__ __forceinline__ void load_weights(std::uint32_t (&a)[kSteps][4], int half) const {
+  __device__ __forceinline__ void load_weights(std::uint32_t (&a)[kSteps][4], int half, const Scales& scales) const {
     const unsigned char* const weights = shared.stages[slot].weights[warpgroup];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -255,7 +224,7 @@ struct WideProduct {
         std::uint32_t pairs[2 * kStepsOfPiece];
         unpack(pairs, *reinterpret_cast<const uint4*>(weights + row * 128 + at * 16), quad);
         if constexpr (kScales == SkinnyScales::kToWeights) {
-          const T scale = scale_of(row, (half * 4 + piece) * 16 * kStepsOfPiece / 32), twice[2] = {scale, scale};
+          const T scale = scales[i][piece * 16 * kStepsOfPiece / 32], twice[2] = {scale, scale};
           std::uint32_t both;
           memcpy(&both, twice, 4);
 #pragma unroll
@@ -272,11 +241,36 @@ struct WideProduct {
       for (std::uint32_t& pair : step) asm volatile("" : "+r"(pair)::"memory");
     }
   }
-  __device__ __forceinline__ T scale_of(std::uint32_t row, int of_row) const {
-    return shared.scales[slot][warpgroup * 64 + row][of_row];
+  __device__ __forceinline__ const T* scales_of_row(std::uint32_t tile, std::uint32_t of_warpgroup) const {
+    const std::uint32_t row = min(first_row(tile, warpgroup) + of_warpgroup, p.weight_rows - 1);
+    return static_cast<const T*>(p.args.scales) + std::uint64_t{row} * p.groups;
   }
-  __device__ __forceinline__ void multiply_integers() {
+  // Those of a tile are asked for before the stages that they belong to.
+  __device__ __forceinline__ void prefetch_scales(std::uint32_t tile) const {
+    const std::uint32_t first = p.group.quotient(begin * Shared::kDepth);
+    const std::uint32_t behind = p.group.quotient(min(end * Shared::kDepth, p.k) - 1) + 1;
+    if (lane < 16) prefetch_to_l2(scales_of_row(tile, warp * 16 + lane) + first, (behind - first) * sizeof(T));
+  }
+  // Of a stage. Zeros behind k, where products have zeros too.
+  __device__ __forceinline__ void load_scales(Scales (&scales)[2], const T* const (&rows_of_w)[2],
+                                              std::uint32_t stage) const {
+#pragma unroll
+    for (std::uint32_t half = 0; half < 2; ++half) {
+#pragma unroll
+      for (std::uint32_t of_row = 0; of_row < std::extent_v<Scales, 1>; ++of_row) {
+        const std::uint32_t k = stage * Shared::kDepth + half * (Shared::kDepth / 2) + of_row * kValuesOfScale;
+        const std::uint32_t group_of_k = p.group.quotient(k);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) scales[half][i][of_row] = k < p.k ? rows_of_w[i][group_of_k] : from_float<T>(0);
+      }
+    }
+  }
+  __device__ __forceinline__ void multiply_integers(std::uint32_t tile) {
     constexpr bool kToSums = kScales == SkinnyScales::kToSums;
+    if (tile + p.clusters < tiles) prefetch_scales(tile + p.clusters);
+    const T* const rows_of_w[2] = {scales_of_row(tile, warp * 16 + group), scales_of_row(tile, warp * 16 + 8 + group)};
+    Scales next[2];
+    load_scales(next, rows_of_w, begin);
     float of_group[kToSums ? kN / 2 : 1] = {}, scales[2] = {};
     std::uint32_t a[2][kSteps][4];
 #pragma unroll
@@ -284,18 +278,20 @@ struct WideProduct {
     std::uint32_t before = 0;
     auto& to = choose(of_group);
     for (std::uint32_t stage = begin; stage < end; ++stage) {
+      Scales of_stage[2];
+      memcpy(of_stage, next, sizeof(next));
+      if (stage + 1 < end) load_scales(next, rows_of_w, stage + 1);
       barriers.full[slot].wait(phase);
-      barriers.has_scales[slot].wait(phase);
       const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(shared.stages[slot].x[0]);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        load_weights(a[half], half);  // while the products of the half before go on
+        load_weights(a[half], half, of_stage[half]);  // while the products of the half before go on
         wait_for_products<0>();
         fence_registers(to);
         if (half == 0 && stage > begin) release(before);
         if constexpr (kToSums) {
           add_group(of_group, scales);
-          for (int i = 0; i < 2; ++i) scales[i] = to_float(scale_of(warp * 16 + i * 8 + group, half));
+          for (int i = 0; i < 2; ++i) scales[i] = to_float(of_stage[half][i][0]);
           fence_registers(to);
         }
         fence_products();
@@ -327,7 +323,8 @@ struct WideProduct {
 
   __device__ __forceinline__ void meet_consumers() const { wait_at_named_barrier<kConsumerThreads>(1); }
   // All sums of this block, for its threads and for bulk copies.
-  __device__ __forceinline__ void place_sums(float* to) const {
+  __device__ __forceinline__ void place_sums() const {
+    float* const to = own_sums();
 #pragma unroll
     for (int i = 0; i < kN / 2; ++i) {
       const std::uint32_t row = i / 4 * 8 + quad * 2 + i % 2, of_w = warpgroup * 64 + warp * 16 + i / 2 % 2 * 8 + group;
@@ -341,21 +338,25 @@ struct WideProduct {
   __device__ __forceinline__ std::uint32_t count_of_x(std::uint32_t of_rank) const {
     return first_of_x(of_rank + 1) - first_of_x(of_rank);
   }
+  // Where this block has all its sums. Of one that is no cluster the stages may have been filled again.
+  __device__ __forceinline__ float* own_sums() const {
+    return p.cluster > 1 ? reinterpret_cast<float*>(shared.stages) : shared.sums;
+  }
   __device__ __forceinline__ void exchange_sums() {
-    auto* const own = reinterpret_cast<float*>(shared.stages);
     meet_consumers();    // the stages are used up
     wait_for_cluster();  // all blocks have begun
-    place_sums(own);
+    place_sums();
     if (threadIdx.x == 0) {
-      barriers.sums.expect(p.cluster * count_of_x(rank) * kSumsOfRow * 4);
+      barriers.sums.expect((p.cluster - 1) * count_of_x(rank) * kSumsOfRow * 4);
       for (std::uint32_t i = 0; i < p.cluster; ++i) {
+        if (i == rank) continue;
         const std::uint32_t part = count_of_x(i) * kSumsOfRow;
-        copy_to_block(i, &shared.sums[rank * part], own + first_of_x(i) * kSumsOfRow, part * 4, barriers.sums);
+        copy_to_block(i, &shared.sums[rank * part], own_sums() + first_of_x(i) * kSumsOfRow, part * 4, barriers.sums);
       }
     }
     barriers.sums.wait_for_cluster(0);
   }
-  // This block's rows of x, whose sums are parts in shared.sums.
+  // This block's rows of x, whose sums are its own and parts in shared.sums.
   __device__ __forceinline__ void store_rows(std::uint32_t tile) const {
     const SkinnyEpilogue<T> y{p};
     const std::uint32_t thread = threadIdx.x % 128, of_w = tile * (has_gate ? 64 : 128) + thread;
@@ -369,7 +370,8 @@ struct WideProduct {
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) values[i] = bias, ups[i] = bias_of_up;
       for (std::uint32_t part = 0; part < p.cluster; ++part) {
-        const float* const from = &shared.sums[part * count * kSumsOfRow + thread];
+        const float* const from =
+            thread + (part == rank ? own_sums() + first * kSumsOfRow : shared.sums + part * count * kSumsOfRow);
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
           if (row_of(i) >= count) break;
@@ -386,19 +388,22 @@ struct WideProduct {
     if (p.cluster > 1) {
       exchange_sums();
     } else {
-      place_sums(shared.sums);
+      place_sums();
     }
     store_rows(tile);
     if (p.cluster == 1) meet_consumers();  // before the sums of the next tile
   }
 
   __device__ __forceinline__ void consume(bool has_waited) {
+    if constexpr (kBits != 16) {
+      if (first_tile < tiles) prefetch_scales(first_tile);
+    }
     if (!has_waited) wait_for_predecessors();  // they may read y
     for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
       if constexpr (kBits == 16) {
         multiply_floats();
       } else {
-        multiply_integers();
+        multiply_integers(tile);
       }
       if (tile + p.clusters >= tiles) let_dependents_start();
       store_tile(tile);

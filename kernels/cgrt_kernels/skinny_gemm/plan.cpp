@@ -187,8 +187,11 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t cluster, cluster_of(machine, plan, tiles, stages));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t at_once, clusters_at_once(machine, plan, cluster));
-  // One for each tile, in waves where they are many. That a cluster takes tiles in turn is not measured yet.
-  plan.clusters = static_cast<std::uint32_t>(tiles);
+  // Where they are fewer than tiles, each takes some in turn, and copies of the next go on while it stores one. For
+  // integers, which wait for arithmetic, all take equally many; floats want all multiprocessors to read.
+  const std::uint64_t turns = ceil_divide<std::uint64_t>(tiles, at_once);
+  plan.clusters = static_cast<std::uint32_t>(
+      desc.weights == SkinnyWeights::kFloat ? std::min<std::uint64_t>(tiles, at_once) : ceil_divide(tiles, turns));
   plan.config.attributes.cluster = cluster;
   // A launch may have few rows, which small tiles want.
   bool has_shared = false;
