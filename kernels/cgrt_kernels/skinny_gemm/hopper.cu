@@ -76,8 +76,9 @@ struct WideProduct {
   // In half a stage: steps of 16 values of k, and in 16 bytes.
   static constexpr int kSteps = 512 / kBits / 16, kStepsOfPiece = std::max(kSteps / 4, 1);
   static constexpr std::uint32_t kValuesOfScale = kScales == SkinnyScales::kToSums ? Shared::kDepth / 2 : 32;
-  // Of half a stage, those of the two rows of W that a thread has.
-  using Scales = T[2][Shared::kDepth / 2 / kValuesOfScale];
+  // Of one of the two rows of W that a thread has, in half a stage: the four lanes of a quad hold those of all rows and
+  // halves.
+  using Scales = T[Shared::kDepth / 2 / kValuesOfScale];
 
   const SkinnyGemmParams& p;
   WideBarriers& barriers;
@@ -224,7 +225,7 @@ struct WideProduct {
         std::uint32_t pairs[2 * kStepsOfPiece];
         unpack(pairs, *reinterpret_cast<const uint4*>(weights + row * 128 + at * 16), quad);
         if constexpr (kScales == SkinnyScales::kToWeights) {
-          const T scale = scales[i][piece * 16 * kStepsOfPiece / 32], twice[2] = {scale, scale};
+          const T scale = scale_of(scales[piece * 16 * kStepsOfPiece / 32], half, i), twice[2] = {scale, scale};
           std::uint32_t both;
           memcpy(&both, twice, 4);
 #pragma unroll
@@ -252,25 +253,22 @@ struct WideProduct {
     if (lane < 16) prefetch_to_l2(scales_of_row(tile, warp * 16 + lane) + first, (behind - first) * sizeof(T));
   }
   // Of a stage. Zeros behind k, where products have zeros too.
-  __device__ __forceinline__ void load_scales(Scales (&scales)[2], const T* const (&rows_of_w)[2],
-                                              std::uint32_t stage) const {
+  __device__ __forceinline__ void load_scales(Scales& scales, const T* of_row, std::uint32_t stage) const {
 #pragma unroll
-    for (std::uint32_t half = 0; half < 2; ++half) {
-#pragma unroll
-      for (std::uint32_t of_row = 0; of_row < std::extent_v<Scales, 1>; ++of_row) {
-        const std::uint32_t k = stage * Shared::kDepth + half * (Shared::kDepth / 2) + of_row * kValuesOfScale;
-        const std::uint32_t group_of_k = p.group.quotient(k);
-#pragma unroll
-        for (int i = 0; i < 2; ++i) scales[half][i][of_row] = k < p.k ? rows_of_w[i][group_of_k] : from_float<T>(0);
-      }
+    for (std::uint32_t i = 0; i < std::extent_v<Scales>; ++i) {
+      const std::uint32_t k = stage * Shared::kDepth + quad / 2 * (Shared::kDepth / 2) + i * kValuesOfScale;
+      scales[i] = k < p.k ? of_row[p.group.quotient(k)] : from_float<T>(0);
     }
+  }
+  __device__ __forceinline__ T scale_of(T of_quad, int half, int row) const {
+    return __shfl_sync(~0u, of_quad, half * 2 + row, 4);
   }
   __device__ __forceinline__ void multiply_integers(std::uint32_t tile) {
     constexpr bool kToSums = kScales == SkinnyScales::kToSums;
     if (tile + p.clusters < tiles) prefetch_scales(tile + p.clusters);
-    const T* const rows_of_w[2] = {scales_of_row(tile, warp * 16 + group), scales_of_row(tile, warp * 16 + 8 + group)};
-    Scales next[2];
-    load_scales(next, rows_of_w, begin);
+    const T* const of_row = scales_of_row(tile, warp * 16 + quad % 2 * 8 + group);
+    Scales next;
+    load_scales(next, of_row, begin);
     float of_group[kToSums ? kN / 2 : 1] = {}, scales[2] = {};
     std::uint32_t a[2][kSteps][4];
 #pragma unroll
@@ -278,20 +276,20 @@ struct WideProduct {
     std::uint32_t before = 0;
     auto& to = choose(of_group);
     for (std::uint32_t stage = begin; stage < end; ++stage) {
-      Scales of_stage[2];
+      Scales of_stage;
       memcpy(of_stage, next, sizeof(next));
-      if (stage + 1 < end) load_scales(next, rows_of_w, stage + 1);
+      if (stage + 1 < end) load_scales(next, of_row, stage + 1);
       barriers.full[slot].wait(phase);
       const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(shared.stages[slot].x[0]);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        load_weights(a[half], half, of_stage[half]);  // while the products of the half before go on
+        load_weights(a[half], half, of_stage);  // while the products of the half before go on
         wait_for_products<0>();
         fence_registers(to);
         if (half == 0 && stage > begin) release(before);
         if constexpr (kToSums) {
           add_group(of_group, scales);
-          for (int i = 0; i < 2; ++i) scales[i] = to_float(of_stage[half][i][0]);
+          for (int i = 0; i < 2; ++i) scales[i] = to_float(scale_of(of_stage[0], half, i));
           fence_registers(to);
         }
         fence_products();
