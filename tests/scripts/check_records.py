@@ -23,16 +23,6 @@ OLDER, LACKS = "has changed since", "could not be measured"
 WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/sampling.json":
         (LACKS, "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
-    "kernels/bench/records/skinny_gemm.json":
-        (OLDER, "9 to 64 rows have another kernel since: until the next run on a GPU"),
-    "kernels/bench/records/decode_step.json":
-        (OLDER, "it has the products of skinny_gemm: until the next run on a GPU"),
-    "kernels/bench/records/group_norm.json":
-        (OLDER, "images that are read once take their differences from another element since"),
-    "kernels/bench/records/upsample.json":
-        (OLDER, "rows without copies have a gradient of 0 since"),
-    "kernels/bench/records/published.json":
-        (OLDER, "upsample has changed since"),
     "samples/mlp_step/records/h200.json":
         (OLDER, "plan_matmul can choose gemm since: until the next run on an H200"),
 }
