@@ -276,8 +276,10 @@ void check_skinny_gemm(Report& report) {
   }
   if (report.is_simulated()) return;
   for (const SkinnyWeights weights : {SkinnyWeights::kFloat, SkinnyWeights::kInt8, SkinnyWeights::kInt4}) {
-    // More tiles of 128 rows of W than multiprocessors.
-    for (const std::uint64_t rows : {16, 40}) checks({.rows = rows, .n = 17000, .k = 128, .weights = weights});
+    // More tiles of 128 rows of W than multiprocessors, of one stage or two and of several.
+    for (const std::uint64_t k : {128, 640}) {
+      for (const std::uint64_t rows : {16, 40}) checks({.rows = rows, .n = 17000, .k = k, .weights = weights});
+    }
     for (const std::uint64_t rows : {1, 4, 5, 16, 64}) {
       for (const auto& [n, k] : {std::pair<std::uint64_t, std::uint64_t>{4096, 4096},
                                  {6144, 4096},

@@ -187,8 +187,8 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t cluster, cluster_of(machine, plan, tiles, stages));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t at_once, clusters_at_once(machine, plan, cluster));
-  // Where they are fewer than tiles, each takes some in turn, and copies of the next go on while it stores one. For
-  // integers, which wait for arithmetic, all take equally many; floats want all multiprocessors to read.
+  // Where they are fewer than tiles, each takes some in turn, and copies of the next go on while it stores one. With
+  // integers as few blocks as need no more turns are the faster ones, with floats as many as run at once.
   const std::uint64_t turns = ceil_divide<std::uint64_t>(tiles, at_once);
   plan.clusters = static_cast<std::uint32_t>(
       desc.weights == SkinnyWeights::kFloat ? std::min<std::uint64_t>(tiles, at_once) : ceil_divide(tiles, turns));
