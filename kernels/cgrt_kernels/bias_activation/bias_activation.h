@@ -5,8 +5,8 @@
 //   CGRT_RETURN_IF_ERROR(launch_bias_activation(stream.ref(), plan, {.out = y, .a = y, .bias = b}));
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no allocation. Arrays
-// are read and written 16 bytes at a time, however long rows are and wherever arrays begin. Without a bias,
-// elementwise/ has the same.
+// are read and written 16 bytes at a time, however long rows are and wherever arrays begin; small ones 8 bytes or an
+// element at a time. Without a bias, elementwise/ has the same.
 #pragma once
 
 #include <cstdint>

@@ -168,6 +168,20 @@ __global__ void __launch_bounds__(bias_activation_block(16))
   internal::store_whole_pack(out + begin + i * kPack, result);
 }
 
+// An element for each thread: few of them are over sooner so than with packs, whose threads have more to do and to
+// fetch.
+template <BiasActivation kActivation, BiasGate kGate, class T>
+__global__ void __launch_bounds__(bias_activation_block(sizeof(T)))
+    bias_activation_elements(const __grid_constant__ BiasActivationParams p) {
+  const Unaligned<kActivation, kGate, T> in{static_cast<const T*>(p.args.a), static_cast<const T*>(p.args.bias),
+                                            p.columns};
+  const std::uint32_t at = blockIdx.x * bias_activation_block(sizeof(T)) + threadIdx.x;
+  const auto [row, column] = p.row_items.divide(at);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (row < p.rows) static_cast<T*>(p.args.out)[at] = in.of_element(row, column);
+}
+
 template <BiasActivation kActivation, BiasGate kGate, class T>
 void bias_activation_on_host(HostGrid, BiasActivationParams p) {
   const auto *const a = static_cast<const T*>(p.args.a), *const bias = static_cast<const T*>(p.args.bias);
@@ -190,6 +204,7 @@ Kernel<BiasActivationParams> of_type(DType type, Alignment alignment, std::uint3
   constexpr KernelResources kResources{.registers = 48, .max_threads = bias_activation_block(16)};
   return of_float_type(type, [=]<class T>() {
     constexpr auto kOnHost = bias_activation_on_host<kActivation, kGate, T>;
+    if (bytes < 8) return make_kernel<bias_activation_elements<kActivation, kGate, T>, kOnHost, kResources>();
     if (alignment == Alignment::kUnaligned) {
       return make_kernel<bias_activation_unaligned<kActivation, kGate, T>, kOnHost, kResources>();
     }

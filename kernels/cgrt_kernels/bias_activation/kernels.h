@@ -12,7 +12,7 @@
 
 namespace cgrt::kernels {
 
-// Threads, each with `bytes` of the output, 16 or 8.
+// Threads, each with `bytes` of the output: 16, 8, or an element.
 __host__ __device__ constexpr std::uint32_t bias_activation_block(std::uint32_t bytes) {
   return bytes == 16 ? 256 : 128;
 }
@@ -23,7 +23,7 @@ struct BiasActivationParams {
   WideDivisor row_items;  // packs of a row of the output, of arrays that are not aligned its elements
 };
 
-// `bytes`: 16, of aligned arrays also 8.
+// `bytes`: 16, of aligned arrays also 8, of unaligned ones also those of an element.
 Kernel<BiasActivationParams> bias_activation_kernel(BiasActivation activation, BiasGate gate, DType type,
                                                     Alignment alignment, std::uint32_t bytes);
 

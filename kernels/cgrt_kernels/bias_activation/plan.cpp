@@ -12,8 +12,21 @@ namespace {
 
 constexpr char kName[] = "bias_activation";
 
+// Of the output that a thread has. A small launch is over sooner the more threads and multiprocessors share it, until a
+// multiprocessor has some hundreds; single elements of unaligned arrays, which are no whole packs, until it is full.
+absl::StatusOr<std::uint32_t> bytes_of(ContextRef context, const BiasActivationDesc& desc, Alignment alignment) {
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const bool is_aligned = alignment == Alignment::kAligned;
+  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
+  const std::uint32_t few_bytes = is_aligned ? 8 : size;
+  const std::uint64_t few = is_aligned ? 768 : 1536;
+  return desc.rows * desc.columns / (few_bytes / size) <= static_cast<std::uint64_t>(sms) * few ? few_bytes : 16;
+}
+
 absl::StatusOr<BiasActivationPlan::Launch> launch_of(ContextRef context, const BiasActivationDesc& desc,
-                                                     Alignment alignment, std::uint32_t bytes) {
+                                                     Alignment alignment) {
+  CGRT_ASSIGN_OR_RETURN(const std::uint32_t bytes, bytes_of(context, desc, alignment));
   const std::uint64_t pack = bytes / size_of(desc.type), block = bias_activation_block(bytes);
   BiasActivationPlan::Launch launch{
       bias_activation_kernel(desc.activation, desc.gate, desc.type, alignment, bytes), {}, 0};
@@ -28,15 +41,6 @@ absl::StatusOr<BiasActivationPlan::Launch> launch_of(ContextRef context, const B
   return launch;
 }
 
-// Of aligned arrays. A small launch is over sooner the more threads and multiprocessors share it, until a
-// multiprocessor has some hundreds.
-absl::StatusOr<std::uint32_t> bytes_of(ContextRef context, const BiasActivationDesc& desc) {
-  constexpr std::uint64_t kFew = 768;
-  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  return desc.rows * desc.columns / (8 / size_of(desc.type)) <= static_cast<std::uint64_t>(sms) * kFew ? 8 : 16;
-}
-
 }  // namespace
 
 absl::StatusOr<BiasActivationPlan> plan_bias_activation(ContextRef context, const BiasActivationDesc& desc) {
@@ -45,11 +49,10 @@ absl::StatusOr<BiasActivationPlan> plan_bias_activation(ContextRef context, cons
   CGRT_RETURN_IF_ERROR(check_matrix(kName, desc.rows, desc.columns));
   CGRT_RETURN_IF_ERROR(check_float(kName, desc.type));
   BiasActivationPlan plan{desc, {}, {}};
-  CGRT_ASSIGN_OR_RETURN(plan.unaligned, launch_of(context, desc, Alignment::kUnaligned, 16));
+  CGRT_ASSIGN_OR_RETURN(plan.unaligned, launch_of(context, desc, Alignment::kUnaligned));
   plan.aligned = plan.unaligned;
   if (desc.columns * size_of(desc.type) % 16 == 0) {
-    CGRT_ASSIGN_OR_RETURN(const std::uint32_t bytes, bytes_of(context, desc));
-    CGRT_ASSIGN_OR_RETURN(plan.aligned, launch_of(context, desc, Alignment::kAligned, bytes));
+    CGRT_ASSIGN_OR_RETURN(plan.aligned, launch_of(context, desc, Alignment::kAligned));
   }
   return plan;
 }
