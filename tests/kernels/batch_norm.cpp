@@ -285,6 +285,15 @@ constexpr Shape kShapes[] = {
     {kNhwc, 257, 111, 1},
     {kNhwc, 3, 64, 49},
     {kNhwc, 1000, 32, 1},
+    // Planes of whole packs, of channels that a block holds as such: one pack of a thread, four, one more.
+    {kNchw, 1, 5, 16},
+    {kNchw, 3, 7, 24},
+    {kNchw, 128, 9, 64},
+    {kNchw, 64, 3, 256},
+    {kNchw, 31, 2, 1056},
+    {kNchw, 128, 2, 256},
+    {kNchw, 129, 2, 256},
+    {kNchw, 4, 300, 64},
     // Planes and rows of a batch of 256.
     {kNchw, 256, 16, 49},
     {kNchw, 256, 4, 196},

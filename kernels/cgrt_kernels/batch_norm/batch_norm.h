@@ -11,12 +11,13 @@
 // As PyTorch does with 16-bit tensors: parameters, statistics and sums are float32, whatever the type of x. Results do
 // not vary between runs.
 //
-// Inference is one kernel. Training and backward are one kernel, which reads its inputs once, in two cases. First: a
-// set of whole channels fits the shared memory of a block, or of a cluster of up to 8. That takes accesses of 16 bytes,
-// and is not for 16-bit types in NHWC or with planes of one element. Second, in registers: a channel has at most 16,384
-// elements (backward: 12,288), and an NCHW plane has at least 32 bytes or the tensor at most 2 MB. Otherwise they are
-// three kernels (sums, coefficients, result), which read the inputs twice, the second time from the end, which may
-// still be in the L2 cache. Only these need a workspace.
+// Inference is one kernel. Training and backward are one kernel, which reads its inputs once, in three cases. First, in
+// registers: an NCHW plane is two or more whole packs of 16 bytes, and a channel has at most 64 KB (backward: 48 KB).
+// Second: a set of whole channels fits the shared memory of a block, or of a cluster of up to 8; it is not for 16-bit
+// types in NHWC or with planes of one element. Both take accesses of 16 bytes. Third, element by element in registers:
+// a channel has at most 16,384 elements (backward: 12,288), and an NCHW plane has at least 32 bytes or the tensor at
+// most 2 MB. Otherwise they are three kernels (sums, coefficients, result), which read the inputs twice, the second
+// time from the end, which may still be in the L2 cache. Only these need a workspace.
 //
 // A plan is a value and depends on the device and the descriptor only; a launch is plan.steps.size() kernels, ordered
 // programmatically where their code was compiled for 9.0 or later. Nothing is allocated.

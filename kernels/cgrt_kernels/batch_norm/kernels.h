@@ -43,14 +43,15 @@ BatchNormKernel streamed_batch_norm_kernel(BatchNormOp op, DType type, BatchNorm
 // Or once: a block or a cluster keeps all elements of some channels in shared memory, aligned rows only; or a block
 // keeps those of a channel, or of a few, in registers.
 BatchNormKernel resident_batch_norm_kernel(BatchNormOp op, DType type);
-BatchNormKernel held_batch_norm_kernel(BatchNormOp op, DType type);
+BatchNormKernel held_batch_norm_kernel(BatchNormOp op, DType type, std::uint32_t held);  // elements of a thread
+BatchNormKernel packed_batch_norm_kernel(BatchNormOp op, DType type);  // held as packs, aligned rows only
 
 // Threads of a block; a resident one has the second number if the rows of its channels are too wide for the first.
 inline constexpr std::uint32_t kBatchNormThreads = 256, kBatchNormMaxThreads = 384;
 inline constexpr std::uint32_t kBatchNormMaxChannels = 64;  // of a resident tile
-// Elements of a thread that holds them, and threads of its block, at most: with gradients, more would have too few
-// registers.
-inline constexpr std::uint32_t kBatchNormHeld = 16;
+// Elements, or packs, of a thread that holds them, and threads of its block, at most: with gradients, more would have
+// too few registers.
+inline constexpr std::uint32_t kBatchNormHeld = 16, kBatchNormFewHeld = 4, kBatchNormHeldPacks = 4;
 constexpr std::uint32_t held_threads(BatchNormOp op) { return op == BatchNormOp::kBackward ? 768 : 1024; }
 
 // Partial sums that a thread leaves in shared memory: one when none of its packs lies in two channels.

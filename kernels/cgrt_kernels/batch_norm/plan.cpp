@@ -204,7 +204,31 @@ bool plan_held(const Machine& machine, BatchNormPlan& plan) {
   threads = std::clamp(threads, 64u, max_threads);
   shape.tile_packs = lanes, shape.tiles = static_cast<std::uint32_t>(plan.desc.channels);
   shape.step_rows = threads / lanes / shape.plane, shape.step_columns = threads / lanes % shape.plane;
-  plan.steps.push_back({held_batch_norm_kernel(plan.desc.op, plan.desc.type), {.grid = blocks, .block = threads}});
+  const auto held = ceil_divide(count, threads / lanes);
+  plan.steps.push_back(
+      {held_batch_norm_kernel(plan.desc.op, plan.desc.type, held), {.grid = blocks, .block = threads}});
+  return true;
+}
+
+// Planes of whole packs, of channels that a block can hold.
+bool plan_packed(const Machine& machine, BatchNormPlan& plan) {
+  BatchNormShape& shape = plan.shape;
+  const std::uint32_t lanes = lanes_of(plan), max_threads = held_threads(plan.desc.op);
+  if (plan.alignment != Alignment::kAligned || shape.plane % lanes != 0) return false;
+  const std::uint64_t size = size_of(plan.desc.type), packs = std::uint64_t{shape.rows} * shape.plane / lanes;
+  if (shape.plane * size < kSectorBytes || packs > std::uint64_t{kBatchNormHeldPacks} * max_threads) return false;
+  if (packs * plan.desc.channels > UINT32_MAX) return false;
+  const auto blocks = static_cast<std::uint32_t>(plan.desc.channels);
+  // As few packs of a thread as let all blocks run at once.
+  std::uint32_t threads = max_threads;
+  for (std::uint32_t each = 1; each <= kBatchNormHeldPacks; each *= 2) {
+    threads = ceil_divide(ceil_divide<std::uint64_t>(packs, each), 32) * 32;
+    const std::uint32_t of_sm = max_threads / std::min(threads, max_threads);  // blocks
+    if (threads <= max_threads && blocks <= of_sm * machine.sms) break;
+  }
+  threads = std::max(threads, 64u);
+  shape.tile_packs = shape.plane / lanes, shape.tiles_divisor = Divisor(shape.tile_packs);
+  plan.steps.push_back({packed_batch_norm_kernel(plan.desc.op, plan.desc.type), {.grid = blocks, .block = threads}});
   return true;
 }
 
@@ -286,6 +310,7 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
   const bool is_aligned = desc.alignment >= 16 && shape.columns * size % 16 == 0;
   plan.alignment = is_aligned ? Alignment::kAligned : Alignment::kUnaligned;
   if (desc.op != BatchNormOp::kInfer) {
+    if (plan_packed(machine, plan)) return plan;
     const bool is_tiny = desc.batch * desc.channels * desc.plane * size <= kMaxTinyBytes;
     if (is_tiny && plan_held(machine, plan)) return plan;
     CGRT_ASSIGN_OR_RETURN(const bool is_resident, plan_resident(machine, plan));

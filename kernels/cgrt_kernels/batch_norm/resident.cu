@@ -111,6 +111,8 @@ __global__ void __launch_bounds__(kBatchNormMaxThreads, 2) channels_resident(Bat
   }
   let_dependents_start();
   // Read now: when this block needs them last, another may write, and y may be x.
+  // So are the parameters, whose latency would come behind the barriers.
+  const ChannelParameters<kBackward> parameters(p, first_channel + (threadIdx.x < channels ? threadIdx.x : 0));
   if (!kBackward && threadIdx.x < channels) firsts[threadIdx.x] = first_element<T>(p, first_channel + threadIdx.x);
 
   LaneSums<kLanes, kBackward> sums;
@@ -151,7 +153,6 @@ __global__ void __launch_bounds__(kBatchNormMaxThreads, 2) channels_resident(Bat
       merged.add(blocks.of(of_channels[threadIdx.x], block));
     }
     const std::uint32_t channel = first_channel + threadIdx.x;
-    const ChannelParameters<kBackward> parameters(p, channel);
     coefficients[threadIdx.x] =
         finish_channel(p, channel, parameters, firsts[threadIdx.x], merged.part(), blocks.rank() == 0);
   }
@@ -190,12 +191,25 @@ __device__ __forceinline__ float2 sums_of_channel(float2 value, std::uint32_t la
   return value;
 }
 
+// Of `count` elements; forward, their sums are around the first element, which is one of them: see Merged.
+template <bool kBackward>
+__device__ __forceinline__ Part whole_channel(float2 sums, std::uint32_t count) {
+  Part all{sums.x, sums.y, 0};
+  if constexpr (!kBackward) {
+    all.a /= static_cast<float>(count);
+    all.b -= sums.x * all.a;
+    if (all.b < 0) all.b = 0;  // keeps NaN
+  }
+  return all;
+}
+
 // Channels of few elements, wherever they begin: a block has one of them, or a tile of a few side by side where the
-// elements of one are far apart. Each is read once and kept in a register.
+// elements of one are far apart. Each is read once and kept in a register, of which a thread has kHeld: with as few as
+// do, a small launch has less code to fetch.
 template <bool kBackward>
 constexpr std::uint32_t kHeldThreads = held_threads(kBackward ? BatchNormOp::kBackward : BatchNormOp::kTrain);
 
-template <class T, bool kBackward>
+template <class T, bool kBackward, std::uint32_t kHeld>
 __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNormParams p) {
   __shared__ float2 of_warps[kHeldThreads<kBackward>];
   const std::uint32_t lanes = p.tile_packs, depth = blockDim.x / lanes, plane = p.plane;
@@ -209,7 +223,7 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNo
     std::uint32_t at = base + begin_row * p.columns + column;
     const std::uint32_t step = p.step_rows * p.columns + p.step_columns;
 #pragma unroll
-    for (std::uint32_t k = 0; k < kBatchNormHeld; ++k) {
+    for (std::uint32_t k = 0; k < kHeld; ++k) {
       if (k * depth >= of_channel) break;
       if (begin + k * depth < count) use(k, at);
       at += step, column += p.step_columns;
@@ -218,7 +232,7 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNo
   };
   wait_for_predecessors();
 
-  T x[kBatchNormHeld], gradient[kBackward ? kBatchNormHeld : 1];
+  T x[kHeld], gradient[kBackward ? kHeld : 1];
   walk([&](std::uint32_t k, std::uint32_t at) {
     x[k] = static_cast<const T*>(p.in)[at];
     if constexpr (kBackward) gradient[k] = static_cast<const T*>(p.gradient)[at];
@@ -229,26 +243,88 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNo
   let_dependents_start();
   float2 sums{0, 0};
 #pragma unroll
-  for (std::uint32_t k = 0; k < kBatchNormHeld; ++k) {
+  for (std::uint32_t k = 0; k < kHeld; ++k) {
     if (begin + k * depth >= count) continue;
     const float delta = to_float(x[k]) - (kBackward ? parameters.mean : first);
     const float factor = kBackward ? to_float(gradient[kBackward ? k : 0]) : delta;
     sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
   }
   sums = sums_of_channel(sums, lanes, of_warps);
-  Part all{sums.x, sums.y, 0};
-  if constexpr (!kBackward) {
-    // Around the first element, which is one of them: see Merged.
-    all.a /= static_cast<float>(of_channel);
-    all.b -= sums.x * all.a;
-    if (all.b < 0) all.b = 0;  // keeps NaN
-  }
+  const Part all = whole_channel<kBackward>(sums, of_channel);
   const Coefficients of = finish_channel(p, some, parameters, first, all, begin == 0 && count != 0);
   walk([&](std::uint32_t k, std::uint32_t at) {
     float value = __fmaf_rn(to_float(x[k]) - of.x, of.y, of.z);
     if constexpr (kBackward) value = __fmaf_rn(to_float(gradient[k]), of.w, value);
     static_cast<T*>(p.out)[at] = from_float<T>(value);
   });
+}
+
+// Channels of NCHW tensors whose planes are whole packs: a block has one, and its threads some packs of it.
+template <class T, bool kBackward>
+__global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_packed(BatchNormParams p) {
+  constexpr int kLanes = kPackSize<T>;
+  using Pack = typename PackOf<T>::Type;
+  __shared__ float2 of_warps[kHeldThreads<kBackward> / 32];
+  const std::uint32_t channel = blockIdx.x, plane = p.tile_packs, packs = p.rows * plane;
+  const std::uint32_t between =
+      p.columns / kLanes - plane;  // packs, from the end of a plane to the next of the channel
+  // use(k, offset in packs) for each of the thread's packs
+  const auto walk = [&](auto use) {
+#pragma unroll
+    for (std::uint32_t k = 0; k < kBatchNormHeldPacks; ++k) {
+      const std::uint32_t i = k * blockDim.x + threadIdx.x;
+      if (i < packs) use(k, channel * plane + i + p.tiles_divisor.quotient(i) * between);
+    }
+  };
+  wait_for_predecessors();
+
+  Pack x[kBatchNormHeldPacks], gradient[kBackward ? kBatchNormHeldPacks : 1];
+  walk([&](std::uint32_t k, std::uint32_t at) {
+    x[k] = static_cast<const Pack*>(p.in)[at];
+    if constexpr (kBackward) gradient[k] = static_cast<const Pack*>(p.gradient)[at];
+  });
+  const ChannelParameters<kBackward> parameters(p, channel);
+  const float first = kBackward ? 0 : first_element<T>(p, channel);
+  let_dependents_start();
+  float2 sums{0, 0};
+#pragma unroll
+  for (std::uint32_t k = 0; k < kBatchNormHeldPacks; ++k) {
+    if (k * blockDim.x + threadIdx.x >= packs) continue;
+    float values[kLanes], factors[kLanes];
+    unpack(x[k], values);
+    if constexpr (kBackward) unpack(gradient[kBackward ? k : 0], factors);
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const float delta = values[lane] - (kBackward ? parameters.mean : first);
+      const float factor = kBackward ? factors[lane] : delta;
+      sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
+    }
+  }
+  sums = sums_of_channel(sums, 1, of_warps);
+  const Part all = whole_channel<kBackward>(sums, p.rows * p.plane);
+  const Coefficients of = finish_channel(p, channel, parameters, first, all, threadIdx.x == 0);
+  walk([&](std::uint32_t k, std::uint32_t at) {
+    float values[kLanes], gradients[kLanes];
+    unpack(x[k], values);
+    if constexpr (kBackward) unpack(gradient[kBackward ? k : 0], gradients);
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) {
+      values[lane] = __fmaf_rn(values[lane] - of.x, of.y, of.z);
+      if constexpr (kBackward) values[lane] = __fmaf_rn(gradients[lane], of.w, values[lane]);
+    }
+    Pack result;
+    pack_into(result, values);
+    static_cast<Pack*>(p.out)[at] = result;
+  });
+}
+
+template <class T, std::uint32_t kHeld>
+BatchNormKernel of_held(BatchNormOp op) {
+  constexpr KernelResources kTrain{.registers = 64, .max_threads = kHeldThreads<false>};
+  constexpr KernelResources kBackward{.registers = 80, .max_threads = kHeldThreads<true>};
+  return op == BatchNormOp::kBackward
+             ? make_kernel<channels_held<T, true, kHeld>, resident_on_host<T, true>, kBackward>()
+             : make_kernel<channels_held<T, false, kHeld>, resident_on_host<T, false>, kTrain>();
 }
 
 }  // namespace
@@ -262,12 +338,18 @@ BatchNormKernel resident_batch_norm_kernel(BatchNormOp op, DType type) {
   });
 }
 
-BatchNormKernel held_batch_norm_kernel(BatchNormOp op, DType type) {
+BatchNormKernel held_batch_norm_kernel(BatchNormOp op, DType type, std::uint32_t held) {
+  return of_float_type(type, [=]<class T>() {
+    return held <= kBatchNormFewHeld ? of_held<T, kBatchNormFewHeld>(op) : of_held<T, kBatchNormHeld>(op);
+  });
+}
+
+BatchNormKernel packed_batch_norm_kernel(BatchNormOp op, DType type) {
   constexpr KernelResources kTrain{.registers = 64, .max_threads = kHeldThreads<false>};
   constexpr KernelResources kBackward{.registers = 80, .max_threads = kHeldThreads<true>};
   return of_float_type(type, [=]<class T>() {
-    return op == BatchNormOp::kBackward ? make_kernel<channels_held<T, true>, resident_on_host<T, true>, kBackward>()
-                                        : make_kernel<channels_held<T, false>, resident_on_host<T, false>, kTrain>();
+    return op == BatchNormOp::kBackward ? make_kernel<channels_packed<T, true>, resident_on_host<T, true>, kBackward>()
+                                        : make_kernel<channels_packed<T, false>, resident_on_host<T, false>, kTrain>();
   });
 }
 

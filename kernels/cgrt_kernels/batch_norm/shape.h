@@ -14,7 +14,7 @@ struct BatchNormShape {
   std::uint32_t tile_packs = 0, tiles = 0;        // of a row: a block has a tile of columns; channels_held: of channels
   std::uint32_t splits = 0;                       // and one of so many parts of its rows
   std::uint32_t split_rows = 0;                   // channels_resident, channel_apply: of a part
-  Divisor tiles_divisor;                          // channel_apply: tiles
+  Divisor tiles_divisor;                          // channel_apply: tiles; channels_packed: tile_packs, of a plane
   std::uint32_t step_rows = 0, step_columns = 0;  // channels_held: from an element of a thread to the next
   std::uint32_t slots = 0;
 };
