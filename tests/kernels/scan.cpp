@@ -221,12 +221,15 @@ struct Matrix {
   std::uint64_t rows, columns;
 };
 // A thread has 8, 16 or 32 elements, so a warp 256, 512 or 1024, a block 16 times that, a tile 2048 to 8192. Below a
-// quarter of a warp's elements some lanes share a row.
-constexpr Matrix kMatrices[] = {{1, 1},      {3, 2},     {7, 31},     {70, 5},    {131, 16},  {67, 33},   {37, 64},
-                                {35, 127},   {66, 128},  {19, 129},   {18, 256},  {9, 257},   {5, 511},   {6, 512},
-                                {5, 513},    {33, 1000}, {4, 1024},   {3, 1025},  {3, 4095},  {2, 4096},  {2, 4097},
-                                {3, 8191},   {2, 8192},  {2, 8193},   {3, 16384}, {2, 16385}, {1, 65536}, {2, 70001},
-                                {3, 128256}, {1, 99991}, {1, 262144}, {1, 262145}};
+// quarter of a warp's elements some lanes share a row. Few rows are shared out otherwise, the more of them the shorter
+// they are: so each length from both sides of that, too.
+constexpr Matrix kMatrices[] = {
+    {1, 1},     {3, 2},      {7, 31},    {70, 5},     {131, 16},   {67, 33},   {37, 64},   {35, 127},  {66, 128},
+    {19, 129},  {18, 256},   {9, 257},   {5, 511},    {6, 512},    {5, 513},   {33, 1000}, {4, 1024},  {3, 1025},
+    {3, 4095},  {2, 4096},   {2, 4097},  {3, 8191},   {2, 8192},   {2, 8193},  {3, 16384}, {2, 16385}, {1, 65536},
+    {2, 70001}, {3, 128256}, {1, 99991}, {1, 262144}, {1, 262145}, {2, 767},   {3, 768},   {2, 769},   {3, 1536},
+    {2, 1537},  {528, 7},    {529, 7},   {1300, 2},   {601, 16},   {530, 33},  {535, 64},  {533, 127}, {600, 128},
+    {300, 129}, {270, 256},  {300, 257}, {300, 511},  {150, 512},  {150, 513}, {133, 700}, {300, 1025}};
 constexpr Matrix kLargeMatrices[] = {{1, 1 << 20}, {1, (1 << 21) + 3}, {300, 8200}, {133, 20000}, {300, 70000}};
 // Rows of so many bytes are more tiles of 64 KB than the device has multiprocessors: blocks take one after the
 // other.

@@ -11,7 +11,8 @@
 namespace cgrt::kernels {
 namespace {
 
-constexpr int kPacks = kScanThreadBytes / 16;  // of a thread
+template <ScanRegime kRegime>
+constexpr int kPacksOf = kRegime == ScanRegime::kFew ? 1 : kScanThreadBytes / 16;  // of a thread
 
 template <ScanRegime kRegime>
 constexpr int kMaxThreads = kRegime == ScanRegime::kTiles ? kScanTileThreads : kScanMaxThreads;
@@ -21,7 +22,7 @@ constexpr int kBlocksPerSm = kRegime != ScanRegime::kTiles             ? 2
                              : sizeof(typename ElementOf<T>::Sum) == 4 ? 5
                                                                        : 4;
 
-// Each thread holds kPacks packs, a warp a contiguous piece, a block a tile. Tiles are taken in the order of
+// Each thread holds one pack or four, a warp a contiguous piece, a block a tile. Tiles are taken in the order of
 // tickets, so that all tiles before one of this launch are being worked on; the tiles of one place in all
 // rows come before those of the next place, which find their predecessors done.
 template <class T, ScanRegime kRegime>
@@ -29,7 +30,7 @@ __global__ void __launch_bounds__(kMaxThreads<kRegime>, kBlocksPerSm<T, kRegime>
     scan_tiles(const __grid_constant__ ScanParams p) {
   using Sum = typename ElementOf<T>::Sum;
   using Pack = typename ElementOf<T>::Pack;
-  constexpr int kPack = kPackSize<T>;
+  constexpr int kPack = kPackSize<T>, kPacks = kPacksOf<kRegime>;
   const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   wait_for_predecessors();
 
@@ -71,10 +72,13 @@ __global__ void __launch_bounds__(kMaxThreads<kRegime>, kBlocksPerSm<T, kRegime>
   for (int k = 0; k < kPacks; ++k) before_packs[k] = sum_of<T>(packs[k]);
   const Sum total = scan_warp(before_packs);
 
-  __shared__ Sum totals[kScanMaxWarps];
-  if (lane == 0) totals[warp] = total;
-  __syncthreads();
-  const SumsOfBlock<Sum> sums = scan_block(totals);
+  SumsOfBlock<Sum> sums{};
+  if (kRegime != ScanRegime::kFew || warps > 1) {
+    __shared__ Sum totals[kScanMaxWarps];
+    if (lane == 0) totals[warp] = total;
+    __syncthreads();
+    sums = scan_block(totals);
+  }
   Sum before_warp = sums.before_warp;
   if constexpr (kRegime == ScanRegime::kTiles) {
     __shared__ Sum before_tile[kLookBackParts];
@@ -162,6 +166,7 @@ ScanKernel of_regime(ScanRegime regime) {
     case ScanRegime::kTwoPacks: return make_kernel<scan_rows<T, 2>, scan_on_host<T>, kOfRows>();
     case ScanRegime::kFourPacks: return make_kernel<scan_rows<T, 4>, scan_on_host<T>, kOfRows>();
     case ScanRegime::kBlock: return make_kernel<scan_tiles<T, ScanRegime::kBlock>, scan_on_host<T>, kResources>();
+    case ScanRegime::kFew: return make_kernel<scan_tiles<T, ScanRegime::kFew>, scan_on_host<T>, kResources>();
     case ScanRegime::kTiles: return make_kernel<scan_tiles<T, ScanRegime::kTiles>, scan_on_host<T>, kResources>();
     case ScanRegime::kStream: break;
   }

@@ -16,6 +16,7 @@ enum class ScanRegime : std::uint8_t {
   kTwoPacks,   // a warp, each lane with two packs
   kFourPacks,  // with four
   kBlock,      // a block
+  kFew,        // a block of threads with a pack each, where rows are few: less for each thread to do, and to fetch
   kTiles,      // blocks that take a tile each and look back at the tiles before
   kStream,     // a block or two for each multiprocessor, which take tile after tile and look back
 };

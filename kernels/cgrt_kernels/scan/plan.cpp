@@ -14,7 +14,10 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint32_t kWarp = 32;
-constexpr std::uint32_t kFewThreads = 128;     // of a block, where tiles are few
+constexpr std::uint32_t kFewThreads = 128;  // of a block, where tiles are few
+// Packs of a row, and threads of a multiprocessor, that make rows with a thread for each pack few: with more, a
+// thread's sums of several packs are sooner there than those of so many threads.
+constexpr std::uint64_t kFewPacks = 192, kFewThreadsOfSm = 128;
 constexpr std::uint64_t kMinTilesOfBlock = 4;  // of many rows, where blocks are persistent
 constexpr std::uint32_t kOtherShared = 2048;   // bytes of static and reserved shared memory, at most
 
@@ -22,8 +25,14 @@ constexpr std::uint32_t kOtherShared = 2048;   // bytes of static and reserved s
 absl::StatusOr<ScanShape> shape_of(const Machine& machine, const ScanDesc& desc, std::uint64_t columns) {
   const std::uint64_t per_thread = kScanThreadBytes / size_of(desc.type);
   const auto rows = static_cast<std::uint32_t>(desc.rows);
+  const std::uint64_t packs = ceil_divide<std::uint64_t>(columns, 16 / size_of(desc.type));
+  if (packs <= kFewPacks) {
+    const std::uint32_t threads = ceil_divide(packs, kWarp) * kWarp;
+    if (desc.rows * threads <= std::uint64_t{machine.sms} * kFewThreadsOfSm) {
+      return ScanShape{scan_kernel(desc.type, ScanRegime::kFew), {.grid = rows, .block = threads}, 1, 0};
+    }
+  }
   if (columns <= kWarp * per_thread) {
-    const std::uint64_t packs = ceil_divide<std::uint64_t>(columns, 16 / size_of(desc.type));
     const ScanRegime regime = packs <= kWarp       ? ScanRegime::kOnePack
                               : packs <= 2 * kWarp ? ScanRegime::kTwoPacks
                                                    : ScanRegime::kFourPacks;
