@@ -168,15 +168,17 @@ constexpr Matrix kArrays[] = {{1, 1},    {1, 7},     {1, 31},    {1, 33},     {1
                               {3, 2731}, {1, 16384}, {1, 16387}, {257, 1021}, {1, 1 << 20}, {1, (1 << 20) + 3}};
 // Rows that go through shared memory, of one block and of many, with several for a thread; then some threads of a warp,
 // a warp, a block, several blocks for a row.
-constexpr Matrix kRows[] = {{60000, 1},  {100003, 1},  {20001, 3},  {4097, 15},  {8000, 8},   {4000, 16},
-                            {500001, 2}, {1, 1},       {5, 3},      {70, 4},     {33, 16},    {9, 32},
-                            {130, 33},   {7, 111},     {19, 128},   {5, 500},    {9, 1000},   {6, 1024},
-                            {3, 1025},   {5, 2048},    {3, 2056},   {2, 4097},   {140, 1999}, {3, 8192},
-                            {2, 50257},  {133, 16384}, {1, 131072}, {600, 2500}, {500, 16500}};
-// Some threads across, several tiles, few and many rows for each block.
-constexpr Matrix kColumns[] = {{1, 1},    {2, 3},     {31, 8},    {64, 16},    {500, 5},    {1000, 24},
-                               {3, 128},  {17, 256},  {129, 264}, {70, 1000},  {33, 1025},  {4096, 8},
-                               {4097, 7}, {2, 65536}, {300, 520}, {20000, 32}, {100000, 3}, {2048, 1024}};
+constexpr Matrix kRows[] = {{60000, 1},  {100003, 1},  {20001, 3},  {4097, 15},  {8000, 8},    {4000, 16},
+                            {500001, 2}, {1, 1},       {5, 3},      {70, 4},     {33, 16},     {9, 32},
+                            {130, 33},   {7, 111},     {19, 128},   {5, 500},    {9, 1000},    {6, 1024},
+                            {3, 1025},   {5, 2048},    {3, 2056},   {2, 4097},   {140, 1999},  {3, 8192},
+                            {2, 50257},  {133, 16384}, {1, 131072}, {600, 2500}, {500, 16500}, {8500, 301}};
+// Some threads across, several tiles, few and many rows for each block; so few rows that a thread has whole columns, of
+// elements and of packs; and so many tiles that each has all rows.
+constexpr Matrix kColumns[] = {
+    {1, 1},     {2, 3},      {31, 8},     {64, 16},   {500, 5},   {1000, 24},   {3, 128},    {17, 256},   {129, 264},
+    {70, 1000}, {33, 1025},  {4096, 8},   {4097, 7},  {2, 65536}, {300, 520},   {20000, 32}, {100000, 3}, {2048, 1024},
+    {16, 999},  {8, 135184}, {9, 135169}, {16, 8192}, {17, 8192}, {2049, 1024}, {3000, 192}, {200, 7168}};
 
 void check_shapes(Report& report, ReduceOver over, const Matrix* begin, const Matrix* end) {
   for (const ReduceOp op : kOps) {

@@ -8,13 +8,31 @@
 namespace cgrt::kernels {
 namespace {
 
+// An element, or 16 bytes of them.
+template <class T, int kWidth>
+using ColumnsOf = std::conditional_t<kWidth == 1, T, typename ReduceInput<T>::Pack>;
+
+// Of a later row than all before.
+template <class R, int kWidth, class Loaded>
+__device__ __forceinline__ void append_columns(typename R::State (&states)[kWidth], const Loaded& loaded,
+                                               std::uint32_t row) {
+  typename R::Input elements[kWidth];
+  if constexpr (kWidth == 1) {
+    elements[0] = to_value(loaded);
+  } else {
+    unpack(loaded, elements);
+  }
+#pragma unroll
+  for (int j = 0; j < kWidth; ++j) states[j] = R::append(states[j], R::at(R::take(elements[j]), row));
+}
+
 // The threads of a block stand in rows of `lanes`, a power of 2. Each has kWidth columns and reads
 // every so many rows of them. Columns for each blockIdx.x; `parts` blocks share their rows.
 template <ReduceOp kOp, class T, int kWidth>
 __global__ void __launch_bounds__(kReduceThreads, 2) reduce_columns(const __grid_constant__ ReduceParams p) {
   using R = Reduction<kOp, T>;
   using State = typename R::State;
-  using Loaded = std::conditional_t<kWidth == 1, T, typename ReduceInput<T>::Pack>;
+  using Loaded = ColumnsOf<T, kWidth>;
   constexpr int kLoads = !R::kIsArgmax ? 8 : kWidth == 8 ? 2 : 4;  // or registers would not do
   // Columns of a thread that go through shared memory at once.
   constexpr int kWarps = kReduceThreads / 32, kEach = kWidth < 64 / sizeof(State) ? kWidth : 64 / sizeof(State);
@@ -35,16 +53,7 @@ __global__ void __launch_bounds__(kReduceThreads, 2) reduce_columns(const __grid
   const auto load = [&](std::uint32_t row) {
     return *reinterpret_cast<const Loaded*>(static_cast<const T*>(p.in) + row * p.columns + column);
   };
-  const auto add = [&](const Loaded& loaded, std::uint32_t row) {
-    typename R::Input elements[kWidth];
-    if constexpr (kWidth == 1) {
-      elements[0] = to_value(loaded);
-    } else {
-      unpack(loaded, elements);
-    }
-#pragma unroll
-    for (int j = 0; j < kWidth; ++j) states[j] = R::append(states[j], R::at(R::take(elements[j]), row));
-  };
+  const auto add = [&](const Loaded& loaded, std::uint32_t row) { append_columns<R>(states, loaded, row); };
   // Of all threads, for the column `of_tile(round)` in the first lanes * kEach threads.
   State totals[kRounds];
   const bool has_total = threadIdx.x < p.lanes * kEach;
@@ -140,7 +149,50 @@ __global__ void __launch_bounds__(kReduceThreads, 2) reduce_columns(const __grid
   }
 }
 
+// Few rows: a thread has kWidth columns, and needs no other's. A small launch waits for what code it has to fetch, so
+// there is little.
+template <ReduceOp kOp, class T, int kWidth>
+__global__ void __launch_bounds__(kReduceFewBlock) reduce_few_rows(const __grid_constant__ ReduceParams p) {
+  using R = Reduction<kOp, T>;
+  using Loaded = ColumnsOf<T, kWidth>;
+  constexpr std::uint32_t kLoads = R::kIsArgmax && kWidth > 1 ? 4 : 8;
+  const std::uint64_t column = (std::uint64_t{blockIdx.x} * kReduceFewBlock + threadIdx.x) * kWidth;
+  const auto rows = static_cast<std::uint32_t>(p.rows);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (column >= p.columns) return;
+  const T* from = static_cast<const T*>(p.in) + column;
+  typename R::State states[kWidth];
+#pragma unroll
+  for (auto& state : states) state = R::at(R::no_value(), 0);
+#pragma unroll 1
+  for (std::uint32_t row = 0; row < rows; row += kLoads) {
+    Loaded loaded[kLoads];
+#pragma unroll
+    for (std::uint32_t k = 0; k < kLoads; ++k) {
+      if (row + k < rows) loaded[k] = *reinterpret_cast<const Loaded*>(from);
+      from += p.columns;
+    }
+#pragma unroll
+    for (std::uint32_t k = 0; k < kLoads; ++k) {
+      if (row + k < rows) append_columns<R>(states, loaded[k], row + k);
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kWidth; ++j) R::write(p.out, column + j, states[j], p.divisor);
+}
+
 }  // namespace
+
+ReduceKernel reduce_few_rows_kernel(ReduceOp op, DType type, Alignment alignment) {
+  return of_reduction(op, type, [=]<ReduceOp kOp, class T>() -> ReduceKernel {
+    constexpr ReduceOp kPlanned = kOp == ReduceOp::kDot ? ReduceOp::kSum : kOp;  // a dot is not planned for columns
+    constexpr auto on_host = reduce_on_host<kPlanned, T, true>;
+    return alignment == Alignment::kAligned
+               ? make_kernel<reduce_few_rows<kPlanned, T, kPackSize<T>>, on_host, kReduceResources>()
+               : make_kernel<reduce_few_rows<kPlanned, T, 1>, on_host, kReduceResources>();
+  });
+}
 
 ReduceKernel reduce_columns_kernel(ReduceOp op, DType type, Alignment alignment) {
   return of_reduction(op, type, [=]<ReduceOp kOp, class T>() -> ReduceKernel {

@@ -35,6 +35,10 @@ ReduceKernel reduce_rows_kernel(ReduceOp op, DType type, ReduceRegime regime);
 // A thread has the columns of 16 bytes, or one where rows are unaligned; several blocks have some of the rows each.
 ReduceKernel reduce_columns_kernel(ReduceOp op, DType type, Alignment alignment);
 
+// The same of few rows, all of which a thread has.
+ReduceKernel reduce_few_rows_kernel(ReduceOp op, DType type, Alignment alignment);
+inline constexpr std::uint32_t kReduceFewBlock = 128;
+
 // The shape of the kernels for short rows, for plans: threads of a block, and bytes of all its rows.
 inline constexpr std::uint32_t kReduceShortBlock = 256, kReduceShortBytes = 16384;
 // And of the kernel for rows of one element, of which a thread has those of so many 16 bytes, of in or of out.

@@ -17,9 +17,17 @@ constexpr std::uint32_t kLanesBlock = 128;       // threads where warps have row
 constexpr std::uint32_t kMaxThreads = 512;       // of a block
 constexpr std::uint32_t kPacksInFlight = 4;      // of a thread
 constexpr std::uint64_t kMaxPacksOfLanes = 256;  // of a row that threads of one warp share
-constexpr std::uint32_t kMaxParts = 65535;       // gridDim.y
-constexpr std::uint64_t kMaxShortBytes = 32;     // of a row that goes through shared memory
-constexpr std::uint64_t kShortBlocksOfSm = 8;    // that run at once
+// The same where rows are few; so many of a multiprocessor are, and so many of its threads.
+constexpr std::uint64_t kMaxPacksOfFewLanes = 128, kFewRowsOfSm = 64, kFewLanesOfSm = 512;
+// Columns of so few rows that a thread has a whole one, while threads of a multiprocessor have an element each.
+constexpr std::uint64_t kFewRows = 16, kFewThreadsOfSm = 1024;
+// Tiles of columns: threads across of the narrowest, with 64 bytes of a row, which larger matrices are too slow with;
+// the most packs of a thread that take no longer than waiting for the parts of others; tiles that share their rows.
+constexpr std::uint32_t kMinLanes = 4;
+constexpr std::uint64_t kMaxSmallBytes = 64 << 20, kMaxPacksOfWhole = 16, kMinTiles = 16;
+constexpr std::uint32_t kMaxParts = 65535;     // gridDim.y
+constexpr std::uint64_t kMaxShortBytes = 32;   // of a row that goes through shared memory
+constexpr std::uint64_t kShortBlocksOfSm = 8;  // that run at once
 
 bool is_integer(DType type) { return type == DType::kInt32 || type == DType::kInt64; }
 
@@ -59,9 +67,24 @@ ReduceShape single_shape(const ReduceDesc& desc) {
           .config = {.grid = ceil_divide(desc.rows, kReduceSingleBlock * each), .block = kReduceSingleBlock}};
 }
 
+// Threads of a warp that share a row.
+std::uint32_t lanes_of(const Machine& machine, DType type, std::uint64_t rows, std::uint64_t row_bytes) {
+  const std::uint64_t packs = ceil_divide<std::uint64_t>(row_bytes, 16);
+  const std::uint64_t lanes = std::min<std::uint64_t>(std::bit_ceil(ceil_divide(packs, kPacksInFlight)), kWarp);
+  if (row_bytes % 16 == 0) return static_cast<std::uint32_t>(lanes);
+  // What is before the first pack and behind the last one is read element by element, after the packs: where there are
+  // threads enough, by all at once, and with fewer packs before.
+  const std::uint64_t ends = 2 * (16 / size_of(type) - 1);
+  const std::uint64_t more = std::min<std::uint64_t>(
+      std::max(std::bit_ceil(ceil_divide<std::uint64_t>(packs, 2)), std::bit_ceil(ends)), kWarp);
+  return static_cast<std::uint32_t>(rows * more <= std::uint64_t{machine.sms} * kFewLanesOfSm ? std::max(lanes, more)
+                                                                                              : lanes);
+}
+
 absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& desc, std::uint64_t rows,
                                       std::uint64_t columns) {
   const std::uint64_t packs = packs_of(desc, columns);
+  std::uint32_t packs_of_thread = kPacksInFlight;
   ReduceShape shape{.kernel = reduce_rows_kernel(desc.op, desc.type, ReduceRegime::kLanes)};
   if (desc.over == ReduceOver::kRow && packs <= kMaxPacksOfLanes) {
     const std::uint64_t row_bytes = columns * size_of(desc.type);
@@ -75,13 +98,16 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
                       .block = kReduceShortBlock};
       return shape;
     }
-    shape.lanes = std::min(kWarp, std::bit_ceil(ceil_divide(packs, kPacksInFlight)));
-    shape.config = {.grid = ceil_divide(rows, kLanesBlock / shape.lanes), .block = kLanesBlock};
-    return shape;
+    if (packs <= kMaxPacksOfFewLanes || rows > std::uint64_t{machine.sms} * kFewRowsOfSm) {
+      shape.lanes = lanes_of(machine, desc.type, rows, row_bytes);
+      shape.config = {.grid = ceil_divide(rows, kLanesBlock / shape.lanes), .block = kLanesBlock};
+      return shape;
+    }
+    packs_of_thread = 2;
   }
   shape.kernel = reduce_rows_kernel(desc.op, desc.type, ReduceRegime::kBlocks);
   auto threads = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide<std::uint64_t>(packs, kPacksInFlight)), kWarp, kMaxThreads));
+      std::clamp<std::uint64_t>(std::bit_ceil(ceil_divide<std::uint64_t>(packs, packs_of_thread)), kWarp, kMaxThreads));
   CGRT_ASSIGN_OR_RETURN(std::uint64_t wave, one_wave(machine, shape.kernel, threads));
   if (rows > wave && rows <= 2 * wave && threads == kMaxThreads) {  // all at once, in smaller blocks
     threads /= 2;
@@ -93,14 +119,41 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
   return shape;
 }
 
+// Few rows: a thread has a column of elements, or of packs where that makes threads enough.
+ReduceShape few_rows_shape(const Machine& machine, const ReduceDesc& desc, Alignment alignment) {
+  if (desc.columns <= std::uint64_t{machine.sms} * kFewThreadsOfSm) alignment = Alignment::kUnaligned;
+  const std::uint64_t width = alignment == Alignment::kAligned ? 16 / size_of(desc.type) : 1;
+  return {.kernel = reduce_few_rows_kernel(desc.op, desc.type, alignment),
+          .config = {.grid = ceil_divide(desc.columns, kReduceFewBlock * width), .block = kReduceFewBlock}};
+}
+
 absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDesc& desc, Alignment alignment) {
+  if (desc.rows <= kFewRows) return few_rows_shape(machine, desc, alignment);
   ReduceShape shape{.kernel = reduce_columns_kernel(desc.op, desc.type, alignment)};
   const std::uint64_t width = alignment == Alignment::kAligned ? 16 / size_of(desc.type) : 1;  // columns of a thread
   const std::uint64_t across = ceil_divide<std::uint64_t>(desc.columns, width);
+  const auto tiles_of = [&](std::uint32_t lanes) { return ceil_divide<std::uint64_t>(across, lanes); };
   shape.lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(across), kWarp));
-  const std::uint64_t tiles = ceil_divide<std::uint64_t>(across, shape.lanes);
+  bool is_whole = false;
+  if (alignment == Alignment::kAligned) {
+    const bool is_small = desc.rows * desc.columns * size_of(desc.type) <= kMaxSmallBytes;
+    const auto narrow = [&](std::uint32_t least, std::uint64_t tiles) {
+      std::uint32_t lanes = shape.lanes;
+      while (lanes > least && tiles_of(lanes) < tiles) lanes /= 2;
+      return lanes;
+    };
+    // Tiles so narrow that there is one for most multiprocessors, or a thread has few packs of it: no block waits for
+    // the parts of others. argmax needs all threads.
+    const std::uint64_t most = machine.sms - machine.sms / 4;
+    const std::uint32_t lanes = narrow(kMinLanes, most);
+    is_whole = is_small && desc.op != ReduceOp::kArgmax &&
+               (tiles_of(lanes) >= most || desc.rows * lanes <= std::uint64_t{kMaxThreads} * kMaxPacksOfWhole);
+    // Or that several blocks share what is to do when all parts are there.
+    shape.lanes = is_whole ? lanes : narrow(is_small ? 8 : 16, kMinTiles);
+  }
+  const std::uint64_t tiles = tiles_of(shape.lanes);
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, kMaxThreads));
-  shape.parts = parts_of(machine, wave, tiles, kMaxParts, desc.rows * shape.lanes, kMaxThreads);
+  if (!is_whole) shape.parts = parts_of(machine, wave, tiles, kMaxParts, desc.rows * shape.lanes, kMaxThreads);
   shape.config = {.grid = Dim3(static_cast<std::uint32_t>(tiles), shape.parts), .block = kMaxThreads};
   if (shape.parts > 1) shape.slots = tiles * shape.lanes * width * shape.parts;
   return shape;
