@@ -2,6 +2,7 @@
 
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/row/block.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
 #include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
@@ -191,6 +192,8 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
       return with_host_body<softmax_backward_in_registers<kOp, T, LanesPerRow<16>, 16 / kSize, kAlignment>, kOp, T>();
     case SoftmaxRegime::kWarp:
       return with_host_body<softmax_backward_in_registers<kOp, T, WarpPerRow, 32 / kSize, kAlignment>, kOp, T>();
+    case SoftmaxRegime::kBlock:
+      return with_host_body<softmax_backward_in_registers<kOp, T, BlockPerRow<16>, 8 / kSize, kAlignment>, kOp, T>();
     case SoftmaxRegime::kClusterShort:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kOp, T>();
     case SoftmaxRegime::kBulkStream:

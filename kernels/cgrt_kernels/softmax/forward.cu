@@ -2,6 +2,7 @@
 
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/row/block.cuh"
 #include "cgrt_kernels/common/row/bulk_stream.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/host_row.cuh"
@@ -219,6 +220,8 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
       return with_host_body<softmax_in_registers<kOp, T, LanesPerRow<16>, 16 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kWarp:
       return with_host_body<softmax_in_registers<kOp, T, WarpPerRow, kPacks, kAlignment>, kHost>();
+    case SoftmaxRegime::kBlock:
+      return with_host_body<softmax_in_registers<kOp, T, BlockPerRow<16>, 8 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kClusterShort:
       return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kCluster:

@@ -49,6 +49,7 @@ enum class SoftmaxRegime : std::uint8_t {
   kLanes8,
   kLanes16,       // 16 elements each
   kWarp,          // a warp, 32 elements each (16 of unaligned floats)
+  kBlock,         // a block, 8 elements each; not of masked rows
   kClusterShort,  // a block or a cluster of blocks, 8 elements each
   kCluster,       // as kWarp; 16 in the backward of unaligned rows
   kClusterLong,   // 64 elements; aligned rows of 16-bit types only

@@ -82,6 +82,10 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     }
     if (columns <= 16 * 16) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16, 16);
   }
+  // While blocks do not have many rows one after the other, threads with little of a row are the faster ones (H100).
+  const bool are_few = problem.rows <= 8 * std::uint64_t{machine.sms} && problem.rows * columns <= std::uint64_t{1}
+                                                                                                       << 21;
+  if (are_few && !problem.is_masked && columns <= 8 * kMaxThreads) return share(SoftmaxRegime::kBlock, 8);
   if (columns <= std::uint64_t{of_lane} * kWarpThreads) return share_among_lanes(problem.rows, SoftmaxRegime::kWarp);
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
   if (problem.rows <= machine.sms) {
