@@ -23,11 +23,11 @@
 
 namespace cgrt::kernels {
 
-struct BiasNormParams;
+struct NormParams;
 
 struct BiasNormPlan {
   BiasNormDesc desc;
-  RowLaunches<BiasNormParams> launches;
+  RowLaunches<NormParams> launches;
 
   // See common/topology.h. `alignment`: the least to which an array of the launch is aligned; it matters only whether
   // that is a multiple of 16.

@@ -5,7 +5,7 @@
 #include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/bias_norm/bias_norm.h"
 #include "cgrt_kernels/bias_norm/kernels.h"
-#include "cgrt_kernels/common/row/plan.h"
+#include "cgrt_kernels/norm/row_plan.h"
 
 namespace cgrt::kernels {
 namespace {
@@ -24,16 +24,8 @@ std::optional<Shape> shape_of(const Machine& machine, const BiasNormDesc& desc, 
     if (desc.columns <= 4 * pack * kWarpThreads) return share_among_lanes(desc.rows, BiasNormRegime::kWarp);
     return share(BiasNormRegime::kCluster, 4 * pack);
   }
-  // A thread that has little of a row has little code, and starts sooner. What was fastest on an H100.
-  if (desc.columns <= 8 * kWarpThreads) return share_among_lanes(desc.rows, BiasNormRegime::kWarpShort);
-  if (desc.columns <= 8 * kShortBlockThreads) return share(BiasNormRegime::kBlockShort, 8);
-  if (desc.columns <= 8 * kMiddleBlockThreads) return share(BiasNormRegime::kBlockMiddle, 8);
-  // Of longer rows a cluster is faster while they are few, in a chain at least.
-  if (is_half && desc.columns <= (desc.rows > machine.sms ? 16 : 8) * kMaxThreads) {
-    return share(BiasNormRegime::kBlock, 16);
-  }
   // Few rows leave multiprocessors idle: more threads for each.
-  if (desc.rows <= machine.sms || desc.columns <= 8 * kMaxThreads) {
+  if (desc.rows <= machine.sms) {
     if (auto shape = share(BiasNormRegime::kClusterShort, 8)) return shape;
   }
   if (!is_half) {
@@ -42,12 +34,22 @@ std::optional<Shape> shape_of(const Machine& machine, const BiasNormDesc& desc, 
   return share(BiasNormRegime::kCluster, 32);
 }
 
-absl::StatusOr<RowLaunch<BiasNormParams>> launch_of(const Machine& machine, const BiasNormDesc& desc,
-                                                    Alignment alignment) {
+absl::StatusOr<RowLaunch<NormParams>> launch_of(const Machine& machine, const BiasNormDesc& desc, Alignment alignment) {
+  const NormProblem problem{name_of(desc.op), desc.op, desc.type, desc.rows, desc.columns, true, false};
+  const bool is_many = desc.rows > machine.sms;
+  if (desc.columns <= (alignment == Alignment::kAligned ? 128 : kMaxLaneColumns) && is_many) {
+    const LanesShape lanes = lanes_shape(machine, problem, alignment);
+    return RowLaunch<NormParams>{.kernel = bias_norm_lanes_kernel(desc.op, desc.type, alignment, lanes.lanes),
+                                 .config = lanes.config};
+  }
+  if (const auto held = held_shape(machine, problem, alignment)) {
+    return RowLaunch<NormParams>{.kernel = bias_norm_held_kernel(desc.op, desc.type, held->regime),
+                                 .config = held->config};
+  }
   const std::optional<Shape> shape = shape_of(machine, desc, alignment);
   if (shape) {
-    return RowLaunch<BiasNormParams>{.kernel = bias_norm_kernel(desc.op, desc.type, shape->regime, alignment),
-                                     .config = shape->config};
+    return RowLaunch<NormParams>{.kernel = bias_norm_kernel(desc.op, desc.type, shape->regime, alignment),
+                                 .config = shape->config};
   }
   return refuse(name_of(desc.op),
                 absl::StrCat(desc.rows, " rows of ", desc.columns, " columns do not fit the registers of a ",
@@ -66,11 +68,11 @@ absl::StatusOr<BiasNormPlan> plan_bias_norm(ContextRef context, const BiasNormDe
   CGRT_ASSIGN_OR_RETURN(
       const Machine machine,
       machine_of(context, bias_norm_kernel(desc.op, desc.type, BiasNormRegime::kCluster, Alignment::kAligned)));
-  CGRT_ASSIGN_OR_RETURN(const RowLaunches<BiasNormParams> launches,
-                        plan_row_launches<BiasNormParams>(machine, desc.columns * size_of(desc.type),
-                                                          [&](const Machine& some, Alignment alignment) {
-                                                            return launch_of(some, desc, alignment);
-                                                          }));
+  CGRT_ASSIGN_OR_RETURN(const RowLaunches<NormParams> launches,
+                        plan_row_launches<NormParams>(machine, desc.columns * size_of(desc.type),
+                                                      [&](const Machine& some, Alignment alignment) {
+                                                        return launch_of(some, desc, alignment);
+                                                      }));
   return BiasNormPlan{desc, launches};
 }
 
@@ -85,18 +87,19 @@ absl::Status launch_bias_norm(LaunchTarget target, const BiasNormPlan& plan, con
   CGRT_RETURN_IF_ERROR(check_array(name, "bias", args.bias, desc.type, Need::kOptional));
   CGRT_RETURN_IF_ERROR(check_array(name, "sum", args.sum, desc.type, Need::kOptional));
   if (args.out == args.sum) return refuse(name, "out and sum are the same array.");
-  const RowLaunch<BiasNormParams>& chosen =
+  const RowLaunch<NormParams>& chosen =
       plan.launches.of(alignment_of(args.out, args.sum, args.in, args.in_bias, args.residual, args.weight, args.bias));
   // Clusters leave the L2 cache to the weights.
   const bool is_ahead = chosen.config.attributes.cluster.x == 1;
   const auto rows = static_cast<std::uint32_t>(desc.rows);
-  BiasNormParams params{.norm = {}, .in_bias = args.in_bias};
-  params.norm.out = args.out, params.norm.sum = args.sum;
-  params.norm.in = args.in, params.norm.residual = args.residual;
-  params.norm.weight = args.weight, params.norm.bias = args.bias;
-  params.norm.epsilon = desc.epsilon, params.norm.one_of_columns = 1.0f / static_cast<float>(desc.columns);
-  params.norm.rows = rows, params.norm.columns = static_cast<std::uint32_t>(desc.columns);
-  params.norm.rows_ahead = is_ahead ? rows_ahead(2 * desc.columns * size_of(desc.type)) : rows;
+  NormParams params{};
+  params.in_bias = args.in_bias;
+  params.out = args.out, params.sum = args.sum;
+  params.in = args.in, params.residual = args.residual;
+  params.weight = args.weight, params.bias = args.bias;
+  params.epsilon = desc.epsilon, params.one_of_columns = 1.0f / static_cast<float>(desc.columns);
+  params.rows = rows, params.columns = static_cast<std::uint32_t>(desc.columns);
+  params.rows_ahead = is_ahead ? rows_ahead(2 * desc.columns * size_of(desc.type)) : rows;
   return launch_rows(target, chosen, params);
 }
 

@@ -80,10 +80,35 @@ RowLaunch<NormBackwardParams> summed_chunks_launch(const Machine& machine, const
   return launch;
 }
 
+// Few rows: two kernels that more multiprocessors have a part of than there are rows.
+bool are_few_rows(const Machine& machine, const NormBackwardDesc& desc) {
+  return desc.rows <= machine.sms && desc.columns <= 16384 &&
+         desc.rows * desc.columns <= 4096 * std::uint64_t{machine.sms};
+}
+RowLaunch<NormBackwardParams> few_rows_launch(const Machine& machine, const NormBackwardDesc& desc) {
+  const NormProblem problem = problem_of(desc);
+  const std::uint32_t rows = narrow(desc.rows), columns = narrow(desc.columns);
+  RowLaunch<NormBackwardParams> launch;
+  if (columns <= kMaxFoundColumns) {
+    const std::uint32_t threads = columns <= 1024 ? ceil_divide(columns, 4) : ceil_divide(columns, 8);
+    launch.kernel = norm_find_in_rows(desc.op, desc.type, columns);
+    launch.config = {.grid = rows, .block = ceil_divide(threads, kWarpThreads) * kWarpThreads};
+    launch.slices.chunks = 1;
+  } else {
+    launch.kernel = norm_backward_kernel(desc.op, desc.type, NormRegime::kFindInChunks, Alignment::kUnaligned);
+    set_chunks(machine, long_rows(problem), columns, launch.config, launch.slices);
+    launch.config.shared_bytes = 0;  // the first kernel reads what it needs when it needs it
+  }
+  const LaunchConfig sums = {.grid = ceil_divide(columns, 32), .block = Dim3(32, std::min(rows, kMaxSumWarps))};
+  set_second(machine, norm_summed_few_rows(desc.op, desc.type), sums, long_rows(problem), launch);
+  return launch;
+}
+
 // With sums of columns: persistent blocks or clusters, as many as run at once. A block has as many rows at once as its
 // threads can take, if there are so many for it.
 absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
                                                             Alignment alignment) {
+  if (are_few_rows(machine, desc)) return few_rows_launch(machine, desc);
   const NormProblem problem = problem_of(desc);
   constexpr std::uint32_t kStaticShared = 16 * 1024;  // at most: what the warps of a row tell each other
   const std::uint32_t warp_bytes =

@@ -9,12 +9,14 @@ namespace cgrt::kernels {
 
 template <NormOp kOp, class T>
 void norm_on_host(HostGrid, NormParams p) {
-  const std::vector<double> weights = read_row<T>(p.weight, 0, p.columns), biases = read_row<T>(p.bias, 0, p.columns);
+  const std::vector<double> weights = read_row<T>(p.weight, 0, p.columns), biases = read_row<T>(p.bias, 0, p.columns),
+                            in_biases = read_row<T>(p.in_bias, 0, p.columns);
   for (std::uint64_t row = 0; row < p.rows; ++row) {
     std::vector<double> values = read_row<T>(p.in, row, p.columns);
     const std::vector<double> added = read_row<T>(p.residual, row, p.columns);
     for (std::size_t i = 0; i < added.size(); ++i) {
-      values[i] = static_cast<double>(to_float(from_float<T>(static_cast<float>(values[i] + added[i]))));
+      const double sum = values[i] + added[i] + (in_biases.empty() ? 0 : in_biases[i]);
+      values[i] = static_cast<double>(to_float(from_float<T>(static_cast<float>(sum))));
     }
     if (p.sum != nullptr) write_row<T>(p.sum, row, values);
     norm_reference(kOp, values, weights.empty() ? nullptr : weights.data(), biases.empty() ? nullptr : biases.data(),

@@ -14,6 +14,7 @@ namespace cgrt::kernels {
 struct NormParams {
   void *out, *sum;
   const void *in, *residual, *weight, *bias;
+  const void* in_bias;  // of bias_norm
   float epsilon, one_of_columns;
   std::uint32_t rows, columns;
   std::uint32_t rows_ahead;  // from a block's own row to that which it fetches into the L2 cache
@@ -85,6 +86,21 @@ inline constexpr std::uint32_t kTileStages = 3, kMaxTileWords = 128, kTileBytes 
 template <Alignment kAlignment>
 inline constexpr std::uint32_t kSumStageBytes = 2 * 32 * (kSumPacks * 16 + (kAlignment == Alignment::kAligned ? 0 : 4));
 
+// How the threads share a row of which each has few elements (held.cuh).
+enum class HeldRegime : std::uint8_t {
+  kWarp,         // a warp, 8 elements each; aligned rows only, as the next five
+  kWarpLong,     // 16 elements; 16-bit types only
+  kBlock4,       // a block of up to 4 warps, 8 elements each
+  kBlock8,       // of up to 8 warps
+  kBlock16,      // of up to 16 warps
+  kBlock16Long,  // of up to 16 warps, 16 elements each; 16-bit types only
+  kSingles8,     // a block of up to 8 warps, 4 elements each, wherever they lie
+  kSingles16,    // of up to 16 warps, 4 elements each
+  kSingles32,    // of up to 32 warps, held_singles() each; 16-bit types only
+};
+// More do not fit the registers of a thread.
+constexpr std::uint32_t held_singles(bool has_residual) { return has_residual ? 4 : 6; }
+NormKernel norm_held_kernel(NormOp op, Residual residual, DType type, HeldRegime regime);
 NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
 inline constexpr std::uint32_t kMaxLaneColumns = 256;
 // Rows that a lane of norm_lanes_kernel has at once. Aligned 16-bit rows four at a time, as in softmax, take so many
@@ -105,6 +121,11 @@ NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regim
 // shared memory.
 inline constexpr std::uint32_t kSumColumnThreads = 256, kSumWords = 4;
 NormBackwardKernel norm_summed_chunks(NormOp op, DType type, bool is_stream);
+// Of few rows: what kFindInChunks leaves, of rows of up to so many columns, a block of 256 threads or of 512 each; and
+// what comes after either, where a block of up to so many warps has 32 columns.
+inline constexpr std::uint32_t kMaxFoundColumns = 4096, kMaxSumWarps = 32;
+NormBackwardKernel norm_find_in_rows(NormOp op, DType type, std::uint32_t columns);
+NormBackwardKernel norm_summed_few_rows(NormOp op, DType type);
 // All rows in one block, which sums, too.
 NormBackwardKernel norm_summed_few(NormOp op, DType type, std::uint32_t columns);
 // Rows of so many words, begun ones counted, in chunks of `shares.share` that are whole packs.

@@ -19,8 +19,7 @@ NormProblem problem_of(const NormDesc& desc) {
           false};
 }
 
-// Short rows: some lanes of a warp for each, several one after the other where there are enough for all
-// multiprocessors.
+// Short rows.
 std::optional<RowLaunch<NormParams>> lanes_launch(const Machine& machine, const NormDesc& desc, Alignment alignment) {
   const NormProblem problem = problem_of(desc);
   const bool is_aligned = alignment == Alignment::kAligned;
@@ -37,15 +36,16 @@ std::optional<RowLaunch<NormParams>> lanes_launch(const Machine& machine, const 
                                    .shares = shape->shares};
     }
   }
-  const std::uint32_t lanes = is_aligned ? (columns <= 64 ? 4 : columns <= 128 ? 8 : 16) : (columns <= 128 ? 16 : 32);
-  const std::uint32_t at_once = kWarpThreads / lanes;
-  const auto rows =
-      static_cast<std::uint32_t>(norm_lane_rows(problem.size(), static_cast<int>(problem.arrays()), alignment));
-  const std::uint32_t of_warp = are_enough_warps(machine, desc.rows, at_once * rows) ? at_once * rows : at_once;
-  return RowLaunch<NormParams>{
-      .kernel = norm_lanes_kernel(desc.op, desc.residual, desc.type, alignment, lanes),
-      .config = {.grid = narrow(ceil_divide<std::uint64_t>(desc.rows, kLaneThreads / kWarpThreads * of_warp)),
-                 .block = kLaneThreads}};
+  const LanesShape shape = lanes_shape(machine, problem, alignment);
+  return RowLaunch<NormParams>{.kernel = norm_lanes_kernel(desc.op, desc.residual, desc.type, alignment, shape.lanes),
+                               .config = shape.config};
+}
+// Rows of which a thread has few elements.
+std::optional<RowLaunch<NormParams>> held_launch(const Machine& machine, const NormDesc& desc, Alignment alignment) {
+  const auto shape = held_shape(machine, problem_of(desc), alignment);
+  if (!shape) return std::nullopt;
+  return RowLaunch<NormParams>{.kernel = norm_held_kernel(desc.op, desc.residual, desc.type, shape->regime),
+                               .config = shape->config};
 }
 
 }  // namespace
@@ -67,6 +67,7 @@ absl::StatusOr<NormPlan> plan_norm(ContextRef context, const NormDesc& desc) {
                             machine, problem.row_bytes(),
                             [&](const Machine& some, Alignment alignment) -> absl::StatusOr<RowLaunch<NormParams>> {
                               if (const auto launch = lanes_launch(some, desc, alignment)) return *launch;
+                              if (const auto launch = held_launch(some, desc, alignment)) return *launch;
                               return row_launch<NormParams>(some, problem, alignment, kernel_of);
                             }));
   return NormPlan{desc, launches, launches.workspace_bytes()};
@@ -98,6 +99,7 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
                     .residual = args.residual,
                     .weight = args.weight,
                     .bias = args.bias,
+                    .in_bias = nullptr,
                     .epsilon = desc.epsilon,
                     .one_of_columns = 1.0f / static_cast<float>(desc.columns),
                     .rows = narrow(desc.rows),

@@ -92,7 +92,7 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
     const std::uint32_t warps = ceil_divide(problem.row_bytes(), kWidePacks * 16 * kWarpThreads);
     return Shape{NormRegime::kWideBlock, {.grid = narrow(problem.rows), .block = warps * kWarpThreads}};
   }
-  if (is_half ? problem.has_residual && columns <= 4096 : problem.has_residual || !is_long) {
+  if (!is_half && (problem.has_residual || !is_long)) {
     if (auto shape = share(NormRegime::kClusterMiddle, 16)) return shape;
   }
   if (is_half && is_long && !problem.has_residual) {
@@ -100,6 +100,48 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
     if (auto shape = share(NormRegime::kClusterLong, 64, max_threads)) return shape;
   }
   return share(NormRegime::kCluster, 32);
+}
+
+LanesShape lanes_shape(const Machine& machine, const NormProblem& problem, Alignment alignment) {
+  const bool is_aligned = alignment == Alignment::kAligned;
+  const std::uint64_t columns = problem.columns;
+  const std::uint32_t lanes = is_aligned ? (columns <= 64 ? 4 : columns <= 128 ? 8 : 16) : (columns <= 128 ? 16 : 32);
+  const std::uint32_t at_once = kWarpThreads / lanes;
+  const auto rows =
+      static_cast<std::uint32_t>(norm_lane_rows(problem.size(), static_cast<int>(problem.arrays()), alignment));
+  const std::uint32_t of_warp = are_enough_warps(machine, problem.rows, at_once * rows) ? at_once * rows : at_once;
+  return {lanes,
+          {.grid = narrow(ceil_divide<std::uint64_t>(problem.rows, kLaneThreads / kWarpThreads * of_warp)),
+           .block = kLaneThreads}};
+}
+
+std::optional<RowShape<HeldRegime>> held_shape(const Machine& machine, const NormProblem& problem,
+                                               Alignment alignment) {
+  const std::uint64_t rows = problem.rows, columns = problem.columns;
+  const bool is_half = problem.pack() == 8, is_many = rows > 16 * std::uint64_t{machine.sms};
+  const auto share = [&](HeldRegime regime, std::uint32_t per_thread) {
+    return RowShape<HeldRegime>{
+        regime, {.grid = narrow(rows), .block = ceil_divide(ceil_divide(columns, std::uint64_t{per_thread}), 32) * 32}};
+  };
+  if (alignment == Alignment::kUnaligned) {
+    // What was faster on an H100 than packs that are put together: as long as a row has not much to wait for.
+    if (rows * columns > 8000 * std::uint64_t{machine.sms}) return std::nullopt;
+    if (columns <= 4 * 256) return share(HeldRegime::kSingles8, 4);
+    if (columns <= 4 * 512) return share(HeldRegime::kSingles16, 4);
+    const std::uint32_t of_thread = held_singles(problem.has_residual);
+    if (!is_half || rows > machine.sms || columns > 1024 * of_thread) return std::nullopt;
+    return share(HeldRegime::kSingles32, of_thread);
+  }
+  // Many short rows of halves: what a block costs is more than what it has to do.
+  if (is_half && !problem.has_residual && is_many && columns <= 768) return std::nullopt;
+  if (columns <= 8 * kWarpThreads) return share_among_lanes(rows, HeldRegime::kWarp);
+  if (is_half && is_many && columns <= 16 * kWarpThreads) return share_among_lanes(rows, HeldRegime::kWarpLong);
+  if (columns <= 8 * 128) return share(HeldRegime::kBlock4, 8);
+  if (columns <= 8 * 256) return share(HeldRegime::kBlock8, 8);
+  // Of longer rows a cluster is faster while they are few, in a chain at least.
+  if (is_half && columns <= (rows > machine.sms ? 16 : 8) * kMaxThreads) return share(HeldRegime::kBlock16Long, 16);
+  if (columns <= 8 * kMaxThreads) return share(HeldRegime::kBlock16, 8);
+  return std::nullopt;
 }
 
 }  // namespace cgrt::kernels

@@ -35,6 +35,17 @@ std::pair<std::uint32_t, std::uint32_t> bulk_depth(const NormProblem& problem);
 std::optional<RowShape<NormRegime>> register_shape(const Machine& machine, const NormProblem& problem,
                                                    Alignment alignment);
 
+// Short rows: some lanes of a warp for each (norm_lanes_kernel), several one after the other where there are enough for
+// all multiprocessors.
+struct LanesShape {
+  std::uint32_t lanes;
+  LaunchConfig config;
+};
+LanesShape lanes_shape(const Machine& machine, const NormProblem& problem, Alignment alignment);
+
+// Rows of a warp or a block each, of which a thread has few elements.
+std::optional<RowShape<HeldRegime>> held_shape(const Machine& machine, const NormProblem& problem, Alignment alignment);
+
 // Rows that do not fit the registers of a cluster, or gain nothing there.
 template <class Params, class KernelOf>
 absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const NormProblem& problem, Alignment alignment,
