@@ -224,6 +224,9 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{1, 1, 1},     {3, 1, 40},    {5, 7, 31},    {5, 8, 33},   {70, 4, 32},    {70, 4, 500},
                              {255, 16, 90}, {257, 32, 70}, {40, 48, 333}, {9, 520, 64}, {60, 129, 300}, {2, 264, 1025}};
+// Of 16-bit types: from both sides of where rows have owners.
+constexpr Shape kOwned[] = {{100000, 1, 40},  {9000, 8, 33}, {3000, 24, 1000}, {70000, 3, 20000}, {2000, 64, 1000},
+                            {2001, 64, 1000}, {8192, 8, 64}, {8193, 8, 64},    {65537, 2, 32768}, {65540, 2, 32769}};
 // The published sizes: few and 1024 indices into long rows.
 constexpr Shape kReal[] = {
     {1 << 25, 1, 15}, {32768, 1024, 15}, {32, 1 << 20, 15}, {1 << 25, 1, 1024}, {32768, 1024, 1024}};
@@ -302,9 +305,47 @@ void check_index(Report& report) {
       }
     }
   }
-  // 16-bit types into so many rows that they are sorted.
+  // 16-bit types into so many rows that they are sorted, or have owners.
   for (const IndexOp op : {IndexOp::kAdd, IndexOp::kScatterAdd}) {
     try_one(report, {op, DType::kFloat16, DType::kInt32, 1 << 15, 33, 100}, {.skew = Skew::kZipf, .launches = 2});
+  }
+  for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
+    for (const auto& [rows, columns, count] : kOwned) {
+      for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kOne, Skew::kZipf, Skew::kOutside}) {
+        for (const DType index_type : {DType::kInt32, DType::kInt64}) {
+          try_one(report, {IndexOp::kAdd, type, index_type, rows, columns, count},
+                  {.skew = skew, .alpha = 0.5f, .launches = 2});
+        }
+        try_one(report, {IndexOp::kAdd, type, DType::kInt64, rows, columns, count}, {.skew = skew, .shift = 1});
+      }
+    }
+    if (!report.is_simulated()) {
+      try_one(report, {IndexOp::kAdd, type, DType::kInt64, (1 << 24) + 1, 1, 4000}, {.skew = Skew::kZipf});
+    }
+  }
+  // What one cluster sorts, and one more: blocks, rounds and passes of it.
+  for (const auto& [rows, columns, count] : {Shape{2, 1, 1024},
+                                             {1024, 2, 1025},
+                                             {1025, 1, 8192},
+                                             {1 << 20, 1, 8193},
+                                             {(1 << 20) + 1, 1, 20801},
+                                             {700, 1, 65535},
+                                             {700, 2, 65536},
+                                             {700, 1, 65537},
+                                             {70000, 1, 70000}}) {
+    for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kZipf, Skew::kOutside}) {
+      const DType index_type = skew == Skew::kZipf ? DType::kInt32 : DType::kInt64;
+      try_one(report, {IndexOp::kAdd, DType::kFloat32, index_type, rows, columns, count, SumOrder::kFixed}, {skew});
+    }
+  }
+  // Sorted rows of whole 4 bytes.
+  for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
+    for (const std::uint64_t columns : {2, 6, 64, 66, 300}) {
+      for (const std::size_t shift : {0, 1, 2}) {
+        try_one(report, {IndexOp::kAdd, type, DType::kInt64, 50, columns, 1500, SumOrder::kFixed},
+                {.skew = Skew::kHalfOnOne, .shift = shift, .alpha = -2});
+      }
+    }
   }
   check_many(report);
   check_refusals(report);

@@ -1,4 +1,6 @@
-// What atomics add up of 16-bit types: floats that are nothing at first, and become part of the result at the end.
+// What atomics add up of 16-bit types: floats that are nothing at first, and become part of the result at the end. One
+// for each element of the result, or where indices are fewer than rows, a row of them for each index.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -12,6 +14,26 @@ namespace {
 // The sum of nothing: any number is the same after it was added, and no other sum is -0 but those of -0.
 constexpr float kNothing = -0.0f;
 constexpr std::uint32_t kBitsOfNothing = 0x80000000u;
+
+// ~0 for one that is not a row.
+__host__ __device__ __forceinline__ std::uint32_t row_at(const OwnedSumsParams& p, std::uint32_t i) {
+  const std::int64_t index = p.is_long ? static_cast<const std::int64_t*>(p.index)[i]  //
+                                       : static_cast<const std::int32_t*>(p.index)[i];
+  return index >= 0 && index < p.rows ? static_cast<std::uint32_t>(index) : ~0u;
+}
+
+template <Alignment kAlignment, int kCount>
+__device__ __forceinline__ void load_sums(const float* sums, float (&values)[kCount]) {
+  if constexpr (kAlignment == Alignment::kAligned) {
+#pragma unroll
+    for (int k = 0; k < kCount; k += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(sums + k);
+      values[k] = four.x, values[k + 1] = four.y, values[k + 2] = four.z, values[k + 3] = four.w;
+    }
+  } else {
+    values[0] = sums[0];
+  }
+}
 
 // Whole 16 bytes, as many as the workspace has room for.
 __global__ void __launch_bounds__(kIndexBlock) clear_sums(float* sums, std::uint64_t count) {
@@ -44,15 +66,7 @@ __global__ void __launch_bounds__(kIndexBlock) add_sums(AddSumsParams p) {
   }
   Pack held = static_cast<Pack*>(p.out)[pack];
   float values[kCount], added[kCount];
-  if constexpr (kAlignment == Alignment::kAligned) {
-#pragma unroll
-    for (int k = 0; k < kCount; k += 4) {
-      const float4 four = *reinterpret_cast<const float4*>(p.sums + first + k);
-      added[k] = four.x, added[k + 1] = four.y, added[k + 2] = four.z, added[k + 3] = four.w;
-    }
-  } else {
-    added[0] = p.sums[first];
-  }
+  load_sums<kAlignment>(p.sums + first, added);
   unpack(held, values);
   bool has_sums = false;
 #pragma unroll
@@ -60,6 +74,43 @@ __global__ void __launch_bounds__(kIndexBlock) add_sums(AddSumsParams p) {
   if (!has_sums) return;
   pack_into(held, values);
   static_cast<Pack*>(p.out)[pack] = held;
+}
+
+// Of several indices that name a row, any one becomes its owner: the last whose word arrives.
+__global__ void __launch_bounds__(kIndexBlock) clear_owned(OwnedSumsParams p) {
+  const std::uint32_t item = blockIdx.x * kIndexBlock + threadIdx.x;
+  let_dependents_start();
+  wait_for_predecessors();
+  if (item < p.items) reinterpret_cast<float4*>(p.sums)[item] = {kNothing, kNothing, kNothing, kNothing};
+  if (item >= p.count) return;
+  const std::uint32_t row = row_at(p, item);
+  if (row != ~0u) p.owners[row] = item;
+}
+
+// Each index adds the sums that stand at its own place, if it is an owner.
+template <class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kIndexBlock) add_owned(OwnedSumsParams p) {
+  using Pack = PackFor<T, kAlignment>;
+  constexpr int kCount = kPackSizeFor<T, kAlignment>;
+  const std::uint32_t item = blockIdx.x * kIndexBlock + threadIdx.x;
+  let_dependents_start();
+  wait_for_predecessors();
+  if (item >= p.items) return;
+  const std::uint32_t line = p.packs.quotient(item), row = row_at(p, line);
+  if (row == ~0u) return;
+  Pack* const to = static_cast<Pack*>(p.out) + std::uint64_t{row} * p.packs.value() + p.packs.remainder(item);
+  // Before it is known whether they are needed: one latency less.
+  const std::uint32_t owner = p.owners[row];
+  float added[kCount];
+  load_sums<kAlignment>(p.sums + std::uint64_t{item} * kCount, added);
+  Pack held = *to;
+  if (owner != line) return;
+  float values[kCount];
+  unpack(held, values);
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) values[k] += p.alpha * added[k];
+  pack_into(held, values);
+  *to = held;
 }
 
 void clear_on_host(HostGrid, float* sums, std::uint64_t count) {
@@ -76,6 +127,29 @@ void add_on_host(HostGrid, AddSumsParams p) {
   }
 }
 
+void clear_owned_on_host(HostGrid, OwnedSumsParams p) {
+  std::fill_n(p.sums, std::uint64_t{p.items} * 4, kNothing);
+  for (std::uint32_t i = 0; i < p.count; ++i) {
+    const std::uint32_t row = row_at(p, i);
+    if (row != ~0u) p.owners[row] = i;
+  }
+}
+
+template <class T, Alignment kAlignment>
+void add_owned_on_host(HostGrid, OwnedSumsParams p) {
+  const std::uint64_t columns = std::uint64_t{p.packs.value()} * kPackSizeFor<T, kAlignment>;
+  for (std::uint64_t i = 0; i < p.count; ++i) {
+    const std::uint32_t row = row_at(p, static_cast<std::uint32_t>(i));
+    if (row == ~0u || p.owners[row] != i) continue;
+    for (std::uint64_t j = 0; j < columns; ++j) {
+      T& element = static_cast<T*>(p.out)[row * columns + j];
+      element = from_float<T>(
+          static_cast<float>(static_cast<double>(to_float(element)) +
+                             static_cast<double>(p.alpha) * static_cast<double>(p.sums[i * columns + j])));
+    }
+  }
+}
+
 constexpr KernelResources kResources{.registers = 40, .max_threads = kIndexBlock};
 
 template <class T>
@@ -85,7 +159,20 @@ AddSumsKernel of_type(Alignment alignment) {
              : make_kernel<add_sums<T, Alignment::kUnaligned>, add_on_host<T>, kResources>();
 }
 
+template <class T>
+OwnedSumsKernel owned_of_type(Alignment alignment) {
+  constexpr Alignment kAligned = Alignment::kAligned, kUnaligned = Alignment::kUnaligned;
+  return alignment == kAligned ? make_kernel<add_owned<T, kAligned>, add_owned_on_host<T, kAligned>, kResources>()
+                               : make_kernel<add_owned<T, kUnaligned>, add_owned_on_host<T, kUnaligned>, kResources>();
+}
+
 }  // namespace
+
+OwnedSumsKernel clear_owned_kernel() { return make_kernel<clear_owned, clear_owned_on_host, kResources>(); }
+
+OwnedSumsKernel add_owned_kernel(DType type, Alignment alignment) {
+  return type == DType::kFloat16 ? owned_of_type<__half>(alignment) : owned_of_type<__nv_bfloat16>(alignment);
+}
 
 ClearSumsKernel clear_sums_kernel() { return make_kernel<clear_sums, clear_on_host, kResources>(); }
 

@@ -10,8 +10,10 @@
 //
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
 // depends on the device and the descriptor only, never on the indices; a launch is
-// - several kernels that sort the indices, with SumOrder::kFixed and where sorting is faster than atomics;
-// - three kernels for 16-bit types by atomics, with a workspace of 4 bytes for each element of `out`;
+// - several kernels that sort the indices, with SumOrder::kFixed and where sorting is faster than atomics: three for up
+//   to 65,536 indices (of scatter_add: elements) on GPUs with clusters;
+// - three kernels for 16-bit types by atomics, with a workspace of 4 bytes for each element of `out`, or where indices
+//   are fewer than rows, for each element of `in` and each row of `out`;
 // - one kernel otherwise.
 // Sums are float and rounded once in all three. alpha multiplies either elements or their sum, and atomics take float
 // subnormals for 0, so results may differ at the ends of the range. Nothing is allocated, and nothing waits.
@@ -32,7 +34,9 @@
 namespace cgrt::kernels {
 
 struct IndexParams;
+struct IndexSortParams;
 struct IndexSumParams;
+struct OwnedSumsParams;
 
 struct IndexPlan {
   struct Launch {
@@ -49,8 +53,11 @@ struct IndexPlan {
   // Of an index_add or scatter_add that sorts, and then sums up chunks of what is sorted.
   struct Sorted {
     std::uint32_t passes, bits, tiles;  // bits of a pass
-    std::uint32_t chunk, chunks;        // pairs of a chunk; chunks at most
-    Sum aligned, unaligned;             // for arrays that are aligned to 16 bytes, and others
+    // Where one cluster sorts in one kernel.
+    std::optional<LaunchConfig> cluster;
+    std::uint32_t rounds;
+    std::uint32_t chunk, chunks;  // pairs of a chunk; chunks at most
+    Sum by_alignment[4];          // for arrays that are aligned to 16, 8, 4 and 2 bytes
     Sum join;
     // Offsets into its scratch memory.
     std::uint64_t pairs[2] = {}, counts = 0, totals = 0, counters = 0, owners = 0, partials = 0;
@@ -60,6 +67,11 @@ struct IndexPlan {
     std::uint64_t count;  // one for each element of `out`
     LaunchConfig clear, add_aligned, add_unaligned;
   };
+  // Likewise where indices are fewer than rows: sums for each index, and whose sums are those of a row.
+  struct OwnedSums {
+    std::uint64_t owners;  // where in the scratch memory, behind the sums
+    LaunchConfig clear;
+  };
 
   IndexDesc desc;
   bool has_atomics;  // the last bits differ from run to run
@@ -67,6 +79,7 @@ struct IndexPlan {
   Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; unless `sorted` has a value
   std::optional<Sorted> sorted;
   std::optional<FloatSums> sums;
+  std::optional<OwnedSums> owned;
   EdgeKind edges = EdgeKind::kProgrammatic;  // between kernels; full where their code was compiled for 8.0
 
   std::uint64_t topology_id() const;  // see common/topology.h

@@ -44,27 +44,27 @@ __device__ __forceinline__ void add_atomically(float* to, const float (&values)[
 }
 
 // An item is a pack of the result. The indices of all that a thread has come first, then their packs.
-template <class Pack>
+template <class Pack, std::uint32_t kItems>
 __global__ void __launch_bounds__(kIndexBlock) select_rows(IndexParams p) {
-  const std::uint32_t first = blockIdx.x * (kIndexBlock * kSelectItems) + threadIdx.x;
+  const std::uint32_t first = blockIdx.x * (kIndexBlock * kItems) + threadIdx.x;
   const auto* const from = static_cast<const Pack*>(p.in);
   let_dependents_start();
   wait_for_predecessors();
-  std::uint32_t row[kSelectItems], line[kSelectItems];
+  std::uint32_t row[kItems], line[kItems];
 #pragma unroll
-  for (std::uint32_t i = 0; i < kSelectItems; ++i) {
+  for (std::uint32_t i = 0; i < kItems; ++i) {
     line[i] = p.packs.quotient(min(first + i * kIndexBlock, p.items - 1));
     row[i] = row_at(p, line[i]);
   }
-  Pack pack[kSelectItems];
+  Pack pack[kItems];
 #pragma unroll
-  for (std::uint32_t i = 0; i < kSelectItems; ++i) {
+  for (std::uint32_t i = 0; i < kItems; ++i) {
     const std::uint32_t item = first + i * kIndexBlock, packs = p.packs.value();
     pack[i] = Pack{};
     if (item < p.items && row[i] != ~0u) pack[i] = from[std::uint64_t{row[i]} * packs + (item - line[i] * packs)];
   }
 #pragma unroll
-  for (std::uint32_t i = 0; i < kSelectItems; ++i) {
+  for (std::uint32_t i = 0; i < kItems; ++i) {
     const std::uint32_t item = first + i * kIndexBlock;
     Pack* const to = static_cast<Pack*>(p.out) + item;
     if (item >= p.items) return;
@@ -142,7 +142,8 @@ __global__ void __launch_bounds__(kIndexBlock) add_atomic(IndexParams p) {
   unpack(pack, values);
 #pragma unroll
   for (float& value : values) value *= p.alpha;
-  const std::uint64_t at = static_cast<std::uint64_t>(row) * p.packs.value() + p.packs.remainder(item);
+  const std::uint64_t line = p.owners != nullptr ? p.owners[row] : static_cast<std::uint64_t>(row);
+  const std::uint64_t at = line * p.packs.value() + p.packs.remainder(item);
   add_atomically(static_cast<float*>(p.out) + at * kCount, values);
 }
 
@@ -161,10 +162,15 @@ template <IndexOp kOp, class T, Alignment kAlignment, class Out>
 void add_on_host(HostGrid, IndexParams p) {
   const std::uint64_t columns = std::uint64_t{p.packs.value()} * kPackSizeFor<T, kAlignment>;
   auto* const to = static_cast<Out*>(p.out);
-  std::vector<double> sums(p.rows * columns);
+  const std::uint64_t lines = p.owners != nullptr ? p.count : p.rows;
+  std::vector<double> sums(lines * columns);
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(to_float(to[i]));
   visit_indexed(
-      kOp, p.rows, columns, p.count, [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(p, i)); },
+      kOp, lines, columns, p.count,
+      [&](std::uint64_t i) {
+        const std::uint32_t row = row_at(p, i);
+        return static_cast<std::int32_t>(row != ~0u && p.owners != nullptr ? p.owners[row] : row);
+      },
       [&](std::uint64_t at, std::uint64_t from) {
         sums[at] += static_cast<double>(p.alpha) * static_cast<double>(to_float(static_cast<const T*>(p.in)[from]));
       });
@@ -174,8 +180,9 @@ void add_on_host(HostGrid, IndexParams p) {
 constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
 
 template <class Pack>
-IndexKernel select() {
-  return make_kernel<select_rows<Pack>, select_on_host<Pack>, kResources>();
+IndexKernel select(std::uint32_t items) {
+  return items == 1 ? make_kernel<select_rows<Pack, 1>, select_on_host<Pack>, kResources>()
+                    : make_kernel<select_rows<Pack, kSelectItems>, select_on_host<Pack>, kResources>();
 }
 
 template <class T, Alignment kAlignment>
@@ -193,11 +200,11 @@ IndexKernel of_regime(IndexRegime regime) {
 
 }  // namespace
 
-IndexKernel select_kernel(std::uint32_t pack_bytes) {
-  if (pack_bytes == 16) return select<uint4>();
-  if (pack_bytes == 8) return select<uint2>();
-  if (pack_bytes == 4) return select<std::uint32_t>();
-  return select<std::uint16_t>();
+IndexKernel select_kernel(std::uint32_t pack_bytes, std::uint32_t items) {
+  if (pack_bytes == 16) return select<uint4>(items);
+  if (pack_bytes == 8) return select<uint2>(items);
+  if (pack_bytes == 4) return select<std::uint32_t>(items);
+  return select<std::uint16_t>(items);
 }
 
 IndexKernel add_kernel(IndexRegime regime, DType type, Alignment alignment) {

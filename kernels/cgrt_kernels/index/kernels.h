@@ -32,10 +32,12 @@ struct IndexParams {
   Divisor packs;        // of a row
   bool is_long;         // int64 indices
   bool is_streamed;     // kSelect: what is written is more than the L2 cache keeps
+  // kAtomic, unless null: of each row, whose row of `out` it has.
+  const std::uint32_t* owners;
 };
 using IndexKernel = Kernel<IndexParams>;
 
-IndexKernel select_kernel(std::uint32_t pack_bytes);  // 16, 8, 4 or 2
+IndexKernel select_kernel(std::uint32_t pack_bytes, std::uint32_t items);  // 16, 8, 4 or 2; 1 or kSelectItems
 IndexKernel add_kernel(IndexRegime regime, DType type, Alignment alignment);
 
 // Of kAtomic and kScatter of 16-bit types: a float for each element of the result, in the workspace, to which they add.
@@ -50,6 +52,24 @@ using AddSumsKernel = Kernel<AddSumsParams>;
 
 ClearSumsKernel clear_sums_kernel();
 AddSumsKernel add_sums_kernel(DType type, Alignment alignment);
+
+// Where indices are fewer than rows, their sums are: a row's stand where one of the indices that name it does, its
+// owner. Rows that no index names have no owner, and their words no value.
+struct OwnedSumsParams {
+  void* out;
+  float* sums;            // a row for each index
+  std::uint32_t* owners;  // of each row
+  const void* index;
+  float alpha;
+  std::uint32_t rows, count;
+  std::uint32_t items;  // packs of `sums`: of 4 where they are cleared, else as the alignment of `out` says
+  Divisor packs;        // of a row
+  bool is_long;
+};
+using OwnedSumsKernel = Kernel<OwnedSumsParams>;
+
+OwnedSumsKernel clear_owned_kernel();  // and finds the owners
+OwnedSumsKernel add_owned_kernel(DType type, Alignment alignment);
 
 // In device memory: what only the indices say.
 struct SumCounters {
@@ -75,12 +95,25 @@ struct IndexSortParams {
   std::uint32_t tiles;
   std::uint32_t shift, bits;  // of the digit in the key
   SortSource source;
+  std::uint32_t passes, rounds;  // of a sort by one cluster
 };
 using SortKernel = Kernel<IndexSortParams>;
 
 SortKernel count_digits_kernel();  // a block for each tile
 SortKernel scan_digits_kernel();   // a block for each digit
 SortKernel move_pairs_kernel();    // a block for each tile
+
+// All passes in one kernel, by a cluster whose blocks keep the pairs in shared memory. A warp looks at 32 of its pairs
+// in a round. Reads no `tiles`, `counts` and `totals`.
+inline constexpr std::uint32_t kClusterSortBlock = 1024, kMaxClusterRounds = 8, kMaxClusterBits = 10;
+inline constexpr std::uint32_t kMaxClusterBlocks = 8;  // that every device with clusters has
+constexpr std::uint32_t cluster_sort_bytes(std::uint32_t rounds, std::uint32_t bits) {
+  constexpr std::uint32_t kWarps = kClusterSortBlock / 32, kWord = sizeof(std::uint32_t);
+  constexpr std::uint32_t kBytesOfDigit = kWarps * sizeof(std::uint16_t) + 3 * kWord;
+  return rounds * kClusterSortBlock * 4 * kWord + kWarps * 2 * kWord + (kBytesOfDigit << bits);
+}
+
+SortKernel sort_in_cluster_kernel();
 
 // Sorted pairs are summed up in chunks of the same number of pairs, so that one index that has most of the rows keeps
 // all multiprocessors busy.
@@ -101,7 +134,7 @@ using SumKernel = Kernel<IndexSumParams>;
 
 inline constexpr std::uint32_t kJoinBlock = 1024;
 
-SumKernel sum_pairs_kernel(DType type, Alignment alignment);
+SumKernel sum_pairs_kernel(DType type, std::uint32_t pack_bytes);  // 16, 8, 4 or 2
 SumKernel join_partials_kernel(DType type);
 
 }  // namespace cgrt::kernels

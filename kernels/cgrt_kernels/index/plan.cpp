@@ -17,11 +17,19 @@ constexpr std::uint64_t kSortFromElements = std::uint64_t{4} << 20;
 
 // Chunks of sorted pairs: long enough that few rows are shared, short enough that each multiprocessor
 // has this many warps' worth of them.
-constexpr std::uint64_t kMinChunk = 32, kMaxChunk = 128, kChunkWarpsOfSm = 48;
+constexpr std::uint64_t kMinChunk = 8, kMaxChunk = 128, kChunkWarpsOfSm = 48;
 
-// Floats for the sums of 16-bit types: where they are few, or not so many more than indices that sorting these takes
-// less time than to set and read them all.
+// Packs to select: so few that one for each thread keeps more multiprocessors busy.
+constexpr std::uint64_t kSmallSelect = std::uint64_t{1} << 18;
+
+// Floats for the sums of 16-bit types, one for each element: where they are few, or not so many more than indices that
+// sorting these takes less time than to set and read them all.
 constexpr std::uint64_t kFewSums = std::uint64_t{1} << 20, kMaxSumsOfIndex = 8;
+// Or a row of floats for each index, where rows are more than indices, and a word for each row that says where its sums
+// are. Not so many rows that the workspace is large, and not so many indices that to add them all to one row takes
+// longer than to sort them.
+constexpr std::uint64_t kMinOwnedSums = std::uint64_t{1} << 16, kMinRowsOfOwner = 2;
+constexpr std::uint64_t kMaxOwnedRows = std::uint64_t{1} << 24, kMaxOwners = std::uint64_t{1} << 15;
 // More bytes of a result than the next kernel finds in the L2 cache.
 constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
 constexpr std::uint64_t kMaxKeys = std::uint64_t{1} << 32, kMaxSums = std::uint64_t{1} << 38;
@@ -31,6 +39,12 @@ bool has_few_sums(const IndexDesc& desc) {
   return desc.rows <= std::max(kFewSums, kMaxSumsOfIndex * indices) / desc.columns;
 }
 
+bool has_owners(const IndexDesc& desc) {
+  if (size_of(desc.type) != 2 || desc.op != IndexOp::kAdd) return false;
+  if (desc.rows > kMaxOwnedRows || desc.count > kMaxOwners || desc.rows <= kMinOwnedSums / desc.columns) return false;
+  return desc.rows > kMinRowsOfOwner * desc.count || !has_few_sums(desc);
+}
+
 bool needs_sort(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return false;
   const bool is_add = desc.op == IndexOp::kAdd;
@@ -38,7 +52,7 @@ bool needs_sort(const IndexDesc& desc) {
   if (desc.order == SumOrder::kFixed) return true;
   if (is_add && desc.columns >= kSortFromColumns && desc.count * desc.columns >= kSortFromElements) return true;
   const bool has_keys = is_add || desc.rows <= kMaxKeys / desc.columns;
-  return size_of(desc.type) == 2 && !has_few_sums(desc) && has_keys;
+  return size_of(desc.type) == 2 && !has_few_sums(desc) && !has_owners(desc) && has_keys;
 }
 
 IndexRegime regime_of(const IndexDesc& desc) {
@@ -57,13 +71,14 @@ IndexPlan::Launch launch_of(const IndexDesc& desc, IndexRegime regime, std::uint
   while (desc.columns * size % pack != 0) pack /= 2;
   if ((regime != IndexRegime::kSelect && pack != 16) || regime == IndexRegime::kScatter) pack = size;
   const std::uint32_t packs = columns / (pack / size);
-  const std::uint32_t items = regime == IndexRegime::kSelect ? kSelectItems
+  const bool is_small = std::uint64_t{packs} * count <= kSmallSelect;
+  const std::uint32_t items = regime == IndexRegime::kSelect ? is_small ? 1 : kSelectItems
                               : regime == IndexRegime::kFew  ? kFewItems
                                                              : 1;
   const std::uint32_t together = kIndexBlock * items;
   LaunchConfig config{.grid = ceil_divide(packs * count, together), .block = kIndexBlock};
   if (regime == IndexRegime::kFew) config.grid = Dim3(ceil_divide(packs, together), count);
-  if (regime == IndexRegime::kSelect) return {select_kernel(pack), config, Divisor(packs)};
+  if (regime == IndexRegime::kSelect) return {select_kernel(pack, items), config, Divisor(packs)};
   return {add_kernel(regime, desc.type, pack == 16 ? Alignment::kAligned : Alignment::kUnaligned), config,
           Divisor(packs)};
 }
@@ -76,38 +91,71 @@ struct SortedRows {
   std::uint64_t count, columns, keys;
 };
 
-IndexPlan::Sum make_sum(DType type, std::uint64_t columns, std::uint32_t chunks, Alignment alignment) {
-  const std::uint64_t packs = alignment == Alignment::kAligned ? columns * size_of(type) / 16 : columns;
+// Elements of the widest pack of which rows are whole: of 16, 8 or 4 bytes, or one element.
+std::uint32_t pack_of(DType type, std::uint64_t columns, std::uint32_t alignment) {
+  const auto size = static_cast<std::uint32_t>(size_of(type));
+  for (const std::uint32_t bytes : {16u, 8u, 4u}) {
+    if (alignment >= bytes && columns * size % bytes == 0) return bytes / size;
+  }
+  return 1;
+}
+
+IndexPlan::Sum make_sum(DType type, std::uint64_t columns, std::uint32_t chunks, std::uint32_t alignment) {
+  const std::uint32_t pack = pack_of(type, columns, alignment);
+  const std::uint64_t packs = columns / pack;
   const auto lane_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
   const Divisor slices(ceil_divide(packs, std::uint64_t{1} << lane_bits));
   const std::uint32_t blocks = ceil_divide(std::uint64_t{chunks} << lane_bits, kIndexBlock);
-  return {
-      sum_pairs_kernel(type, alignment), {.grid = blocks * slices.value(), .block = kIndexBlock}, lane_bits, slices};
+  return {sum_pairs_kernel(type, pack * static_cast<std::uint32_t>(size_of(type))),
+          {.grid = blocks * slices.value(), .block = kIndexBlock},
+          lane_bits,
+          slices};
 }
 
-IndexPlan::Sorted make_sorted(const IndexDesc& desc, std::uint32_t sms, std::uint64_t& scratch_bytes) {
+// The cluster that sorts so many indices, if there is one. Its blocks have equal parts of them.
+absl::StatusOr<std::optional<LaunchConfig>> sort_cluster(const Machine& machine, std::uint64_t count,
+                                                         std::uint32_t bits, std::uint32_t& rounds) {
+  std::optional<LaunchConfig> none;
+  if (!machine.has_clusters || count > kMaxClusterBlocks * kMaxClusterRounds * kClusterSortBlock) return none;
+  const auto blocks = std::min(std::bit_ceil(ceil_divide(count, kClusterSortBlock)), kMaxClusterBlocks);
+  rounds = ceil_divide(count, blocks * kClusterSortBlock);
+  LaunchConfig config{
+      .grid = blocks, .block = kClusterSortBlock, .shared_bytes = cluster_sort_bytes(rounds, bits), .attributes = {}};
+  config.attributes.cluster = blocks;
+  if (config.shared_bytes > machine.shared_per_block) return none;
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(sort_in_cluster_kernel(), machine, config.shared_bytes));
+  CGRT_ASSIGN_OR_RETURN(const bool has_room, has_room_for_cluster(machine, sort_in_cluster_kernel(), config));
+  return has_room ? std::optional(config) : none;
+}
+
+absl::StatusOr<IndexPlan::Sorted> make_sorted(const IndexDesc& desc, const Machine& machine,
+                                              std::uint64_t& scratch_bytes) {
   const SortedRows of(desc);
+  const std::uint32_t sms = machine.sms;
   const auto bits = static_cast<std::uint32_t>(std::max<std::uint64_t>(std::bit_width(of.keys - 1), 1));
-  const std::uint32_t passes = ceil_divide(bits, 8);
+  std::uint32_t passes = ceil_divide(bits, kMaxClusterBits), rounds = 0;
+  CGRT_ASSIGN_OR_RETURN(const std::optional<LaunchConfig> cluster,
+                        sort_cluster(machine, of.count, ceil_divide(bits, passes), rounds));
+  if (!cluster.has_value()) passes = ceil_divide(bits, 8);
   // The lanes of a warp that a row's packs keep busy, times the warps.
-  const std::uint64_t lanes = std::max<std::uint64_t>(of.columns * size_of(desc.type) / 16, 1);
+  const std::uint64_t lanes = ceil_divide<std::uint64_t>(of.columns, pack_of(desc.type, of.columns, 16));
   const std::uint64_t pairs_of_warp = of.count * lanes / 32 / (sms * kChunkWarpsOfSm);
   const auto chunk = static_cast<std::uint32_t>(
       std::clamp(std::bit_floor(std::max<std::uint64_t>(pairs_of_warp, 1)), kMinChunk, kMaxChunk));
   const std::uint32_t chunks = ceil_divide(of.count, chunk);
-  const bool has_packs = of.columns * size_of(desc.type) % 16 == 0;
-  IndexPlan::Sorted sorted{
-      passes,
-      ceil_divide(bits, passes),
-      ceil_divide(of.count, kSortTile),
-      chunk,
-      chunks,
-      make_sum(desc.type, of.columns, chunks, has_packs ? Alignment::kAligned : Alignment::kUnaligned),
-      make_sum(desc.type, of.columns, chunks, Alignment::kUnaligned),
-      {join_partials_kernel(desc.type),
-       {.grid = 2 * sms, .block = kJoinBlock},
-       0,
-       Divisor(ceil_divide(of.columns, 32))}};
+  IndexPlan::Sorted sorted{passes,
+                           ceil_divide(bits, passes),
+                           ceil_divide(of.count, kSortTile),
+                           cluster,
+                           rounds,
+                           chunk,
+                           chunks,
+                           {make_sum(desc.type, of.columns, chunks, 16), make_sum(desc.type, of.columns, chunks, 8),
+                            make_sum(desc.type, of.columns, chunks, 4), make_sum(desc.type, of.columns, chunks, 2)},
+                           {join_partials_kernel(desc.type),
+                            {.grid = 2 * sms, .block = kJoinBlock},
+                            0,
+                            Divisor(ceil_divide(of.columns, 32))}};
   const auto place = [&](std::uint64_t& offset, std::uint64_t bytes) {
     offset = scratch_bytes;
     scratch_bytes += (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
@@ -127,7 +175,8 @@ LaunchTarget behind(LaunchTarget target, const IndexPlan& plan) {
   return plan.edges == EdgeKind::kProgrammatic ? target.programmatic() : target;
 }
 
-absl::Status launch_sorted(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args, Alignment alignment) {
+absl::Status launch_sorted(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args,
+                           const IndexPlan::Sum& sums) {
   const IndexDesc& desc = plan.desc;
   const IndexPlan::Sorted& sorted = *plan.sorted;
   const SortedRows of(desc);
@@ -144,10 +193,17 @@ absl::Status launch_sorted(LaunchTarget target, const IndexPlan& plan, const Ind
       .tiles = sorted.tiles,
       .shift = 0,
       .bits = sorted.bits,
-      .source = desc.index_type == DType::kInt64 ? SortSource::kInt64 : SortSource::kInt32};
+      .source = desc.index_type == DType::kInt64 ? SortSource::kInt64 : SortSource::kInt32,
+      .passes = sorted.passes,
+      .rounds = sorted.rounds};
   const LaunchConfig of_tiles{.grid = sorted.tiles, .block = kIndexBlock};
   const LaunchConfig of_digits{.grid = 1u << sorted.bits, .block = kIndexBlock};
-  for (std::uint32_t pass = 0; pass < sorted.passes; ++pass) {
+  if (sorted.cluster.has_value()) {
+    sort.to = reinterpret_cast<uint2*>(scratch + sorted.pairs[0]);
+    CGRT_RETURN_IF_ERROR(launch(target, *sorted.cluster, sort_in_cluster_kernel(), sort));
+    target = behind(target, plan);
+  }
+  for (std::uint32_t pass = 0; pass < (sorted.cluster.has_value() ? 0 : sorted.passes); ++pass) {
     sort.to = reinterpret_cast<uint2*>(scratch + sorted.pairs[pass % 2]);
     CGRT_RETURN_IF_ERROR(launch(target, of_tiles, count_digits_kernel(), sort));
     target = behind(target, plan);
@@ -157,7 +213,6 @@ absl::Status launch_sorted(LaunchTarget target, const IndexPlan& plan, const Ind
     sort.source = SortSource::kPairs;
     sort.shift += sort.bits;
   }
-  const IndexPlan::Sum& sums = alignment == Alignment::kAligned ? sorted.aligned : sorted.unaligned;
   for (const IndexPlan::Sum* part : {&sums, &sorted.join}) {
     const IndexSumParams sum{.out = args.out,
                              .in = args.in,
@@ -199,6 +254,42 @@ absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const Index
                 add_sums_kernel(plan.desc.type, alignment), add);
 }
 
+IndexPlan::OwnedSums make_owned(const IndexDesc& desc) {
+  const std::uint64_t sums = ceil_divide<std::uint64_t>(desc.count * desc.columns, 4);
+  const LaunchConfig clear{.grid = ceil_divide(std::max(sums, desc.count), kIndexBlock), .block = kIndexBlock};
+  return {ceil_divide<std::uint64_t>(sums * 16, kWorkspaceAlignment) * kWorkspaceAlignment, clear};
+}
+
+// As launch_sums. Where many indices name one row, floats side by side are added in half the time that 16 bytes take.
+absl::Status launch_owned(LaunchTarget target, const IndexPlan& plan, const IndexPlan::Launch& atomics,
+                          IndexParams params, Workspace workspace) {
+  unsigned char* const scratch = scratch_of(workspace);
+  const auto size = static_cast<std::uint32_t>(size_of(plan.desc.type));
+  const auto elements = static_cast<std::uint32_t>(plan.desc.count * plan.desc.columns);
+  const bool has_packs = plan.desc.columns * size % 16 == 0 && address_bits(params.out) % 16 == 0;
+  const std::uint32_t pack = has_packs ? 16 / size : 1;
+  OwnedSumsParams owned{.out = params.out,
+                        .sums = reinterpret_cast<float*>(scratch),
+                        .owners = reinterpret_cast<std::uint32_t*>(scratch + plan.owned->owners),
+                        .index = params.index,
+                        .alpha = params.alpha,
+                        .rows = params.rows,
+                        .count = params.count,
+                        .items = ceil_divide(elements, 4),
+                        .packs = {},
+                        .is_long = params.is_long};
+  CGRT_RETURN_IF_ERROR(launch(target, plan.owned->clear, clear_owned_kernel(), owned));
+  target = behind(target, plan);
+  params.out = owned.sums, params.owners = owned.owners, params.alpha = 1;
+  params.items = elements, params.packs = atomics.packs;
+  CGRT_RETURN_IF_ERROR(launch(target, atomics.config, atomics.kernel, params));
+  owned.items = elements / pack;
+  owned.packs = Divisor(static_cast<std::uint32_t>(plan.desc.columns) / pack);
+  const LaunchConfig config{.grid = ceil_divide(owned.items, kIndexBlock), .block = kIndexBlock};
+  return launch(target, config,
+                add_owned_kernel(plan.desc.type, has_packs ? Alignment::kAligned : Alignment::kUnaligned), owned);
+}
+
 absl::Status check_sizes(const IndexDesc& desc) {
   const bool fits = desc.rows - 1 < kMaxCount && desc.columns - 1 < kMaxCount && desc.count - 1 < kMaxCount;
   if (!fits || desc.count > kMaxCount / desc.columns) {
@@ -238,12 +329,16 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
                  0,
                  {of(16), of(8), of(4), of(2)},
                  std::nullopt,
+                 std::nullopt,
                  std::nullopt};
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
   if (regime == IndexRegime::kSorted) {
     std::uint64_t scratch_bytes = 0;
-    plan.sorted = make_sorted(desc, machine.sms, scratch_bytes);
+    CGRT_ASSIGN_OR_RETURN(plan.sorted, make_sorted(desc, machine, scratch_bytes));
     plan.workspace_bytes = workspace_with(scratch_bytes);
+  } else if (plan.has_atomics && has_owners(desc)) {
+    plan.owned = make_owned(desc);
+    plan.workspace_bytes = workspace_with(plan.owned->owners + desc.rows * sizeof(std::uint32_t));
   } else if (size_of(desc.type) == 2 && plan.has_atomics) {
     plan.sums = make_sums(desc);
     plan.workspace_bytes = workspace_with(ceil_divide<std::uint64_t>(plan.sums->count, 4) * 16);
@@ -252,8 +347,11 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
 }
 
 std::uint64_t IndexPlan::topology_id() const {
-  const std::size_t kernels = sorted.has_value() ? 3 * sorted->passes + 2 : sums.has_value() ? 3 : 1;
-  return topology_of_kernels(std::vector<LaunchAttributes>(kernels), edges);
+  const bool is_cluster = sorted.has_value() && sorted->cluster.has_value();
+  const bool is_three = is_cluster || sums.has_value() || owned.has_value();
+  std::vector<LaunchAttributes> kernels(is_three ? 3 : sorted.has_value() ? 3 * sorted->passes + 2 : 1);
+  if (is_cluster) kernels[0] = sorted->cluster->attributes;
+  return topology_of_kernels(kernels, edges);
 }
 
 absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const IndexArgs& args) {
@@ -263,10 +361,12 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
   CGRT_RETURN_IF_ERROR(check_array(name, "in", args.in, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(name, "index", args.index, desc.index_type));
   // Atomics on floats in the workspace do not mind where the result is.
-  const std::uintptr_t bits = plan.sums.has_value() ? address_bits(args.in) : address_bits(args.out, args.in);
+  const bool has_floats = plan.sums.has_value() || plan.owned.has_value();
+  const std::uintptr_t bits = has_floats ? address_bits(args.in) : address_bits(args.out, args.in);
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
-  if (plan.sorted.has_value()) return launch_sorted(target, plan, args, alignment_of(args.out, args.in));
-  const auto& choice = plan.by_alignment[bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3];
+  const int alignment = bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3;
+  if (plan.sorted.has_value()) return launch_sorted(target, plan, args, plan.sorted->by_alignment[alignment]);
+  const auto& choice = plan.by_alignment[alignment];
   const auto count = static_cast<std::uint32_t>(desc.count);
   const IndexParams params{.out = args.out,
                            .in = args.in,
@@ -277,7 +377,9 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
                            .items = choice.packs.value() * count,
                            .packs = choice.packs,
                            .is_long = desc.index_type == DType::kInt64,
-                           .is_streamed = desc.count * desc.columns * size_of(desc.type) > kKeptBytes};
+                           .is_streamed = desc.count * desc.columns * size_of(desc.type) > kKeptBytes,
+                           .owners = nullptr};
+  if (plan.owned.has_value()) return launch_owned(target, plan, plan.by_alignment[3], params, args.workspace);
   if (plan.sums.has_value()) return launch_sums(target, plan, choice, params, args.workspace);
   return launch(target, choice.config, choice.kernel, params);
 }

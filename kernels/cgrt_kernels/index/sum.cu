@@ -5,6 +5,7 @@
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/common/word.cuh"
 #include "cgrt_kernels/index/kernels.h"
 
 namespace cgrt::kernels {
@@ -44,17 +45,60 @@ struct ChunkEnds {
 using Begin = ChunkEnds::Begin;
 using End = ChunkEnds::End;
 
-constexpr std::uint32_t kAhead = 4;        // rows of a thread in flight
 constexpr std::uint32_t kJoinAhead = 8;    // partial sums, likewise
 constexpr std::uint32_t kMaxForWarp = 64;  // partial sums that one warp joins; more are for its block
 constexpr std::uint32_t kJoinWarps = kJoinBlock / 32;
 
+using kernels::pack_into;  // beside those that follow
+using kernels::unpack;
+
+// Elements of one word or two, for rows that are not whole 16 bytes.
+template <class T, class Words>
+struct WordPack {
+  Words words;
+};
+template <class T>
+__device__ __forceinline__ void unpack(const WordPack<T, std::uint32_t>& pack, float (&values)[Word<T>::kSize]) {
+  Word<T>::unpack(pack.words, values);
+}
+template <class T>
+__device__ __forceinline__ void pack_into(WordPack<T, std::uint32_t>& pack, const float (&values)[Word<T>::kSize]) {
+  pack.words = Word<T>::pack(values);
+}
+template <class T>
+__device__ __forceinline__ void unpack(const WordPack<T, uint2>& pack, float (&values)[2 * Word<T>::kSize]) {
+  constexpr int kHalf = Word<T>::kSize;
+  float first[kHalf], second[kHalf];
+  Word<T>::unpack(pack.words.x, first);
+  Word<T>::unpack(pack.words.y, second);
+#pragma unroll
+  for (int k = 0; k < kHalf; ++k) values[k] = first[k], values[kHalf + k] = second[k];
+}
+template <class T>
+__device__ __forceinline__ void pack_into(WordPack<T, uint2>& pack, const float (&values)[2 * Word<T>::kSize]) {
+  constexpr int kHalf = Word<T>::kSize;
+  float first[kHalf], second[kHalf];
+#pragma unroll
+  for (int k = 0; k < kHalf; ++k) first[k] = values[k], second[k] = values[kHalf + k];
+  pack.words = {Word<T>::pack(first), Word<T>::pack(second)};
+}
+template <class T, std::uint32_t kBytes>
+using PackOfBytes = std::conditional_t<
+    kBytes == 16, PackFor<T, Alignment::kAligned>,
+    std::conditional_t<kBytes == sizeof(T), T, WordPack<T, std::conditional_t<kBytes == 8, uint2, std::uint32_t>>>>;
+
+// On its way to the L2 cache, without a register.
+__device__ __forceinline__ void prefetch(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
+}
+
 // Threads side by side take a chunk, each with a pack of the columns. The row of the output is fetched
-// when its first summand is.
-template <class T, Alignment kAlignment>
+// when its first summand is. Where few rows repeat, these fetches wait one for the other: all begin before the first.
+template <class T, std::uint32_t kBytes>
 __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
-  using Pack = PackFor<T, kAlignment>;
-  constexpr int kCount = kPackSizeFor<T, kAlignment>;
+  using Pack = PackOfBytes<T, kBytes>;
+  constexpr int kCount = kBytes / sizeof(T);
+  constexpr std::uint32_t kAhead = kBytes == 16 ? 4 : 8;       // rows of a thread in flight
   const std::uint32_t chunks = p.slices.quotient(blockIdx.x);  // of earlier blocks, in blocks
   const std::uint32_t slice = blockIdx.x - chunks * p.slices.value();
   const std::uint32_t chunk = (chunks * kIndexBlock + threadIdx.x) >> p.lane_bits;
@@ -73,11 +117,13 @@ __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
   float sums[kCount] = {};
   const auto leave_partial = [&](std::uint32_t which) {
     float* const left = p.partials + (std::uint64_t{2 * chunk + which} * packs + column) * kCount;
-    if constexpr (kAlignment == Alignment::kAligned) {
+    if constexpr (kCount % 4 == 0) {
 #pragma unroll
       for (int k = 0; k < kCount; k += 4) {
         *reinterpret_cast<float4*>(left + k) = {sums[k], sums[k + 1], sums[k + 2], sums[k + 3]};
       }
+    } else if constexpr (kCount == 2) {
+      *reinterpret_cast<float2*>(left) = {sums[0], sums[1]};
     } else {
       *left = sums[0];
     }
@@ -107,7 +153,9 @@ __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
       pair[i] = next[i];
       is_mine[i] = at + i < ends.last ? ends.begin != Begin::kSkipped || pair[i].x != ends.first_key
                                       : ends.end == End::kInNext && at + i < count && pair[i].x == ends.last_key;
-      if (is_mine[i]) pack[i] = from[std::uint64_t{pair[i].y} * packs];
+      if (!is_mine[i]) continue;
+      pack[i] = from[std::uint64_t{pair[i].y} * packs];
+      if (pair[i].x != (i == 0 ? key : pair[i == 0 ? 0 : i - 1].x)) prefetch(to + std::uint64_t{pair[i].x} * packs);
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = p.pairs[min(at + kAhead + i, count - 1)];
@@ -176,27 +224,31 @@ __global__ void __launch_bounds__(kJoinBlock) join_partials(IndexSumParams p) {
   let_dependents_start();
   wait_for_predecessors();
   const std::uint32_t count = p.counters->pairs, slices = p.slices.value();
-  const std::uint64_t items = std::uint64_t{p.counters->owners} * slices;
-  const auto add = [&](std::uint32_t chunk, std::uint32_t column, float sum) {
-    const std::uint32_t key = p.pairs[(chunk + 1) * p.chunk].x;
-    T* const to = static_cast<T*>(p.out) + std::uint64_t{key} * p.columns + column;
-    *to = from_float<T>(to_float(*to) + p.alpha * sum);
+  const std::uint32_t items = p.counters->owners * slices;  // fewer than elements that are added
+  const auto place = [&](std::uint32_t key, std::uint32_t column) {
+    return static_cast<T*>(p.out) + std::uint64_t{key} * p.columns + column;
   };
-  for (std::uint64_t first = blockIdx.x; first < items; first += std::uint64_t{gridDim.x} * kJoinWarps) {
-    const std::uint64_t item = first + std::uint64_t{warp} * gridDim.x;
+  for (std::uint32_t first = blockIdx.x; first < items; first += gridDim.x * kJoinWarps) {
+    const std::uint32_t item = first + warp * gridDim.x;
     std::uint32_t terms = 0, chunk = 0, column = 0;
     if (item < items) {
-      const std::uint64_t owner = item / slices;
+      const std::uint32_t owner = p.slices.quotient(item);
       chunk = p.owners[owner];
-      column = static_cast<std::uint32_t>(item - owner * slices) * 32;
-      const std::uint32_t key = p.pairs[(chunk + 1) * p.chunk].x;
-      terms = last_with(p.pairs, count, p.chunk, chunk + 1, key) - chunk + 1;
+      column = (item - owner * slices) * 32;
+      // Most runs end in one of the next 32 chunks.
+      const std::uint32_t first_pair = (chunk + 1 + lane) * p.chunk;
+      const std::uint32_t other = p.pairs[min(first_pair, count - 1)].x, key = __shfl_sync(~0u, other, 0);
+      const std::uint32_t equal = __ballot_sync(~0u, first_pair < count && other == key);
+      terms = 1 + (equal != ~0u ? __popc(equal) : last_with(p.pairs, count, p.chunk, chunk + 32, key) - chunk);
       if (terms <= kMaxForWarp && column + lane < p.columns) {
-        add(chunk, column + lane, sum_partials(p.partials + column + lane, p.columns, chunk, 0, terms));
+        T* const to = place(key, column + lane);
+        const float held = to_float(*to);
+        const float sum = sum_partials(p.partials + column + lane, p.columns, chunk, 0, terms);
+        *to = from_float<T>(held + p.alpha * sum);
       }
     }
     if (lane == 0) terms_of[warp] = terms, chunk_of[warp] = chunk, column_of[warp] = column;
-    __syncthreads();
+    if (__syncthreads_or(terms > kMaxForWarp ? 1 : 0) == 0) continue;
     for (std::uint32_t w = 0; w < kJoinWarps; ++w) {
       if (terms_of[w] <= kMaxForWarp) continue;
       const std::uint32_t at = column_of[w] + lane, share = (terms_of[w] - 1) / kJoinWarps + 1;
@@ -206,7 +258,8 @@ __global__ void __launch_bounds__(kJoinBlock) join_partials(IndexSumParams p) {
       if (warp == 0 && at < p.columns) {
         float sum = 0;
         for (std::uint32_t stretch = 0; stretch < kJoinWarps; ++stretch) sum += stretches[stretch][lane];
-        add(chunk_of[w], at, sum);
+        T* const to = place(p.pairs[(chunk_of[w] + 1) * p.chunk].x, at);
+        *to = from_float<T>(to_float(*to) + p.alpha * sum);
       }
       __syncthreads();
     }
@@ -272,10 +325,13 @@ void join_on_host(HostGrid, IndexSumParams p) {
 
 }  // namespace
 
-SumKernel sum_pairs_kernel(DType type, Alignment alignment) {
-  return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
-    return make_kernel<sum_pairs<T, kAlignment>, sum_on_host<T>,
-                       KernelResources{.registers = 64, .max_threads = kIndexBlock}>();
+SumKernel sum_pairs_kernel(DType type, std::uint32_t pack_bytes) {
+  return of_float_type(type, [=]<class T>() -> SumKernel {
+    constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
+    if (pack_bytes == 16) return make_kernel<sum_pairs<T, 16>, sum_on_host<T>, kResources>();
+    if (pack_bytes == 8) return make_kernel<sum_pairs<T, 8>, sum_on_host<T>, kResources>();
+    if (pack_bytes == 4) return make_kernel<sum_pairs<T, 4>, sum_on_host<T>, kResources>();
+    return make_kernel<sum_pairs<T, sizeof(T)>, sum_on_host<T>, kResources>();
   });
 }
 
