@@ -7,8 +7,8 @@
 //       .weight = gamma, .bias = beta, .sum = h}));
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no allocation, the
-// same bits in every run. A row is read once, by a warp, a block, or a cluster of up to 8 blocks. Rows need not be
-// aligned. Without a bias, norm/norm.h has the same for rows of any length.
+// same bits in every run. A row is read once, by lanes of a warp, a block, or a cluster of up to 8 blocks. Rows need
+// not be aligned. Without a bias, norm/norm.h has the same for rows of any length.
 #pragma once
 
 #include <cstddef>

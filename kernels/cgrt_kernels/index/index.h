@@ -53,7 +53,7 @@ struct IndexPlan {
   // Of an index_add or scatter_add that sorts, and then sums up chunks of what is sorted.
   struct Sorted {
     std::uint32_t passes, bits, tiles;  // bits of a pass
-    // Where one cluster sorts in one kernel.
+    // Where one cluster sorts in one kernel; in so many rounds of 32 pairs a warp.
     std::optional<LaunchConfig> cluster;
     std::uint32_t rounds;
     std::uint32_t chunk, chunks;  // pairs of a chunk; chunks at most
