@@ -27,9 +27,7 @@ WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/bias_activation.json": (OLDER, "few unaligned rows have another kernel since"),
     "kernels/bench/records/decode_step.json": (OLDER, "norm has another kernel for few rows since"),
     "kernels/bench/records/latency.json": (OLDER, "norm and softmax have other kernels for few rows since"),
-    "kernels/bench/records/lengths.json": (OLDER, "norm and softmax have other kernels for few rows since"),
     "kernels/bench/records/published.json": (OLDER, "index_add of few indices sorts in one kernel since"),
-    "kernels/bench/records/scan.json": (OLDER, "few rows have another kernel since"),
     "samples/mlp_step/records/h200.json":
         (OLDER, "plan_matmul can choose gemm since: until the next run on an H200"),
 }
