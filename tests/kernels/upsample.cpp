@@ -101,8 +101,8 @@ constexpr Images kImages[] = {
     {1, 1, 2, 1, 3, 8192},
 };
 // As large as those that are measured, or a part of them.
-constexpr Images kReal[] = {
-    {8, 32, 80, 80, 160, 160}, {1, 64, 256, 256, 384, 384}, {1, 512, 64, 64, 128, 128}, {1, 1, 1080, 1920, 3240, 5760}};
+constexpr Images kReal[] = {{8, 32, 80, 80, 160, 160},      {1, 64, 256, 256, 384, 384}, {1, 512, 64, 64, 128, 128},
+                            {1, 1, 1080, 1920, 3240, 5760}, {2, 1, 128, 128, 384, 384},  {1, 3, 152, 152, 456, 456}};
 
 void check_images(Report& report, const Images& images, bool is_thorough) {
   for (const UpsampleOp op : {UpsampleOp::kForward, UpsampleOp::kBackward}) {

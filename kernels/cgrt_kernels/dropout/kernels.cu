@@ -162,39 +162,46 @@ __device__ __forceinline__ void apply_to_element(const DropoutParams& p, std::ui
 }
 
 // A pack a thread: large arrays are faster so than with more packs or with persistent blocks, and a small kernel is
-// over in the time that its instructions take to arrive.
+// over in the time that its instructions take to arrive. Of elements that are no pack each has a thread behind those
+// of packs, as they would wait for each other in one.
 template <class T>
 __global__ void __launch_bounds__(kDropoutBlock) dropout_backward(const __grid_constant__ DropoutParams p) {
   constexpr int kPack = kPackSize<T>;
-  const std::uint64_t begin = (std::uint64_t{blockIdx.x} * kDropoutBlock + threadIdx.x) * kPack;
+  const std::uint64_t pack = std::uint64_t{blockIdx.x} * kDropoutBlock + threadIdx.x, packs = p.count / kPack;
   wait_for_predecessors();
   let_dependents_start();
-  if (begin + kPack <= p.count) [[likely]] {
+  if (pack < packs) [[likely]] {
+    const std::uint64_t begin = pack * kPack;
     Elements<T, Alignment::kAligned> elements;
     elements.pack = internal::load_pack<kPack>(static_cast<const T*>(p.args.in) + begin);
     elements.apply(p.args.mask[begin / 8] >> begin % 8, p.scale);
     internal::store_whole_pack(static_cast<T*>(p.args.out) + begin, elements.pack);
     return;
   }
-  for (std::uint64_t i = begin; i < p.count; ++i) apply_to_element<T>(p, i);
+  const std::uint64_t i = packs * kPack + (pack - packs);
+  if (i < p.count) apply_to_element<T>(p, i);
 }
 
-// Packs that are aligned in the output, of which warps have whole lines. The elements before the first are the first
-// block's.
+// Packs that are aligned in the output, of which warps have whole lines.
 template <class T>
 __global__ void __launch_bounds__(kDropoutBlock) dropout_backward_unaligned(const __grid_constant__ DropoutParams p) {
   constexpr int kPack = kPackSize<T>;
   T* const out = static_cast<T*>(p.args.out);
-  const std::uint32_t head = internal::begin_of_packs<kPack>(out, false);
-  const std::uint64_t begin = head + (std::uint64_t{blockIdx.x} * kDropoutBlock + threadIdx.x) * kPack;
+  const std::uint64_t to_line = internal::begin_of_packs<kPack>(out, false);
+  const std::uint64_t head = to_line < p.count ? to_line : p.count, packs = (p.count - head) / kPack;
+  const std::uint64_t pack = std::uint64_t{blockIdx.x} * kDropoutBlock + threadIdx.x;
   wait_for_predecessors();
   let_dependents_start();
-  if (blockIdx.x == 0 && threadIdx.x < head && threadIdx.x < p.count) apply_to_element<T>(p, threadIdx.x);
-  if (begin >= p.count) return;
-  Elements<T, Alignment::kUnaligned> elements;
-  elements.load(static_cast<const T*>(p.args.in), begin, p.count);
-  elements.apply(load_bits<kPack>(p.args.mask, begin, p.count), p.scale);
-  elements.store_aligned(out, begin, p.count);
+  if (pack < packs) {
+    const std::uint64_t begin = head + pack * kPack;
+    Elements<T, Alignment::kUnaligned> elements;
+    elements.load(static_cast<const T*>(p.args.in), begin, p.count);
+    elements.apply(load_bits<kPack>(p.args.mask, begin, p.count), p.scale);
+    elements.store_aligned(out, begin, p.count);
+    return;
+  }
+  const std::uint64_t single = pack - packs, i = single < head ? single : packs * kPack + single;
+  if (i < p.count) apply_to_element<T>(p, i);
 }
 
 template <class T, DropoutOp kOp>

@@ -25,18 +25,22 @@ absl::StatusOr<DropoutPlan> plan_dropout(ContextRef context, const DropoutDesc& 
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   CGRT_ASSIGN_OR_RETURN(const int threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  constexpr std::uint64_t kMaxSingleBytes = 128 + 16;
   const auto at_once = static_cast<std::uint64_t>(sms) * static_cast<std::uint64_t>(threads / kDropoutBlock);
-  const std::uint64_t packs = ceil_divide<std::uint64_t>(desc.count, 16 / size_of(desc.type));
+  const std::uint64_t pack = 16 / size_of(desc.type), packs = ceil_divide(desc.count, pack);
   const bool is_forward = desc.op == DropoutOp::kForward, is_small = packs <= at_once * kDropoutBlock;
-  const int block_packs = kDropoutBlock * (is_forward && !is_small ? kDropoutPacks : 1);
-  const auto tiles = ceil_divide<std::uint64_t>(packs, static_cast<std::uint64_t>(block_packs));
+  const std::uint64_t tiles = ceil_divide<std::uint64_t>(packs, kDropoutBlock * (is_small ? 1 : kDropoutPacks));
   // Each block of dropout takes part in moving the state on. Some waves are enough, and fewer are no better than one.
   const std::uint64_t max_grid = tiles > 4 * at_once ? 4 * at_once : at_once;
-  const std::uint64_t grid = is_forward ? std::min(tiles, max_grid) : tiles;
   DropoutPlan plan{desc, {}, {}};
   for (const auto& [launch, alignment] :
        {std::pair(&plan.aligned, Alignment::kAligned), {&plan.unaligned, Alignment::kUnaligned}}) {
     launch->kernel = dropout_kernel(desc.op, desc.type, alignment, is_small);
+    // Of the gradient: threads of packs, and of elements at either end, of which unaligned arrays have up to a line.
+    const std::uint64_t singles =
+        alignment == Alignment::kAligned ? desc.count % pack : kMaxSingleBytes / size_of(desc.type);
+    const std::uint64_t grid =
+        is_forward ? std::min(tiles, max_grid) : ceil_divide<std::uint64_t>(desc.count / pack + singles, kDropoutBlock);
     launch->config = {.grid = static_cast<std::uint32_t>(grid), .block = kDropoutBlock};
     CGRT_RETURN_IF_ERROR(preload(launch->kernel, context));
   }

@@ -11,8 +11,9 @@
 namespace cgrt::kernels {
 
 inline constexpr std::uint32_t kGroupNormBlock = 256;  // threads
-// Of a resident block, at most: two of these fill the registers of a multiprocessor, or four of kGroupNormBlock.
-inline constexpr std::uint32_t kGroupNormResidentBlock = 512;
+// Threads of a resident block, at most. Two of the larger ones fill the registers of a multiprocessor, or four of
+// kGroupNormBlock; narrow groups are narrower than a pack and take more registers.
+constexpr std::uint32_t resident_block(bool are_narrow) { return are_narrow ? kGroupNormBlock : 512; }
 
 // Of elements: how many, their mean, and their squared deviations from it.
 struct alignas(16) GroupNormPart {
@@ -37,7 +38,7 @@ struct GroupNormParams {
 
 // Where the dynamic shared memory of a resident block has what, in bytes: first the packs that are held.
 struct ResidentLayout {
-  std::uint32_t of_threads;  // mean and squared deviations of a thread's first group, then of its second
+  std::uint32_t of_threads;  // mean and squared deviations: of all threads the first sums, then the second
   std::uint32_t parts;       // of each group, of all blocks
   std::uint32_t statistics;  // of each group
   std::uint32_t bytes;
@@ -47,7 +48,7 @@ __host__ __device__ inline ResidentLayout resident_layout(const GroupNormShape& 
   const std::uint32_t of_thread = (shape.split_pixels + height - 1) / height;  // packs
   ResidentLayout layout{};
   layout.of_threads = of_thread * active * 16;
-  layout.parts = layout.of_threads + active * 16;
+  layout.parts = layout.of_threads + active * shape.sums * 8;
   layout.statistics = layout.parts + shape.slice_groups * shape.parts.value() * shape.splits.value() * 16;
   layout.bytes = layout.statistics + shape.slice_groups * 8;
   return layout;
@@ -56,7 +57,6 @@ __host__ __device__ inline ResidentLayout resident_layout(const GroupNormShape& 
 Kernel<GroupNormParams> group_norm_statistics_kernel(DType type, Alignment alignment);
 Kernel<GroupNormParams> group_norm_apply_kernel(DType type, Alignment alignment);
 
-// Of groups that are at least a pack wide.
-Kernel<GroupNormParams> group_norm_resident_kernel(DType type);
+Kernel<GroupNormParams> group_norm_resident_kernel(DType type, bool are_narrow);
 
 }  // namespace cgrt::kernels

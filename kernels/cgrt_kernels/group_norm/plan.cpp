@@ -23,6 +23,7 @@ constexpr std::uint32_t kMaxClusterBlocks = 8;  // that every device with cluste
 // Of a resident block: bytes of static and reserved shared memory, at most; those below which more blocks gain nothing,
 // and those above which it has more threads than others.
 constexpr std::uint32_t kOtherShared = 2 * 1024, kFewBytes = 48 * 1024, kManyBytes = 70 * 1024, kManyThreads = 384;
+constexpr std::uint32_t kFewNarrowBytes = 16 * 1024;  // likewise, of narrow groups, each of whose channels is summed
 // Bytes of a multiprocessor up to which all images are in shared memory at once; and bytes of a pixel that slices have,
 // the first of these that fit, but the first of all only where there are more images.
 constexpr std::uint64_t kBytesPerSm = 80 * 1024;
@@ -86,6 +87,8 @@ struct Slices {
   std::uint32_t groups, blocks, threads;
 };
 
+bool are_narrow(const GroupNormDesc& desc) { return desc.channels / desc.groups < 16 / size_of(desc.type); }
+
 GroupNormShape shape_of(const GroupNormDesc& desc, const Slices& slices) {
   const auto pack = static_cast<std::uint32_t>(16 / size_of(desc.type));
   const auto size = static_cast<std::uint32_t>(desc.channels / desc.groups);
@@ -97,7 +100,10 @@ GroupNormShape shape_of(const GroupNormDesc& desc, const Slices& slices) {
   shape.slice_groups = slices.groups;
   // The lanes of a warp join what all parts of a group have.
   shape.parts = Divisor(std::clamp(slices.threads / 32 / slices.groups, 1u, 32 / slices.blocks));
-  shape.span = Divisor(size % pack == 0 ? size / pack : ceil_divide(size + 2 * pack - 2, pack));
+  shape.span = Divisor(are_narrow(desc)   ? size
+                       : size % pack == 0 ? size / pack
+                                          : ceil_divide(size + 2 * pack - 2, pack));
+  if (are_narrow(desc)) shape.sums = pack;
   return shape;
 }
 
@@ -106,10 +112,10 @@ GroupNormShape shape_of(const GroupNormDesc& desc, const Slices& slices) {
 std::optional<Slices> slices_of(const Machine& machine, const GroupNormDesc& desc) {
   const auto pack = static_cast<std::uint32_t>(16 / size_of(desc.type));
   const auto size = static_cast<std::uint32_t>(desc.channels / desc.groups);
-  if (size < pack) return std::nullopt;
   const std::uint32_t unit = pack / std::gcd(size, pack), max_blocks = machine.has_clusters ? kMaxClusterBlocks : 1;
   const std::uint64_t bytes = desc.batch * desc.plane * desc.channels * size_of(desc.type);
   const bool is_small = bytes <= kBytesPerSm * machine.sms;
+  const std::uint32_t few_bytes = are_narrow(desc) ? kFewNarrowBytes : kFewBytes;
   const auto bytes_of = [&](const Slices& slices) {
     return std::uint64_t{ceil_divide(desc.plane, slices.blocks)} * slices.groups * size * size_of(desc.type);
   };
@@ -125,10 +131,10 @@ std::optional<Slices> slices_of(const Machine& machine, const GroupNormDesc& des
       const std::uint64_t count = desc.batch * ceil_divide<std::uint64_t>(desc.groups, groups);
       for (Slices slices{groups, 1, 0}; slices.blocks <= max_blocks; slices.blocks *= 2) {
         if (bytes_of(slices) >= room || count * slices.blocks > kMaxCount) continue;
-        while (slices.blocks < max_blocks && count * slices.blocks < machine.sms && bytes_of(slices) > kFewBytes) {
+        while (slices.blocks < max_blocks && count * slices.blocks < machine.sms && bytes_of(slices) > few_bytes) {
           slices.blocks *= 2;
         }
-        slices.threads = bytes_of(slices) > kManyBytes ? kManyThreads : kGroupNormBlock;
+        slices.threads = bytes_of(slices) > kManyBytes && !are_narrow(desc) ? kManyThreads : kGroupNormBlock;
         if (resident_layout(shape_of(desc, slices), slices.threads).bytes <= room) return slices;
       }
     }
@@ -140,7 +146,7 @@ absl::StatusOr<GroupNormPlan::Launch> read_once(const Machine& machine, const Gr
                                                 const Slices& slices) {
   const GroupNormShape shape = shape_of(desc, slices);
   GroupNormPlan::Launch launch{
-      .kernel = group_norm_resident_kernel(desc.type),
+      .kernel = group_norm_resident_kernel(desc.type, are_narrow(desc)),
       .config = {.grid = static_cast<std::uint32_t>(desc.batch) * shape.slices.value() * slices.blocks,
                  .block = slices.threads,
                  .shared_bytes = resident_layout(shape, slices.threads).bytes},
@@ -180,7 +186,7 @@ std::uint64_t GroupNormPlan::topology_id(std::size_t alignment) const {
 
 absl::StatusOr<GroupNormPlan> plan_group_norm(ContextRef context, const GroupNormDesc& desc) {
   CGRT_RETURN_IF_ERROR(check(desc));
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, group_norm_resident_kernel(desc.type)));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, group_norm_resident_kernel(desc.type, false)));
   GroupNormPlan plan{desc, {}, {}};
   CGRT_ASSIGN_OR_RETURN(plan.unaligned, read_twice(machine, desc, Alignment::kUnaligned));
   plan.aligned = plan.unaligned;

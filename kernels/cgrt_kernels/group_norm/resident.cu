@@ -95,15 +95,16 @@ __device__ __forceinline__ Sums shuffle(const Sums& value, int mask) {
           kernels::shuffle(value.squares, mask)};
 }
 
-// A thread's channels lie in one group up to `cut`, and in the next from there on. What is summed are differences from
-// one of the thread's elements of the group: squares far from zero would cancel.
-template <int kSize>
+// A thread's channels lie in one group up to `cut`, and in the next from there on; of narrow groups each is alone. What
+// is summed are differences from one of the thread's elements of the group: squares far from zero would cancel.
+template <int kSize, bool kAreNarrow>
 struct ChannelSums {
   float reference[kSize], sums[kSize] = {}, squares[kSize] = {};
 
   template <class Pack>
   __device__ __forceinline__ void begin(const Pack& x, std::uint32_t cut) {
     unpack(x, reference);
+    if (kAreNarrow) return;
     const float second = reference[kSize - 1];
 #pragma unroll
     for (int i = 1; i < kSize; ++i) reference[i] = i < cut ? reference[0] : second;
@@ -129,10 +130,14 @@ struct ChannelSums {
     const Moments moments = all.moments(reference[kGroup == 0 ? 0 : kSize - 1]);
     return {moments.mean, moments.squares};
   }
+  __device__ __forceinline__ float2 of_channel(int i, std::uint32_t count) const {
+    const Moments moments = Sums{static_cast<float>(count), sums[i], squares[i]}.moments(reference[i]);
+    return {moments.mean, moments.squares};
+  }
 };
 
-template <class T>
-__global__ void __launch_bounds__(kGroupNormResidentBlock, 2)
+template <class T, bool kAreNarrow>
+__global__ void __launch_bounds__(resident_block(kAreNarrow), kAreNarrow ? 3 : 2)
     group_norm_resident(const __grid_constant__ GroupNormParams p) {
   using Norm = PackNorm<T, Alignment::kAligned>;
   using Pack = typename Norm::Pack;
@@ -178,7 +183,7 @@ __global__ void __launch_bounds__(kGroupNormResidentBlock, 2)
 
   const std::uint32_t channel = pack * kSize;  // of the slice
   const std::uint32_t cut = min((p.group_channels.quotient(channel) + 1) * size - channel, kSize);
-  ChannelSums<kSize> sums;
+  ChannelSums<kSize, kAreNarrow> sums;
   const auto add = [&](std::uint32_t s) {
     for (std::uint32_t i = min(s * stage, count); i < min((s + 1) * stage, count); ++i) sums.add(held[i * active]);
   };
@@ -191,8 +196,15 @@ __global__ void __launch_bounds__(kGroupNormResidentBlock, 2)
   add(2);
   wait_for_copies<0>();
   add(3);
-  if (count > 0) of_threads[threadIdx.x] = sums.template of_group<0>(cut, count);
-  if (count > 0 && cut < kSize) of_threads[active + threadIdx.x] = sums.template of_group<1>(cut, count);
+  if constexpr (kAreNarrow) {
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) {
+      if (count > 0) of_threads[i * active + threadIdx.x] = sums.of_channel(i, count);
+    }
+  } else {
+    if (count > 0) of_threads[threadIdx.x] = sums.template of_group<0>(cut, count);
+    if (count > 0 && cut < kSize) of_threads[active + threadIdx.x] = sums.template of_group<1>(cut, count);
+  }
   __syncthreads();
 
   blocks.expect(groups * shape.parts.value());
@@ -204,12 +216,21 @@ __global__ void __launch_bounds__(kGroupNormResidentBlock, 2)
     Sums all = {};
     float reference = 0;
     for (std::uint32_t i = part * 32 + lane; i < lines * shape.span.value(); i += 32 * shape.parts.value()) {
-      const std::uint32_t of_line = shape.span.quotient(i), at = pack_begin + i - of_line * shape.span.value();
-      const std::uint32_t from = max(at * kSize, group_begin), to = min((at + 1) * kSize, group_end);
-      if (from >= to) continue;
-      const float2 some = of_threads[(at * kSize < group_begin ? active : 0) + of_line * width + at];
+      const std::uint32_t of_line = shape.span.quotient(i), nth = i - of_line * shape.span.value();
+      float2 some;
+      std::uint32_t channels = 1;
+      if constexpr (kAreNarrow) {
+        const std::uint32_t at = group_begin + nth;
+        some = of_threads[at % kSize * active + of_line * width + at / kSize];
+      } else {
+        const std::uint32_t at = pack_begin + nth;
+        const std::uint32_t from = max(at * kSize, group_begin), to = min((at + 1) * kSize, group_end);
+        if (from >= to) continue;
+        some = of_threads[(at * kSize < group_begin ? active : 0) + of_line * width + at];
+        channels = to - from;
+      }
       if (all.count == 0) reference = some.x;
-      all.add({static_cast<float>(pixels_of(of_line) * (to - from)), some.x, some.y}, reference);
+      all.add({static_cast<float>(pixels_of(of_line) * channels), some.x, some.y}, reference);
     }
     // Of a lane that has elements: squares about 0 would cancel.
     const float common = __shfl_sync(~0u, reference, (__ffs(__ballot_sync(~0u, all.count > 0)) - 1) & 31);
@@ -238,10 +259,12 @@ __global__ void __launch_bounds__(kGroupNormResidentBlock, 2)
 
 }  // namespace
 
-Kernel<GroupNormParams> group_norm_resident_kernel(DType type) {
+Kernel<GroupNormParams> group_norm_resident_kernel(DType type, bool are_narrow) {
+  constexpr KernelResources kResources{.registers = 64, .max_threads = resident_block(false)},
+      kOfNarrow{.registers = 80, .max_threads = resident_block(true)};
   return of_float_type(type, [=]<class T>() {
-    return make_kernel<group_norm_resident<T>, group_norm_on_host<T>,
-                       KernelResources{.registers = 64, .max_threads = kGroupNormResidentBlock}>();
+    return are_narrow ? make_kernel<group_norm_resident<T, true>, group_norm_on_host<T>, kOfNarrow>()
+                      : make_kernel<group_norm_resident<T, false>, group_norm_on_host<T>, kResources>();
   });
 }
 

@@ -16,7 +16,8 @@ struct GroupNormShape {
   Divisor slices;                  // group_norm_resident: of an image, whole groups each
   std::uint32_t slice_groups = 0;  // of each, at most
   Divisor parts;                   // warps that share a group's sums
-  Divisor span;                    // packs of a pixel that a group lies in, at most
+  Divisor span;                    // packs of a pixel that a group lies in, at most; of narrow groups its channels
+  std::uint32_t sums = 2;          // of a thread: its first and second group's; of narrow groups each channel's
 };
 
 }  // namespace cgrt::kernels

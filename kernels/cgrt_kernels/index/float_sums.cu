@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
@@ -87,6 +88,41 @@ __global__ void __launch_bounds__(kIndexBlock) clear_owned(OwnedSumsParams p) {
   if (row != ~0u) p.owners[row] = item;
 }
 
+// A thread has a column of kLines indices. What several of them add to one row goes there at once: where most indices
+// name one row, its sums are what all wait for.
+template <class T, int kLines>
+__global__ void __launch_bounds__(kIndexBlock) add_to_owners(OwnedSumsParams p) {
+  const std::uint32_t item = blockIdx.x * kIndexBlock + threadIdx.x, columns = p.packs.value();
+  let_dependents_start();
+  wait_for_predecessors();
+  if (item >= p.items) return;
+  const std::uint32_t group = p.packs.quotient(item), column = item - group * columns, first = group * kLines;
+  std::uint32_t owner[kLines];
+  T value[kLines];
+#pragma unroll
+  for (int i = 0; i < kLines; ++i) {
+    owner[i] = ~0u, value[i] = T{};
+    if (first + i >= p.count) continue;
+    owner[i] = row_at(p, first + i);
+    value[i] = static_cast<const T*>(p.in)[(first + i) * columns + column];
+  }
+#pragma unroll
+  for (int i = 0; i < kLines; ++i) {
+    if (owner[i] != ~0u) owner[i] = p.owners[owner[i]];
+  }
+#pragma unroll
+  for (int i = 0; i < kLines; ++i) {
+    if (owner[i] == ~0u) continue;
+    float sum = to_float(value[i]);
+#pragma unroll
+    for (int other = i + 1; other < kLines; ++other) {
+      if (owner[other] != owner[i]) continue;
+      sum += to_float(value[other]), owner[other] = ~0u;
+    }
+    atomicAdd(p.sums + std::uint64_t{owner[i]} * columns + column, sum);
+  }
+}
+
 // Each index adds the sums that stand at its own place, if it is an owner.
 template <class T, Alignment kAlignment>
 __global__ void __launch_bounds__(kIndexBlock) add_owned(OwnedSumsParams p) {
@@ -135,6 +171,20 @@ void clear_owned_on_host(HostGrid, OwnedSumsParams p) {
   }
 }
 
+template <class T>
+void add_to_owners_on_host(HostGrid, OwnedSumsParams p) {
+  const std::uint64_t columns = p.packs.value();
+  std::vector<double> sums(p.sums, p.sums + p.count * columns);
+  for (std::uint64_t i = 0; i < p.count; ++i) {
+    const std::uint32_t row = row_at(p, static_cast<std::uint32_t>(i));
+    if (row == ~0u) continue;
+    for (std::uint64_t j = 0; j < columns; ++j) {
+      sums[p.owners[row] * columns + j] += static_cast<double>(to_float(static_cast<const T*>(p.in)[i * columns + j]));
+    }
+  }
+  std::copy(sums.begin(), sums.end(), p.sums);
+}
+
 template <class T, Alignment kAlignment>
 void add_owned_on_host(HostGrid, OwnedSumsParams p) {
   const std::uint64_t columns = std::uint64_t{p.packs.value()} * kPackSizeFor<T, kAlignment>;
@@ -169,6 +219,14 @@ OwnedSumsKernel owned_of_type(Alignment alignment) {
 }  // namespace
 
 OwnedSumsKernel clear_owned_kernel() { return make_kernel<clear_owned, clear_owned_on_host, kResources>(); }
+
+OwnedSumsKernel add_to_owners_kernel(DType type, std::uint32_t lines) {
+  const auto of_type = [=]<class T>() {
+    return lines == 1 ? make_kernel<add_to_owners<T, 1>, add_to_owners_on_host<T>, kResources>()
+                      : make_kernel<add_to_owners<T, kOwnedLines>, add_to_owners_on_host<T>, kResources>();
+  };
+  return type == DType::kFloat16 ? of_type.template operator()<__half>() : of_type.template operator()<__nv_bfloat16>();
+}
 
 OwnedSumsKernel add_owned_kernel(DType type, Alignment alignment) {
   return type == DType::kFloat16 ? owned_of_type<__half>(alignment) : owned_of_type<__nv_bfloat16>(alignment);

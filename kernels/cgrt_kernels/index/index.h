@@ -70,6 +70,7 @@ struct IndexPlan {
   // Likewise where indices are fewer than rows: sums for each index, and whose sums are those of a row.
   struct OwnedSums {
     std::uint64_t owners;  // where in the scratch memory, behind the sums
+    std::uint32_t lines;   // indices of a thread that adds
     LaunchConfig clear;
   };
 

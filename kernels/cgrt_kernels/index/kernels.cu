@@ -142,8 +142,7 @@ __global__ void __launch_bounds__(kIndexBlock) add_atomic(IndexParams p) {
   unpack(pack, values);
 #pragma unroll
   for (float& value : values) value *= p.alpha;
-  const std::uint64_t line = p.owners != nullptr ? p.owners[row] : static_cast<std::uint64_t>(row);
-  const std::uint64_t at = line * p.packs.value() + p.packs.remainder(item);
+  const std::uint64_t at = static_cast<std::uint64_t>(row) * p.packs.value() + p.packs.remainder(item);
   add_atomically(static_cast<float*>(p.out) + at * kCount, values);
 }
 
@@ -162,15 +161,10 @@ template <IndexOp kOp, class T, Alignment kAlignment, class Out>
 void add_on_host(HostGrid, IndexParams p) {
   const std::uint64_t columns = std::uint64_t{p.packs.value()} * kPackSizeFor<T, kAlignment>;
   auto* const to = static_cast<Out*>(p.out);
-  const std::uint64_t lines = p.owners != nullptr ? p.count : p.rows;
-  std::vector<double> sums(lines * columns);
+  std::vector<double> sums(p.rows * columns);
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(to_float(to[i]));
   visit_indexed(
-      kOp, lines, columns, p.count,
-      [&](std::uint64_t i) {
-        const std::uint32_t row = row_at(p, i);
-        return static_cast<std::int32_t>(row != ~0u && p.owners != nullptr ? p.owners[row] : row);
-      },
+      kOp, p.rows, columns, p.count, [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(p, i)); },
       [&](std::uint64_t at, std::uint64_t from) {
         sums[at] += static_cast<double>(p.alpha) * static_cast<double>(to_float(static_cast<const T*>(p.in)[from]));
       });

@@ -32,8 +32,6 @@ struct IndexParams {
   Divisor packs;        // of a row
   bool is_long;         // int64 indices
   bool is_streamed;     // kSelect: what is written is more than the L2 cache keeps
-  // kAtomic, unless null: of each row, whose row of `out` it has.
-  const std::uint32_t* owners;
 };
 using IndexKernel = Kernel<IndexParams>;
 
@@ -57,18 +55,25 @@ AddSumsKernel add_sums_kernel(DType type, Alignment alignment);
 // owner. Rows that no index names have no owner, and their words no value.
 struct OwnedSumsParams {
   void* out;
+  const void* in;
   float* sums;            // a row for each index
   std::uint32_t* owners;  // of each row
   const void* index;
   float alpha;
   std::uint32_t rows, count;
-  std::uint32_t items;  // packs of `sums`: of 4 where they are cleared, else as the alignment of `out` says
-  Divisor packs;        // of a row
+  // Packs of `sums`: of 4 where they are cleared, where they become part of `out` as its alignment says. Where they are
+  // added to, one column of a few indices.
+  std::uint32_t items;
+  Divisor packs;  // of a row
   bool is_long;
 };
 using OwnedSumsKernel = Kernel<OwnedSumsParams>;
 
-OwnedSumsKernel clear_owned_kernel();  // and finds the owners
+// Of a thread that adds to sums: indices, of which those of one row are one sum.
+inline constexpr std::uint32_t kOwnedLines = 8;
+
+OwnedSumsKernel clear_owned_kernel();                                   // and finds the owners
+OwnedSumsKernel add_to_owners_kernel(DType type, std::uint32_t lines);  // 1 or kOwnedLines
 OwnedSumsKernel add_owned_kernel(DType type, Alignment alignment);
 
 // In device memory: what only the indices say.

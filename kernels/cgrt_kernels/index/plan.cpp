@@ -254,21 +254,24 @@ absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const Index
                 add_sums_kernel(plan.desc.type, alignment), add);
 }
 
-IndexPlan::OwnedSums make_owned(const IndexDesc& desc) {
+IndexPlan::OwnedSums make_owned(const IndexDesc& desc, std::uint64_t sms) {
   const std::uint64_t sums = ceil_divide<std::uint64_t>(desc.count * desc.columns, 4);
   const LaunchConfig clear{.grid = ceil_divide(std::max(sums, desc.count), kIndexBlock), .block = kIndexBlock};
-  return {ceil_divide<std::uint64_t>(sums * 16, kWorkspaceAlignment) * kWorkspaceAlignment, clear};
+  constexpr std::uint64_t kThreadsOfSm = 512;
+  const bool are_many = desc.count * desc.columns / kOwnedLines >= kThreadsOfSm * sms;
+  return {ceil_divide<std::uint64_t>(sums * 16, kWorkspaceAlignment) * kWorkspaceAlignment, are_many ? kOwnedLines : 1,
+          clear};
 }
 
 // As launch_sums. Where many indices name one row, floats side by side are added in half the time that 16 bytes take.
-absl::Status launch_owned(LaunchTarget target, const IndexPlan& plan, const IndexPlan::Launch& atomics,
-                          IndexParams params, Workspace workspace) {
+absl::Status launch_owned(LaunchTarget target, const IndexPlan& plan, const IndexParams& params, Workspace workspace) {
   unsigned char* const scratch = scratch_of(workspace);
   const auto size = static_cast<std::uint32_t>(size_of(plan.desc.type));
   const auto elements = static_cast<std::uint32_t>(plan.desc.count * plan.desc.columns);
   const bool has_packs = plan.desc.columns * size % 16 == 0 && address_bits(params.out) % 16 == 0;
   const std::uint32_t pack = has_packs ? 16 / size : 1;
   OwnedSumsParams owned{.out = params.out,
+                        .in = params.in,
                         .sums = reinterpret_cast<float*>(scratch),
                         .owners = reinterpret_cast<std::uint32_t*>(scratch + plan.owned->owners),
                         .index = params.index,
@@ -280,14 +283,15 @@ absl::Status launch_owned(LaunchTarget target, const IndexPlan& plan, const Inde
                         .is_long = params.is_long};
   CGRT_RETURN_IF_ERROR(launch(target, plan.owned->clear, clear_owned_kernel(), owned));
   target = behind(target, plan);
-  params.out = owned.sums, params.owners = owned.owners, params.alpha = 1;
-  params.items = elements, params.packs = atomics.packs;
-  CGRT_RETURN_IF_ERROR(launch(target, atomics.config, atomics.kernel, params));
-  owned.items = elements / pack;
-  owned.packs = Divisor(static_cast<std::uint32_t>(plan.desc.columns) / pack);
-  const LaunchConfig config{.grid = ceil_divide(owned.items, kIndexBlock), .block = kIndexBlock};
-  return launch(target, config,
-                add_owned_kernel(plan.desc.type, has_packs ? Alignment::kAligned : Alignment::kUnaligned), owned);
+  const auto columns = static_cast<std::uint32_t>(plan.desc.columns);
+  const auto with_items = [&](std::uint32_t items, std::uint32_t of_row, OwnedSumsKernel kernel) {
+    owned.items = items, owned.packs = Divisor(of_row);
+    return launch(target, {.grid = ceil_divide(items, kIndexBlock), .block = kIndexBlock}, kernel, owned);
+  };
+  CGRT_RETURN_IF_ERROR(with_items(ceil_divide(params.count, plan.owned->lines) * columns, columns,
+                                  add_to_owners_kernel(plan.desc.type, plan.owned->lines)));
+  return with_items(elements / pack, columns / pack,
+                    add_owned_kernel(plan.desc.type, has_packs ? Alignment::kAligned : Alignment::kUnaligned));
 }
 
 absl::Status check_sizes(const IndexDesc& desc) {
@@ -337,7 +341,7 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
     CGRT_ASSIGN_OR_RETURN(plan.sorted, make_sorted(desc, machine, scratch_bytes));
     plan.workspace_bytes = workspace_with(scratch_bytes);
   } else if (plan.has_atomics && has_owners(desc)) {
-    plan.owned = make_owned(desc);
+    plan.owned = make_owned(desc, machine.sms);
     plan.workspace_bytes = workspace_with(plan.owned->owners + desc.rows * sizeof(std::uint32_t));
   } else if (size_of(desc.type) == 2 && plan.has_atomics) {
     plan.sums = make_sums(desc);
@@ -377,9 +381,8 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
                            .items = choice.packs.value() * count,
                            .packs = choice.packs,
                            .is_long = desc.index_type == DType::kInt64,
-                           .is_streamed = desc.count * desc.columns * size_of(desc.type) > kKeptBytes,
-                           .owners = nullptr};
-  if (plan.owned.has_value()) return launch_owned(target, plan, plan.by_alignment[3], params, args.workspace);
+                           .is_streamed = desc.count * desc.columns * size_of(desc.type) > kKeptBytes};
+  if (plan.owned.has_value()) return launch_owned(target, plan, params, args.workspace);
   if (plan.sums.has_value()) return launch_sums(target, plan, choice, params, args.workspace);
   return launch(target, choice.config, choice.kernel, params);
 }

@@ -115,11 +115,14 @@ std::optional<UpsamplePlan::Launch> Planner::lines(std::uint32_t packs) const {
   const std::uint32_t max = max_packs(shape.columns, together, pack);
   if (max > kTilePacks) return std::nullopt;
   UpsampleShape chosen = shape;
-  chosen.tile = {.columns = Divisor(together), .packs = Divisor(max), .lines = kTilePacks / max};
   chosen.packs = Divisor(packs);
   chosen.row_items = Divisor(shape.rows.size);
   chosen.column_items = Divisor(ceil_divide(shape.columns.size, together));
-  const std::uint32_t groups = ceil_divide(shape.images * shape.rows.size, chosen.tile.lines);
+  // Fewer lines where their tiles would be fewer than the blocks that run at once.
+  const std::uint32_t lines = shape.images * shape.rows.size, at_once = threads_at_once / kUpsampleBlock;
+  const auto share = static_cast<std::uint32_t>(std::uint64_t{lines} * chosen.column_items.value() / at_once);
+  chosen.tile = {.columns = Divisor(together), .packs = Divisor(max), .lines = std::clamp(share, 1u, kTilePacks / max)};
+  const std::uint32_t groups = ceil_divide(lines, chosen.tile.lines);
   return make_backward(UpsampleBackwardRegime::kLines, Alignment::kAligned, chosen,
                        groups * chosen.column_items.value());
 }
@@ -133,7 +136,7 @@ UpsamplePlan::Launch Planner::backward(std::uint32_t alignment) const {
     chosen.packs = Divisor(packs), chosen.items = times * packs;
     return make_backward(regime, of, chosen, blocks_of(chosen.items));
   };
-  const std::uint32_t rows = shape.images * shape.rows.size;
+  const std::uint32_t rows = shape.images * shape.rows.size, pixels = rows * shape.columns.size;
   if (desc.layout == ImageLayout::kNchw && alignment == 16 && row % 16 == 0) {
     if (shape.rows.factor == 2 && shape.columns.factor == 2) {
       return of_items(Regime::kTwice, Alignment::kAligned, row / 16, rows);
@@ -141,10 +144,13 @@ UpsamplePlan::Launch Planner::backward(std::uint32_t alignment) const {
     if (row % 48 == 0 && has_thirds(shape.rows) && has_thirds(shape.columns)) {
       return of_items(Regime::kThirds, Alignment::kAligned, row / 48, rows / 2);
     }
-    if (const std::optional<UpsamplePlan::Launch> tiles = lines(row / 16)) return *tiles;
+    // Few pixels of 3 x 3 copies gain nothing from packs of the larger image.
+    const bool are_few = shape.rows.factor == 3 && shape.columns.factor == 3 && pixels <= threads_at_once / 4;
+    const std::optional<UpsamplePlan::Launch> tiles = are_few ? std::nullopt : lines(row / 16);
+    if (tiles) return *tiles;
   }
   chosen.row_items = Divisor(shape.rows.size), chosen.column_items = Divisor(shape.columns.size);
-  const std::uint32_t pixels = rows * shape.columns.size, bytes = shape.channels * size;
+  const std::uint32_t bytes = shape.channels * size;
   if (alignment == 16 && bytes % 16 == 0) return of_items(Regime::kPixels, Alignment::kAligned, bytes / 16, pixels);
   return of_items(Regime::kPixels, Alignment::kUnaligned, shape.channels, pixels);
 }
