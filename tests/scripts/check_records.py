@@ -27,7 +27,6 @@ WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/bias_activation.json": (OLDER, "few unaligned rows have another kernel since"),
     "kernels/bench/records/decode_step.json": (OLDER, "norm has another kernel for few rows since"),
     "kernels/bench/records/dropout.json": (OLDER, "a gradient's elements that are no pack have threads of their own"),
-    "kernels/bench/records/group_norm.json": (OLDER, "groups narrower than a pack are read once since"),
     "kernels/bench/records/index.json": (OLDER, "16-bit sums of few indices are joined before they are added"),
     "kernels/bench/records/latency.json": (OLDER, "norm and softmax have other kernels for few rows since"),
     "kernels/bench/records/published.json": (OLDER, "index_add of few indices sorts in one kernel since"),
