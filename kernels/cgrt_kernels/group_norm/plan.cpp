@@ -23,7 +23,7 @@ constexpr std::uint32_t kMaxClusterBlocks = 8;  // that every device with cluste
 // Of a resident block: bytes of static and reserved shared memory, at most; those below which more blocks gain nothing,
 // and those above which it has more threads than others.
 constexpr std::uint32_t kOtherShared = 2 * 1024, kFewBytes = 48 * 1024, kManyBytes = 70 * 1024, kManyThreads = 384;
-constexpr std::uint32_t kFewNarrowBytes = 16 * 1024;  // likewise, of narrow groups, each of whose channels is summed
+constexpr std::uint32_t kFewNarrowBytes = 16 * 1024;  // of narrow groups, whose sums take longer
 // Bytes of a multiprocessor up to which all images are in shared memory at once; and bytes of a pixel that slices have,
 // the first of these that fit, but the first of all only where there are more images.
 constexpr std::uint64_t kBytesPerSm = 80 * 1024;
