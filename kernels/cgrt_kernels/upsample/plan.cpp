@@ -144,7 +144,7 @@ UpsamplePlan::Launch Planner::backward(std::uint32_t alignment) const {
     if (row % 48 == 0 && has_thirds(shape.rows) && has_thirds(shape.columns)) {
       return of_items(Regime::kThirds, Alignment::kAligned, row / 48, rows / 2);
     }
-    // Few pixels of 3 x 3 copies gain nothing from packs of the larger image.
+    // Few pixels of 3 x 3 copies one by one: a thread has its nine loads in flight, and waits for no other.
     const bool are_few = shape.rows.factor == 3 && shape.columns.factor == 3 && pixels <= threads_at_once / 4;
     const std::optional<UpsamplePlan::Launch> tiles = are_few ? std::nullopt : lines(row / 16);
     if (tiles) return *tiles;
