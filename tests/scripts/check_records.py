@@ -23,14 +23,8 @@ OLDER, LACKS = "has changed since", "could not be measured"
 WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/sampling.json":
         (LACKS, "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
-    "kernels/bench/records/batch_norm.json": (OLDER, "small channels of NCHW have another kernel since"),
-    "kernels/bench/records/bias_activation.json": (OLDER, "few unaligned rows have another kernel since"),
     "kernels/bench/records/decode_step.json": (OLDER, "norm has another kernel for few rows since"),
-    "kernels/bench/records/dropout.json": (OLDER, "a gradient's elements that are no pack have threads of their own"),
-    "kernels/bench/records/index.json": (OLDER, "16-bit sums of few indices are joined before they are added"),
     "kernels/bench/records/latency.json": (OLDER, "norm and softmax have other kernels for few rows since"),
-    "kernels/bench/records/published.json": (OLDER, "index_add of few indices sorts in one kernel since"),
-    "kernels/bench/records/upsample.json": (OLDER, "gradients of few pixels have other tiles since"),
     "samples/mlp_step/records/h200.json":
         (OLDER, "plan_matmul can choose gemm since: until the next run on an H200"),
 }
