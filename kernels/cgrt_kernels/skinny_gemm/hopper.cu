@@ -27,6 +27,10 @@ static_assert(kConsumerThreads == kSkinnyThreads && kSkinnyWideThreads == kConsu
 #if __CUDA_ARCH__ >= 900
 
 constexpr std::uint32_t kMaxStages = 12;
+// Whose W is asked for before x may be read. Copies are done in order: of more, x would wait for all of them, and the
+// stages that follow for x.
+constexpr std::uint32_t kEarlyStages = 2;
+static_assert(kConsumerThreads / 32 >= kSkinnyMaxCluster);
 // In shared memory: sums of a row of x with 128 rows of W. With the four, lanes write them without bank conflicts.
 constexpr std::uint32_t kSumsOfRow = 128 + 4;
 struct WideBarriers {
@@ -34,11 +38,17 @@ struct WideBarriers {
   Mbarrier empty[kMaxStages];
   BulkBarrier sums;  // of all blocks of the cluster
 
+  // A warp whose lanes initialized one each would take them in turns: 1,400 clocks (H100).
   __device__ __forceinline__ void initialize(bool is_cluster) {
-    if (threadIdx.x < kMaxStages) {
-      const std::uint32_t i = threadIdx.x;
-      full[i].initialize(), empty[i].initialize(kConsumerThreads / 32);
-      if (i == 0) sums.initialize();
+    if (threadIdx.x == 0) {
+#pragma unroll
+      for (BulkBarrier& barrier : full) barrier.initialize();
+      make_barriers_visible();
+    } else if (threadIdx.x == 32) {
+#pragma unroll
+      for (Mbarrier& barrier : empty) barrier.initialize(kConsumerThreads / 32);
+    } else if (threadIdx.x == 64) {
+      sums.initialize();
       make_barriers_visible();
       make_barriers_visible_to_cluster();
     }
@@ -88,10 +98,11 @@ struct WideProduct {
   const std::uint32_t warp = threadIdx.x / 32 % 4, warpgroup = threadIdx.x / 128;
   const bool has_gate = p.activation == SkinnyActivation::kSiluGate;
   const std::uint32_t tiles = ((has_gate ? p.n : p.weight_rows) - 1) / (has_gate ? 64 : 128) + 1;
-  const std::uint32_t cluster = blockIdx.x / p.cluster, rank = blockIdx.x % p.cluster;
+  const std::uint32_t blocks = p.cluster.value();  // of a cluster
+  const std::uint32_t cluster = p.cluster.quotient(blockIdx.x), rank = blockIdx.x - cluster * blocks;
   const std::uint32_t first_tile = cluster < p.clusters ? cluster : tiles;  // few rows may want more blocks
   const std::uint32_t all_stages = (p.k - 1) / Shared::kDepth + 1;
-  const std::uint32_t begin = all_stages * rank / p.cluster, end = all_stages * (rank + 1) / p.cluster;
+  const std::uint32_t begin = p.cluster.quotient(all_stages * rank), end = p.cluster.quotient(all_stages * (rank + 1));
   float sums[kN / 2];
   std::uint32_t slot = 0, phase = 0;  // of the next stage
 
@@ -136,14 +147,13 @@ struct WideProduct {
   __device__ __forceinline__ void copy_stages(bool has_waited) {
     if (!has_waited && !p.weights_are_constant) wait_for_predecessors();
     // W may be read before what writes x has ended.
-    for_stages(kStages, [&](std::uint32_t, std::uint32_t tile, std::uint32_t stage) { copy_weights(tile, stage); });
+    for_stages(kEarlyStages,
+               [&](std::uint32_t, std::uint32_t tile, std::uint32_t stage) { copy_weights(tile, stage); });
     if (!has_waited && p.weights_are_constant) wait_for_predecessors();
     slot = 0, phase = 0;
     for_stages(kAll, [&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
-      if (i >= kStages) {
-        barriers.empty[slot].wait(phase ^ 1);
-        copy_weights(tile, stage);
-      }
+      if (i >= kStages) barriers.empty[slot].wait(phase ^ 1);
+      if (i >= kEarlyStages) copy_weights(tile, stage);
       copy_x(stage);
     });
   }
@@ -151,12 +161,8 @@ struct WideProduct {
     if (warp == 0 && lane == 0) copy_stages(has_waited);
     __syncwarp();
     let_dependents_start();
-    if (p.cluster == 1) return;
+    if (blocks == 1) return;
     wait_for_cluster();
-    leave_cluster();
-  }
-  // Not before others have got what this block has sent.
-  __device__ __forceinline__ void leave_cluster() {
     arrive_in_cluster();
     wait_for_cluster();
   }
@@ -328,68 +334,71 @@ struct WideProduct {
       const std::uint32_t row = i / 4 * 8 + quad * 2 + i % 2, of_w = warpgroup * 64 + warp * 16 + i / 2 % 2 * 8 + group;
       to[row * kSumsOfRow + of_w] = sums[i];
     }
-    if (p.cluster > 1) fence_for_tensor_copies();
+    if (blocks > 1) fence_for_tensor_copies();
     meet_consumers();
   }
   // The first of the rows of x whose sums a block of the cluster gets from all.
-  __device__ __forceinline__ std::uint32_t first_of_x(std::uint32_t of_rank) const { return kN * of_rank / p.cluster; }
+  __device__ __forceinline__ std::uint32_t first_of_x(std::uint32_t of_rank) const {
+    return p.cluster.quotient(kN * of_rank);
+  }
   __device__ __forceinline__ std::uint32_t count_of_x(std::uint32_t of_rank) const {
     return first_of_x(of_rank + 1) - first_of_x(of_rank);
   }
   // Where this block has all its sums. Of one that is no cluster the stages may have been filled again.
   __device__ __forceinline__ float* own_sums() const {
-    return p.cluster > 1 ? reinterpret_cast<float*>(shared.stages) : shared.sums;
+    return blocks > 1 ? reinterpret_cast<float*>(shared.stages) : shared.sums;
   }
   __device__ __forceinline__ void exchange_sums() {
     meet_consumers();    // the stages are used up
     wait_for_cluster();  // all blocks have begun
     place_sums();
-    if (threadIdx.x == 0) {
-      barriers.sums.expect((p.cluster - 1) * count_of_x(rank) * kSumsOfRow * 4);
-      for (std::uint32_t i = 0; i < p.cluster; ++i) {
-        if (i == rank) continue;
-        const std::uint32_t part = count_of_x(i) * kSumsOfRow;
-        copy_to_block(i, &shared.sums[rank * part], own_sums() + first_of_x(i) * kSumsOfRow, part * 4, barriers.sums);
-      }
+    // A block for each warp.
+    const std::uint32_t to = threadIdx.x / 32;
+    if (threadIdx.x == 0) barriers.sums.expect((blocks - 1) * count_of_x(rank) * kSumsOfRow * 4);
+    if (lane == 0 && to < blocks && to != rank) {
+      const std::uint32_t part = count_of_x(to) * kSumsOfRow;
+      copy_to_block(to, &shared.sums[rank * part], own_sums() + first_of_x(to) * kSumsOfRow, part * 4, barriers.sums);
     }
     barriers.sums.wait_for_cluster(0);
+    arrive_in_cluster();  // all that others send here has come
   }
   // This block's rows of x, whose sums are its own and parts in shared.sums.
   __device__ __forceinline__ void store_rows(std::uint32_t tile) const {
     const SkinnyEpilogue<T> y{p};
-    const std::uint32_t thread = threadIdx.x % 128, of_w = tile * (has_gate ? 64 : 128) + thread;
-    const std::uint32_t first = first_of_x(rank), count = count_of_x(rank);
-    if ((has_gate && thread >= 64) || of_w >= p.n || first >= rows) return;
-    const float bias = y.with_bias(0, of_w), bias_of_up = has_gate ? y.with_bias(0, p.n + of_w) : 0;
-    constexpr int kAtOnce = 8;
-    for (std::uint32_t row = warpgroup; row < count; row += kConsumers * kAtOnce) {
-      const auto row_of = [&](int i) { return row + kConsumers * i; };
-      float values[kAtOnce], ups[kAtOnce];
+    // Threads have four columns of a row.
+    const std::uint32_t columns = has_gate ? 64 : 128, threads = columns / 4, of_tile = threadIdx.x % threads * 4;
+    const std::uint32_t column = tile * columns + of_tile, first = first_of_x(rank), count = count_of_x(rank);
+    if (column >= p.n || first >= rows) return;
+    const bool is_whole = y.has_whole_packs();
+    float bias[4] = {}, bias_of_up[4] = {};
+    if (p.args.bias != nullptr) {
+      y.add_four(bias, p.args.bias, column, column, is_whole);
+      if (has_gate) y.add_four(bias_of_up, p.args.bias, p.n + column, column, is_whole);
+    }
+    for (std::uint32_t row = threadIdx.x / threads; row < min(count, rows - first); row += kConsumerThreads / threads) {
+      float values[4], ups[4];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) values[i] = bias, ups[i] = bias_of_up;
-      for (std::uint32_t part = 0; part < p.cluster; ++part) {
+      for (int i = 0; i < 4; ++i) values[i] = bias[i], ups[i] = bias_of_up[i];
+#pragma unroll 4
+      for (std::uint32_t part = 0; part < blocks; ++part) {
         const float* const from =
-            thread + (part == rank ? own_sums() + first * kSumsOfRow : shared.sums + part * count * kSumsOfRow);
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          if (row_of(i) >= count) break;
-          values[i] += from[row_of(i) * kSumsOfRow];
-          if (has_gate) ups[i] += from[row_of(i) * kSumsOfRow + 64];
-        }
+            (part == rank ? own_sums() + first * kSumsOfRow : shared.sums + part * count * kSumsOfRow) +
+            row * kSumsOfRow + of_tile;
+        add(values, *reinterpret_cast<const float4*>(from));
+        if (has_gate) add(ups, *reinterpret_cast<const float4*>(from + 64));
       }
-      const std::uint32_t there = min(count, rows - first);
       y.finish(values, ups);
-      y.store(first + row, kConsumers, there > row ? (there - row - 1) / kConsumers + 1 : 0, of_w, values);
+      y.store_four(first + row, column, is_whole, values);
     }
   }
   __device__ __forceinline__ void store_tile(std::uint32_t tile) {
-    if (p.cluster > 1) {
+    if (blocks > 1) {
       exchange_sums();
     } else {
       place_sums();
     }
     store_rows(tile);
-    if (p.cluster == 1) meet_consumers();  // before the sums of the next tile
+    if (blocks == 1) meet_consumers();  // before the sums of the next tile
   }
 
   __device__ __forceinline__ void consume(bool has_waited) {
@@ -406,9 +415,12 @@ struct WideProduct {
       if (tile + p.clusters >= tiles) let_dependents_start();
       store_tile(tile);
     }
-    if (p.cluster == 1) return;
-    if (first_tile == tiles) wait_for_cluster();
-    leave_cluster();
+    if (blocks == 1) return;
+    if (first_tile == tiles) {
+      wait_for_cluster();
+      arrive_in_cluster();
+    }
+    wait_for_cluster();  // others have got what this block has sent
   }
 };
 
@@ -427,7 +439,10 @@ __global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const 
   const bool is_few = kScales != SkinnyScales::kToWeights && rows <= Few::kMaxRows && p.has_room_for_x;
   unsigned char* const aligned = skinny_shared + (0 - shared_address(skinny_shared)) % 1024;
   auto& barriers = *reinterpret_cast<WideBarriers*>(aligned);
-  if (!is_few) barriers.initialize(p.cluster > 1);
+  if (!is_few) {
+    if (threadIdx.x == kConsumerThreads) prefetch_tensor_map(p.maps[0]), prefetch_tensor_map(p.maps[1]);
+    barriers.initialize(p.cluster.value() > 1);
+  }
   const auto with_columns = [&](auto run) {
     const auto with = [&]<int kN>() {
       using Product = WideProduct<T, kBits, kScales, kN>;

@@ -100,9 +100,10 @@ struct SkinnyGemmParams {
   std::uint32_t warp_columns;  // of y, that a warp's 16 rows of W give: 16 or 8
   std::uint32_t distance;      // the same in rows: 8 or n
   Divisor group;
-  std::uint32_t groups;             // of a row
-  std::uint32_t blocks;             // that share tiles
-  std::uint32_t clusters, cluster;  // in the kernel for more rows: how many have tiles, and blocks of each
+  std::uint32_t groups;    // of a row
+  std::uint32_t blocks;    // that share tiles
+  std::uint32_t clusters;  // in the kernel for more rows: how many have tiles
+  Divisor cluster;         // blocks of each
   SkinnyActivation activation;
   bool weights_are_constant, has_room_for_x;  // for few rows, which the kernel for more may keep
 };

@@ -282,7 +282,8 @@ absl::Status launch_skinny_gemm(LaunchTarget target, const SkinnyGemmPlan& plan,
     params.counters = header_of(args.workspace)->counters;
     params.parts = scratch_of(args.workspace);
   }
-  params.blocks = plan.blocks, params.clusters = plan.clusters, params.cluster = plan.config.attributes.cluster.x;
+  params.blocks = plan.blocks, params.clusters = plan.clusters;
+  params.cluster = Divisor(plan.config.attributes.cluster.x);
   params.activation = desc.activation;
   params.weights_are_constant = desc.weights_are_constant;
   params.has_room_for_x = kept_bytes(desc) <= plan.config.shared_bytes;

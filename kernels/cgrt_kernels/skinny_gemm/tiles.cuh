@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cgrt_kernels/common/pack.cuh"
+#include "cgrt_kernels/common/word.cuh"
 #include "cgrt_kernels/elementwise/functors.cuh"
 #include "cgrt_kernels/skinny_gemm/kernels.h"
 
@@ -34,6 +35,10 @@ struct SkinnyRanges {
   }
 };
 
+__device__ __forceinline__ void add(float (&to)[4], float4 from) {
+  to[0] += from.x, to[1] += from.y, to[2] += from.z, to[3] += from.w;
+}
+
 // `row`: of W, `column`: of y.
 template <class T>
 struct SkinnyEpilogue {
@@ -62,23 +67,40 @@ struct SkinnyEpilogue {
       for (float& sum : sums) sum = gelu_tanh_of(sum);
     }
   }
-  // The first `count` of them, `step` rows apart.
-  template <int kCount>
-  __device__ __forceinline__ void store(std::uint32_t row_of_x, std::uint32_t step, std::uint32_t count,
-                                        std::uint32_t column, float (&values)[kCount]) const {
-    const std::uint64_t begin = row_of_x * p.y_stride + column, distance = step * p.y_stride;
-    if (p.args.residual != nullptr) {
-      T residuals[kCount] = {};
+  // Whether four columns of y, the first a multiple of four, are 8 bytes at once in all arrays.
+  __device__ __forceinline__ bool has_whole_packs() const {
+    const auto addresses = reinterpret_cast<std::uintptr_t>(p.args.y) | reinterpret_cast<std::uintptr_t>(p.args.bias) |
+                           reinterpret_cast<std::uintptr_t>(p.args.residual);
+    return (addresses % 8 | p.y_stride % 4 | p.n % 4) == 0;
+  }
+  // Of an array from element `at` on, where y has four columns from `column` on, or those before n.
+  __device__ __forceinline__ void add_four(float (&to)[4], const void* array, std::uint64_t at, std::uint32_t column,
+                                           bool is_whole) const {
+    const T* const from = static_cast<const T*>(array) + at;
+    if (is_whole) {
+      const uint2 words = *reinterpret_cast<const uint2*>(from);
+      float values[2][2];
+      Word<T>::unpack(words.x, values[0]), Word<T>::unpack(words.y, values[1]);
+      add(to, {values[0][0], values[0][1], values[1][0], values[1][1]});
+    } else {
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        if (i < count) residuals[i] = static_cast<const T*>(p.args.residual)[begin + i * distance];
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        if (column + i < p.n) to[i] += to_float(from[i]);
       }
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) values[i] += to_float(residuals[i]);
     }
+  }
+  __device__ __forceinline__ void store_four(std::uint32_t row_of_x, std::uint32_t column, bool is_whole,
+                                             float (&values)[4]) const {
+    const std::uint64_t at = row_of_x * p.y_stride + column;
+    if (p.args.residual != nullptr) add_four(values, p.args.residual, at, column, is_whole);
+    T* const to = static_cast<T*>(p.args.y) + at;
+    if (is_whole) {
+      *reinterpret_cast<uint2*>(to) = {Word<T>::pack({values[0], values[1]}), Word<T>::pack({values[2], values[3]})};
+    } else {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      if (i < count) static_cast<T*>(p.args.y)[begin + i * distance] = from_float<T>(values[i]);
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        if (column + i < p.n) to[i] = from_float<T>(values[i]);
+      }
     }
   }
   __device__ __forceinline__ void store(std::uint32_t row_of_x, std::uint32_t column, float value) const {
@@ -87,9 +109,5 @@ struct SkinnyEpilogue {
     static_cast<T*>(p.args.y)[at] = from_float<T>(value);
   }
 };
-
-__device__ __forceinline__ void add(float (&to)[4], float4 from) {
-  to[0] += from.x, to[1] += from.y, to[2] += from.z, to[3] += from.w;
-}
 
 }  // namespace cgrt::kernels
