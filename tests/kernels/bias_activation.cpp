@@ -94,8 +94,12 @@ struct Matrix {
 
 void check_bias_activation(Report& report) {
   check_refusals(report);
-  std::vector<Matrix> matrices{{1, 1}, {1, 8}, {3, 7}, {17, 31}, {1, 4096}, {9, 768}, {5, 3072}, {64, 513}, {2, 11008}};
-  if (!report.is_simulated()) matrices.insert(matrices.end(), {{4096, 3072}, {1000, 4097}, {90, 2249}, {16, 12673}});
+  std::vector<Matrix> matrices{{1, 1},    {1, 8},    {3, 7},     {17, 31}, {1, 4096}, {9, 768},
+                               {5, 3072}, {64, 513}, {2, 11008}, {40, 36}, {30, 38},  {6, 1026}};
+  if (!report.is_simulated())
+    matrices.insert(
+        matrices.end(),
+        {{4096, 3072}, {1000, 4097}, {90, 2249}, {16, 12673}, {30001, 36}, {20003, 38}, {900, 1026}, {700, 1028}});
   std::mt19937 engine(3);
   for (int i = 0; i < 6; ++i) matrices.push_back({1 + engine() % 50, 1 + engine() % 600});
   const char* const names[] = {"relu", "silu", "gelu", "gelu_tanh"};

@@ -34,7 +34,7 @@ __device__ __forceinline__ void add(float (&values)[kSize], const float (&others
   for (int i = 0; i < kSize; ++i) values[i] += others[i];
 }
 
-// kBytes of an aligned array, 8 or 16, as floats.
+// kBytes of an aligned array, 4 to 16, as floats.
 template <class T, int kBytes>
 struct Elements {
   static constexpr int kWords = kBytes / 4, kSize = kBytes / sizeof(T), kWordSize = Word<T>::kSize;
@@ -63,12 +63,12 @@ struct Elements {
 
 // Each thread has a pack of the output, of kBytes. The other half of a gate is a row of the output behind.
 template <BiasActivation kActivation, BiasGate kGate, class T, int kBytes>
-__global__ void __launch_bounds__(bias_activation_block(kBytes))
+__global__ void __launch_bounds__(kBiasActivationBlock)
     bias_activation(const __grid_constant__ BiasActivationParams p) {
   using Packed = Elements<T, kBytes>;
   using Bits = typename Packed::Bits;
   constexpr bool kIsGated = kGate == BiasGate::kGated;
-  const std::uint64_t at = std::uint64_t{blockIdx.x} * bias_activation_block(kBytes) + threadIdx.x;
+  const std::uint64_t at = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::uint32_t row_packs = p.row_items.value();
   const auto [row, pack] = p.row_items.divide(at);
   const Bits* const a = static_cast<const Bits*>(p.args.a) + at + (kIsGated ? row * row_packs : 0);
@@ -136,7 +136,7 @@ struct Unaligned {
 // Packs that are aligned in the output, but for one at either end, so that the two that one of an input lies in are
 // inside of it. What is before and behind, the threads of the last block have, element by element.
 template <BiasActivation kActivation, BiasGate kGate, class T>
-__global__ void __launch_bounds__(bias_activation_block(16))
+__global__ void __launch_bounds__(kBiasActivationBlock)
     bias_activation_unaligned(const __grid_constant__ BiasActivationParams p) {
   constexpr int kPack = kPackSize<T>;
   const Unaligned<kActivation, kGate, T> in{static_cast<const T*>(p.args.a), static_cast<const T*>(p.args.bias),
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(bias_activation_block(16))
   const std::uint64_t count = std::uint64_t{p.rows} * p.columns;
   const std::uint32_t begin = internal::begin_of_packs<kPack>(out, true);
   const std::uint64_t packs = count < begin + kPack ? 0 : (count - begin - kPack) / kPack;
-  const std::uint64_t i = std::uint64_t{blockIdx.x} * bias_activation_block(16) + threadIdx.x;
+  const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   wait_for_predecessors();
   let_dependents_start();
   if (blockIdx.x == gridDim.x - 1 && threadIdx.x < count - packs * kPack) {
@@ -171,11 +171,11 @@ __global__ void __launch_bounds__(bias_activation_block(16))
 // An element for each thread: few of them are over sooner so than with packs, whose threads have more to do and to
 // fetch.
 template <BiasActivation kActivation, BiasGate kGate, class T>
-__global__ void __launch_bounds__(bias_activation_block(sizeof(T)))
+__global__ void __launch_bounds__(kBiasActivationBlock)
     bias_activation_elements(const __grid_constant__ BiasActivationParams p) {
   const Unaligned<kActivation, kGate, T> in{static_cast<const T*>(p.args.a), static_cast<const T*>(p.args.bias),
                                             p.columns};
-  const std::uint32_t at = blockIdx.x * bias_activation_block(sizeof(T)) + threadIdx.x;
+  const std::uint32_t at = blockIdx.x * blockDim.x + threadIdx.x;
   const auto [row, column] = p.row_items.divide(at);
   wait_for_predecessors();
   let_dependents_start();
@@ -201,12 +201,15 @@ void bias_activation_on_host(HostGrid, BiasActivationParams p) {
 
 template <BiasActivation kActivation, BiasGate kGate>
 Kernel<BiasActivationParams> of_type(DType type, Alignment alignment, std::uint32_t bytes) {
-  constexpr KernelResources kResources{.registers = 48, .max_threads = bias_activation_block(16)};
+  constexpr KernelResources kResources{.registers = 48, .max_threads = kBiasActivationBlock};
   return of_float_type(type, [=]<class T>() {
     constexpr auto kOnHost = bias_activation_on_host<kActivation, kGate, T>;
-    if (bytes < 8) return make_kernel<bias_activation_elements<kActivation, kGate, T>, kOnHost, kResources>();
+    if (bytes == sizeof(T)) return make_kernel<bias_activation_elements<kActivation, kGate, T>, kOnHost, kResources>();
     if (alignment == Alignment::kUnaligned) {
       return make_kernel<bias_activation_unaligned<kActivation, kGate, T>, kOnHost, kResources>();
+    }
+    if constexpr (sizeof(T) < 4) {
+      if (bytes == 4) return make_kernel<bias_activation<kActivation, kGate, T, 4>, kOnHost, kResources>();
     }
     return bytes == 16 ? make_kernel<bias_activation<kActivation, kGate, T, 16>, kOnHost, kResources>()
                        : make_kernel<bias_activation<kActivation, kGate, T, 8>, kOnHost, kResources>();

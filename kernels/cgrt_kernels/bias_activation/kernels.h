@@ -12,10 +12,7 @@
 
 namespace cgrt::kernels {
 
-// Threads, each with `bytes` of the output: 16, 8, or an element.
-__host__ __device__ constexpr std::uint32_t bias_activation_block(std::uint32_t bytes) {
-  return bytes == 16 ? 256 : 128;
-}
+inline constexpr std::uint32_t kBiasActivationBlock = 256;  // threads, at most
 
 struct BiasActivationParams {
   BiasActivationArgs args;
@@ -23,7 +20,8 @@ struct BiasActivationParams {
   WideDivisor row_items;  // packs of a row of the output, of arrays that are not aligned its elements
 };
 
-// `bytes`: 16, of aligned arrays also 8, of unaligned ones also those of an element.
+// `bytes` of the output that a thread has: 16, of aligned arrays also 8 and 4, of unaligned ones also those of an
+// element.
 Kernel<BiasActivationParams> bias_activation_kernel(BiasActivation activation, BiasGate gate, DType type,
                                                     Alignment alignment, std::uint32_t bytes);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -12,31 +13,42 @@ namespace {
 
 constexpr char kName[] = "bias_activation";
 
-// Of the output that a thread has. A small launch is over sooner the more threads and multiprocessors share it, until a
-// multiprocessor has some hundreds; single elements of unaligned arrays, which are no whole packs, until it is full.
-absl::StatusOr<std::uint32_t> bytes_of(ContextRef context, const BiasActivationDesc& desc, Alignment alignment) {
-  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
-  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  const bool is_aligned = alignment == Alignment::kAligned;
-  const auto size = static_cast<std::uint32_t>(size_of(desc.type));
-  const std::uint32_t few_bytes = is_aligned ? 8 : size;
-  const std::uint64_t few = is_aligned ? 768 : 1536;
-  return desc.rows * desc.columns / (few_bytes / size) <= static_cast<std::uint64_t>(sms) * few ? few_bytes : 16;
+// Rows of 16-bit types that are whole 4 bytes, but no whole 8: shorter ones go in these, longer ones as unaligned
+// arrays do, by packs that lie across two.
+constexpr std::uint64_t kMinShiftedColumns = 1024;
+
+// The widest pack, in bytes, that rows of aligned arrays are whole numbers of; 0: they go as unaligned arrays do.
+std::uint32_t widest_pack(const BiasActivationDesc& desc) {
+  const std::uint64_t row_bytes = desc.columns * size_of(desc.type);
+  if (row_bytes % 8 == 0) return row_bytes % 16 == 0 ? 16 : 8;
+  return size_of(desc.type) == 2 && row_bytes % 4 == 0 && desc.columns < kMinShiftedColumns ? 4 : 0;
 }
 
 absl::StatusOr<BiasActivationPlan::Launch> launch_of(ContextRef context, const BiasActivationDesc& desc,
                                                      Alignment alignment) {
-  CGRT_ASSIGN_OR_RETURN(const std::uint32_t bytes, bytes_of(context, desc, alignment));
-  const std::uint64_t pack = bytes / size_of(desc.type), block = bias_activation_block(bytes);
+  CGRT_ASSIGN_OR_RETURN(const DeviceRef device, context.device());
+  CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const bool is_aligned = alignment == Alignment::kAligned;
+  const std::uint64_t size = size_of(desc.type), count = desc.rows * desc.columns;
+  const std::uint64_t widest = is_aligned ? widest_pack(desc) : 16,
+                      fewest = is_aligned ? std::min<std::uint64_t>(widest, 8) : size;
+  // Of the output that a thread has. A small launch is over sooner the more threads and multiprocessors share it, until
+  // a multiprocessor has some hundreds; single elements of unaligned arrays, until it is full.
+  const std::uint64_t few = static_cast<std::uint64_t>(sms) * (is_aligned ? 768 : 1536);
+  const std::uint64_t bytes = count * size <= few * fewest ? fewest : widest;
+  // A multiprocessor begins a block in 0.16 us (H100): of many small ones that is what takes the time.
+  const bool has_many = bytes == 16 || count * size > static_cast<std::uint64_t>(sms) * 768 * bytes;
+  const std::uint64_t pack = bytes / size, block = has_many ? kBiasActivationBlock : kBiasActivationBlock / 2;
   BiasActivationPlan::Launch launch{
-      bias_activation_kernel(desc.activation, desc.gate, desc.type, alignment, bytes), {}, 0};
-  launch.row_items = static_cast<std::uint32_t>(alignment == Alignment::kAligned ? desc.columns / pack : desc.columns);
+      bias_activation_kernel(desc.activation, desc.gate, desc.type, alignment, static_cast<std::uint32_t>(bytes)),
+      {},
+      0};
+  launch.row_items = static_cast<std::uint32_t>(is_aligned ? desc.columns / pack : desc.columns);
   if (desc.rows > kMaxCount * block / desc.columns * pack) {
     return refuse(kName, absl::StrCat(desc.rows, " rows of ", desc.columns, " columns are more than ", kMaxCount,
                                       " blocks have threads for."));
   }
-  launch.config = {.grid = ceil_divide(desc.rows * desc.columns, block * pack),
-                   .block = static_cast<std::uint32_t>(block)};
+  launch.config = {.grid = ceil_divide(count, block * pack), .block = static_cast<std::uint32_t>(block)};
   CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return launch;
 }
@@ -51,7 +63,7 @@ absl::StatusOr<BiasActivationPlan> plan_bias_activation(ContextRef context, cons
   BiasActivationPlan plan{desc, {}, {}};
   CGRT_ASSIGN_OR_RETURN(plan.unaligned, launch_of(context, desc, Alignment::kUnaligned));
   plan.aligned = plan.unaligned;
-  if (desc.columns * size_of(desc.type) % 16 == 0) {
+  if (widest_pack(desc) != 0) {
     CGRT_ASSIGN_OR_RETURN(plan.aligned, launch_of(context, desc, Alignment::kAligned));
   }
   return plan;
