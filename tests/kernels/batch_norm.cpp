@@ -84,7 +84,7 @@ class Check {
     CGRT_ASSIGN_OR_RETURN(const BatchNormPlan plan, plan_batch_norm(kDevice, desc_));
     CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
     CGRT_ASSIGN_OR_RETURN(void* const out,
-                          is_in_place_ ? trial.output(x_bytes_, shift_) : trial.output(x_bytes_.size(), shift_));
+                          is_in_place_ ? trial.output(x_bytes_, shift_) : trial.output(x_bytes_.size(), 3 * shift_));
     const void* in = out;
     if (!is_in_place_) {
       CGRT_ASSIGN_OR_RETURN(in, trial.input(x_bytes_, shift_));
@@ -294,6 +294,11 @@ constexpr Shape kShapes[] = {
     {kNchw, 128, 2, 256},
     {kNchw, 129, 2, 256},
     {kNchw, 4, 300, 64},
+    // Rows that are no whole packs: planes of a pack and more, shorter ones, channels fewer than a pack has elements.
+    {kNchw, 43, 137, 81},
+    {kNchw, 11, 101, 9},
+    {kNchw, 40, 33, 5},
+    {kNhwc, 333, 3, 7},
     // Planes and rows of a batch of 256.
     {kNchw, 256, 16, 49},
     {kNchw, 256, 4, 196},

@@ -287,11 +287,19 @@ struct LaneCoefficients {
       held = channel;
     });
 #pragma unroll
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const Coefficients one = kEach ? loaded[lane] : convert(loaded[lane]);
-      mean[lane] = one.x, scale[lane] = one.y, offset[lane] = one.z;
-      if constexpr (kBackward) gradient_scale[lane] = one.w;
-    }
+    for (int lane = 0; lane < kLanes; ++lane) set(lane, kEach ? loaded[lane] : convert(loaded[lane]));
+  }
+
+  // The first `count` lanes, and the others.
+  __device__ __forceinline__ LaneCoefficients(std::uint32_t count, const Coefficients& first,
+                                              const Coefficients& others) {
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) set(lane, static_cast<std::uint32_t>(lane) < count ? first : others);
+  }
+
+  __device__ __forceinline__ void set(int lane, const Coefficients& one) {
+    mean[lane] = one.x, scale[lane] = one.y, offset[lane] = one.z;
+    if constexpr (kBackward) gradient_scale[lane] = one.w;
   }
 
   template <class Pack>

@@ -19,8 +19,10 @@ constexpr std::size_t kSlotBytes = 16;   // and a channel's coefficients
 // Packs of a tile's row (shorter ones need more slots, longer ones more threads), the rows that a thread
 // should have at least, and the most waves of the whole device.
 constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kMinRows = 16, kMaxWaves = 4;
-// Rows of a thread of kApply, in packs (the few: where they are faster on an H200) and in elements.
+// Rows of a thread of kApply, in packs (the few: where they are faster on an H200) and in elements; bytes from which on
+// they go by packs too.
 constexpr std::uint32_t kMaxPacks = 8, kFewPacks = 4, kMaxElements = 32;
+constexpr std::uint64_t kMinShiftedBytes = 64 << 10;
 // Bytes of a row that a resident tile should have at least: memory is read in sectors of 32 and fetched
 // by twos.
 constexpr std::uint32_t kMinRowBytes = 64;
@@ -110,11 +112,32 @@ void plan_tiles(BatchNormPlan& plan) {
   shape.tile_packs = ceil_divide(packs, shape.tiles);
 }
 
+// Whether packs that lie across two of an input are faster than elements: not where they have more channels than one
+// and the next, but for floats of a channel each, and not for few.
+bool has_shifted_packs(const BatchNormPlan& plan) {
+  if (plan.alignment == Alignment::kAligned) return false;
+  const std::uint64_t size = size_of(plan.desc.type), plane = plan.shape.plane;
+  if (plane * size < 16 && (plane > 1 || size == 2)) return false;
+  return std::uint64_t{plan.shape.rows} * plan.shape.columns * size >= kMinShiftedBytes;
+}
+
 // The blocks that apply: many, whose threads have no more rows than let all multiprocessors take part.
 absl::StatusOr<BatchNormPlan::Step> apply_step(const Machine& machine, BatchNormPlan& plan) {
   BatchNormShape& shape = plan.shape;
-  const BatchNormKernel kernel =
-      streamed_batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kApply, plan.alignment);
+  const bool is_shifted = has_shifted_packs(plan);
+  const BatchNormKernel kernel = streamed_batch_norm_kernel(
+      plan.desc.op, plan.desc.type, is_shifted ? BatchNormStep::kApplyShifted : BatchNormStep::kApply, plan.alignment);
+  if (is_shifted) {
+    shape.channels = static_cast<std::uint32_t>(plan.desc.channels);
+    shape.tiles_divisor = Divisor(shape.plane), shape.columns_divisor = WideDivisor(shape.columns);
+    const std::uint64_t packs = std::uint64_t{shape.rows} * shape.columns * size_of(plan.desc.type) / 16;
+    const std::uint64_t blocks = packs / kBatchNormThreads + 1;
+    if (blocks > kMaxCount) {
+      return refuse(to_string(plan.desc.op),
+                    absl::StrCat(shape.rows, " rows of ", shape.columns, " columns are too many for one grid."));
+    }
+    return BatchNormPlan::Step{kernel, {.grid = static_cast<std::uint32_t>(blocks), .block = kBatchNormThreads}};
+  }
   CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, 0));
   const std::uint32_t height = std::min(kBatchNormThreads / shape.tile_packs, shape.rows);
   const std::uint64_t wave = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);

@@ -1,10 +1,12 @@
 // Tensors that are read twice: each block's share of the sums, the sums of a channel, each element.
 #include <cstdint>
+#include <cstring>
 
 #include "cgrt_kernels/batch_norm/channel.cuh"
 #include "cgrt_kernels/batch_norm/host_body.cuh"
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/elementwise/map.cuh"
 
 namespace cgrt::kernels {
 namespace {
@@ -143,6 +145,22 @@ __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormPar
       finish_channel(p, channel, parameters, first, merged.part(), true);
 }
 
+// What an operation applies to the elements of a channel: its parameters are loaded, then made into coefficients.
+template <BatchNormOp kOp>
+struct CoefficientsOf {
+  const BatchNormParams& p;
+
+  __device__ __forceinline__ Coefficients load(std::uint32_t channel) const {
+    if constexpr (kOp != BatchNormOp::kInfer) return static_cast<const Coefficients*>(p.coefficients)[channel];
+    return {p.mean[channel], p.spread[channel], p.bias != nullptr ? p.bias[channel] : 0,
+            p.weight != nullptr ? p.weight[channel] : 1};
+  }
+  __device__ __forceinline__ Coefficients convert(const Coefficients& loaded) const {
+    if constexpr (kOp != BatchNormOp::kInfer) return loaded;
+    return {loaded.x, loaded.w * rsqrtf(loaded.y + p.epsilon), loaded.z, 0};
+  }
+};
+
 // A block has split_rows rows of a tile, and its threads a column of packs: a few persistent blocks would wait for
 // those on the slowest multiprocessor. The first blocks have the rows that were read last.
 template <class T, int kLanes, BatchNormOp kOp>
@@ -175,16 +193,10 @@ __global__ void __launch_bounds__(kBatchNormThreads, kLanes == 1 ? 8 : 4) channe
   };
   load_rows();
   if (row >= end) return;
-  const auto load = [&](std::uint32_t channel) {
-    if constexpr (!kInfer) return static_cast<const Coefficients*>(p.coefficients)[channel];
-    return Coefficients{p.mean[channel], p.spread[channel], p.bias != nullptr ? p.bias[channel] : 0,
-                        p.weight != nullptr ? p.weight[channel] : 1};
-  };
+  const CoefficientsOf<kOp> of{p};
   const LaneCoefficients<kLanes, kBackward, kInfer> apply(
-      pack * kLanes, p.plane, load, [&](const Coefficients& loaded) {
-        if constexpr (!kInfer) return loaded;
-        return Coefficients{loaded.x, loaded.w * rsqrtf(loaded.y + p.epsilon), loaded.z, 0};
-      });
+      pack * kLanes, p.plane, [&](std::uint32_t channel) { return of.load(channel); },
+      [&](const Coefficients& loaded) { return of.convert(loaded); });
   while (true) {
 #pragma unroll
     for (std::uint32_t i = 0; i < kInFlight; ++i) {
@@ -197,6 +209,59 @@ __global__ void __launch_bounds__(kBatchNormThreads, kLanes == 1 ? 8 : 4) channe
   }
 }
 
+// Rows that are no whole packs, or arrays that begin anywhere: a thread has a pack that is aligned in the output, and
+// the two that one of an input lies in, but for one at either end, so that these are inside of it. What is before and
+// behind, the threads of a block have, element by element.
+template <class T, BatchNormOp kOp>
+__global__ void __launch_bounds__(kBatchNormThreads, 4) channel_apply_shifted(BatchNormParams p) {
+  constexpr int kPack = kPackSize<T>;
+  constexpr bool kBackward = kOp == BatchNormOp::kBackward;
+  using Lanes = typename PackOf<T>::Type;
+  using Shifted = internal::ShiftedPack<T, kPack>;
+  const T *const x = static_cast<const T*>(p.in), *const gradient = static_cast<const T*>(p.gradient);
+  T* const out = static_cast<T*>(p.out);
+  const std::uint64_t count = std::uint64_t{p.rows} * p.columns;
+  const std::uint32_t begin = internal::begin_of_packs<kPack>(out, true), block = gridDim.x - 1 - blockIdx.x;
+  const std::uint64_t packs = count < begin + kPack ? 0 : (count - begin - kPack) / kPack;
+  const std::uint64_t pack = std::uint64_t{block} * kBatchNormThreads + threadIdx.x;
+  const CoefficientsOf<kOp> of{p};
+  // Behind the last channel of a row the first one of the next.
+  const auto load = [&](std::uint32_t channel) {
+    const std::uint32_t channels = p.channels;
+    while (channel >= channels) channel -= channels;
+    return of.load(channel);
+  };
+  const auto convert = [&](const Coefficients& loaded) { return of.convert(loaded); };
+  let_dependents_start();
+  wait_for_predecessors();
+  if (block == 0 && threadIdx.x < count - packs * kPack) {
+    const std::uint64_t at = threadIdx.x < begin ? threadIdx.x : packs * kPack + threadIdx.x;
+    const std::uint32_t column = p.columns_divisor.divide(at).remainder;
+    const LaneCoefficients<1, kBackward, true> apply(column, p.plane, load, convert);
+    out[at] = apply.apply(x[at], kBackward ? gradient[at] : x[at]);
+  }
+  if (pack >= packs) return;
+  const std::uint64_t at = begin + pack * kPack;
+  const Shifted of_x(x + at), of_gradient((kBackward ? gradient : x) + at);
+  const std::uint32_t column = p.columns_divisor.divide(at).remainder;
+  const auto store = [&](const auto& apply) {
+    const auto lanes = [](const Shifted& shifted) {
+      const Pack<T, kPack> taken = shifted.take();
+      Lanes result;
+      memcpy(&result, &taken, sizeof(result));
+      return result;
+    };
+    const Lanes applied = apply.apply(lanes(of_x), lanes(of_gradient));
+    *reinterpret_cast<Lanes*>(out + at) = applied;
+  };
+  if (sizeof(T) == 2 || p.plane >= kPack) {
+    const std::uint32_t channel = p.tiles_divisor.quotient(column), end = (channel + 1) * p.plane;
+    store(LaneCoefficients<kPack, kBackward, true>(end - column, convert(load(channel)), convert(load(channel + 1))));
+  } else {
+    store(LaneCoefficients<kPack, kBackward, true>(column, p.plane, load, convert));
+  }
+}
+
 template <class T, int kLanes, BatchNormOp kOp>
 BatchNormKernel of_step(BatchNormStep step) {
   constexpr bool kBackward = kOp == BatchNormOp::kBackward;
@@ -206,6 +271,8 @@ BatchNormKernel of_step(BatchNormStep step) {
       return make_kernel<channel_statistics<T, kLanes, kBackward>, statistics_on_host<T, kBackward>, kResources>();
     case BatchNormStep::kFinish:
       return make_kernel<channel_finish<T, kLanes, kBackward>, finish_steps_on_host<kBackward>, kResources>();
+    case BatchNormStep::kApplyShifted:
+      return make_kernel<channel_apply_shifted<T, kOp>, apply_on_host<T, kBackward>, kResources>();
     case BatchNormStep::kApply: break;
   }
   return make_kernel<channel_apply<T, kLanes, kOp>, apply_on_host<T, kBackward>, kResources>();
