@@ -90,7 +90,7 @@ RowLaunch<NormBackwardParams> few_rows_launch(const Machine& machine, const Norm
   const std::uint32_t rows = narrow(desc.rows), columns = narrow(desc.columns);
   RowLaunch<NormBackwardParams> launch;
   if (columns <= kMaxFoundColumns) {
-    const std::uint32_t threads = columns <= 1024 ? ceil_divide(columns, 4) : ceil_divide(columns, 8);
+    const std::uint32_t threads = ceil_divide(columns, found_of_thread(columns));
     launch.kernel = norm_find_in_rows(desc.op, desc.type, columns);
     launch.config = {.grid = rows, .block = ceil_divide(threads, kWarpThreads) * kWarpThreads};
     launch.slices.chunks = 1;

@@ -18,7 +18,7 @@ template <NormOp kOp, class T, int kElements, int kMaxWarps>
 __global__ void __launch_bounds__(32 * kMaxWarps) norm_backward_find_in_rows(NormBackwardParams p) {
   using Row = Singles<T, kElements>;
   using Part = GradientPart<kOp>;
-  const SinglePlace place(nullptr, p.columns, threadIdx.x);
+  const typename Row::Where place(nullptr, p.columns, threadIdx.x);
   const std::uint64_t first = std::uint64_t{blockIdx.x} * p.columns;
   wait_for_predecessors();
   let_dependents_start();
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) norm_backward_find_in_rows(Nor
   float squares = 0, product = 0;
   Part part;
   if constexpr (kOp == NormOp::kLayerNorm) {
-    const auto count = static_cast<float>(count_of_warp<kElements>(place));
+    const auto count = static_cast<float>(place.of_warp());
     float sum_of_x = 0, sum = 0;
 #pragma unroll
     for (int i = 0; i < kElements; ++i) sum_of_x += x[i], sum += g[i];
@@ -144,7 +144,7 @@ NormBackwardKernel of_columns() {
 NormBackwardKernel norm_find_in_rows(NormOp op, DType type, std::uint32_t columns) {
   return of_float_type(type, [=]<class T>() {
     const auto of_op = [=]<NormOp kOp>() {
-      return columns <= 4 * 256 ? find<kOp, T, 4, 8>() : find<kOp, T, kMaxFoundColumns / 512, 16>();
+      return found_of_thread(columns) == 4 ? find<kOp, T, 4, 8>() : find<kOp, T, 8, 16>();
     };
     return op == NormOp::kLayerNorm ? of_op.template operator()<NormOp::kLayerNorm>()
                                     : of_op.template operator()<NormOp::kRmsNorm>();

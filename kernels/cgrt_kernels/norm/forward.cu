@@ -240,23 +240,29 @@ NormKernel in_registers() {
 
 template <NormOp kOp, bool kHasResidual, class T, Alignment kAlignment>
 NormKernel of_regime(NormRegime regime) {
-  constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
+  constexpr bool kIsAligned = kAlignment == Alignment::kAligned, kIsHalf = sizeof(T) == 2;
   constexpr int kSize = kPackSize<T>, kPacks = kIsAligned ? 32 / kSize : 4, kArrays = kHasResidual ? 2 : 1;
   switch (regime) {
     case NormRegime::kFew4:
     case NormRegime::kFew8:
     case NormRegime::kLanes4:
     case NormRegime::kLanes16: break;  // see norm_few_kernel and norm_lanes_kernel
-    case NormRegime::kWarp: return in_registers<kOp, kHasResidual, T, kAlignment, WarpPerRow, kPacks>();
+    case NormRegime::kWarp:
+      if constexpr (!kIsAligned || (kIsHalf && !kHasResidual)) {
+        return in_registers<kOp, kHasResidual, T, kAlignment, WarpPerRow, kPacks>();
+      }
+      break;
     case NormRegime::kClusterShort:
       if constexpr (kIsAligned) return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 8 / kSize>();
       break;
     case NormRegime::kClusterMiddle:
-      if constexpr (kIsAligned) return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 16 / kSize>();
+      if constexpr (kIsAligned && !kIsHalf) {
+        return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 16 / kSize>();
+      }
       break;
     case NormRegime::kCluster: return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, kPacks>();
     case NormRegime::kClusterLong:
-      if constexpr (kIsAligned && sizeof(T) == 2 && !kHasResidual) {
+      if constexpr (kIsAligned && kIsHalf && !kHasResidual) {
         return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 64 / kSize>();
       }
       break;
@@ -272,9 +278,9 @@ NormKernel of_regime(NormRegime regime) {
       return of_long_rows<kOp, kHasResidual, ChunkedRows<T, RowPart<kOp>, kArrays, ChunkPass::kFind>>();
     case NormRegime::kWriteChunks:
       return of_long_rows<kOp, kHasResidual, ChunkedRows<T, RowPart<kOp>, kArrays, ChunkPass::kWrite>>();
-    case NormRegime::kSlices: break;
+    case NormRegime::kSlices: return of_long_rows<kOp, kHasResidual, SlicedRows<T, RowPart<kOp>, kArrays>>();
   }
-  return of_long_rows<kOp, kHasResidual, SlicedRows<T, RowPart<kOp>, kArrays>>();
+  return {};  // what no plan chooses
 }
 
 template <NormOp kOp, class T, Alignment kAlignment>

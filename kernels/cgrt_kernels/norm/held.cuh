@@ -66,14 +66,6 @@ __device__ __forceinline__ float sum_of(const Row& x, const typename Row::Where&
   return sum;
 }
 
-template <class Row>
-__device__ __forceinline__ float count_of_warp(const typename Row::Where& place) {
-  if constexpr (Row::kSize == 1) {
-    return static_cast<float>(count_of_warp<Row::kPackCount>(place));
-  } else {
-    return static_cast<float>(place.of_warp());
-  }
-}
 // As facts_of, without a branch for each pack.
 template <NormOp kOp, class Group, class Row>
 __device__ __forceinline__ RowFacts held_facts_of(const Group& group, Row& x, const typename Row::Where& place,
@@ -82,7 +74,7 @@ __device__ __forceinline__ RowFacts held_facts_of(const Group& group, Row& x, co
   if constexpr (kOp == NormOp::kRmsNorm) {
     return facts_from(group.reduce(sum_of(x, place, [](float value) { return value * value; })), p);
   } else {
-    const float count = Group::kIsWarp ? all : count_of_warp<Row>(place);
+    const float count = Group::kIsWarp ? all : static_cast<float>(place.of_warp());
     const float sum = reduce_lanes(sum_of(x, place, [](float value) { return value; }));
     const float mean = __fdividef(sum, fmaxf(count, 1.0f));
     x.stay_packed();
@@ -182,26 +174,27 @@ NormKernel held_kernel(HeldRegime regime) {
   const auto of_tile = [&]<class Group, int kElements>() {
     return kernel_of.template operator()<Tile<T, kElements / kPackSize<T>, 32, Alignment::kAligned>, Group>();
   };
+  constexpr bool kIsHalf = sizeof(T) == 2;
+  constexpr int kMaxElements = kIsHalf ? 16 : 8;
   switch (regime) {
-    case HeldRegime::kWarp: return of_tile.template operator()<WarpPerRow, 8>();
+    case HeldRegime::kWarp:
+      if constexpr (kHasInBias) return of_tile.template operator()<WarpPerRow, 8>();
+      break;
     case HeldRegime::kWarpLong:
-      if constexpr (sizeof(T) == 2) return of_tile.template operator()<WarpPerRow, 16>();
+      if constexpr (kIsHalf && kHasResidual) return of_tile.template operator()<WarpPerRow, 16>();
       break;
     case HeldRegime::kBlock4: return of_tile.template operator()<BlockPerRow<4>, 8>();
     case HeldRegime::kBlock8: return of_tile.template operator()<BlockPerRow<8>, 8>();
-    case HeldRegime::kBlock16: return of_tile.template operator()<BlockPerRow<16>, 8>();
-    case HeldRegime::kBlock16Long:
-      if constexpr (sizeof(T) == 2) return of_tile.template operator()<BlockPerRow<16>, 16>();
-      break;
+    case HeldRegime::kBlock16: return of_tile.template operator()<BlockPerRow<16>, kMaxElements>();
     case HeldRegime::kSingles8: return kernel_of.template operator()<Singles<T, 4>, BlockPerRow<8>>();
+    case HeldRegime::kSingles16: return kernel_of.template operator()<Singles<T, 4>, BlockPerRow<16>>();
     case HeldRegime::kSingles32:
-      if constexpr (sizeof(T) == 2) {
+      if constexpr (kIsHalf) {
         return kernel_of.template operator()<Singles<T, held_singles(kHasResidual)>, BlockPerRow<32>>();
       }
       break;
-    case HeldRegime::kSingles16: break;
   }
-  return kernel_of.template operator()<Singles<T, 4>, BlockPerRow<16>>();
+  return {};  // what no plan chooses
 }
 
 }  // namespace cgrt::kernels

@@ -52,9 +52,9 @@ enum class NormRegime : std::uint8_t {
   kFew8,  //
   kLanes4,  // so many lanes of a warp, 16 elements each; kLanes4 only for aligned rows; see norm_lanes_kernel, too
   kLanes16,
-  kWarp,           // a warp, 32 elements each (16 of unaligned floats)
+  kWarp,           // a warp, 32 elements each (16 of unaligned floats); forward, aligned: 16-bit types, no residual
   kClusterShort,   // a block or a cluster of blocks, 8 elements each
-  kClusterMiddle,  // 16 elements
+  kClusterMiddle,  // 16 elements; forward: aligned rows of floats only
   kCluster,        // 32 elements (16 of unaligned floats, and in the backward of unaligned rows)
   kClusterLong,    // 64 elements; aligned rows of 16-bit types only
   kWideBlock,      // a block of up to kMaxWideThreads, 4 packs each; aligned rows with a residual only
@@ -88,15 +88,14 @@ inline constexpr std::uint32_t kSumStageBytes = 2 * 32 * (kSumPacks * 16 + (kAli
 
 // How the threads share a row of which each has few elements (held.cuh).
 enum class HeldRegime : std::uint8_t {
-  kWarp,         // a warp, 8 elements each; aligned rows only, as the next five
-  kWarpLong,     // 16 elements; 16-bit types only
-  kBlock4,       // a block of up to 4 warps, 8 elements each
-  kBlock8,       // of up to 8 warps
-  kBlock16,      // of up to 16 warps
-  kBlock16Long,  // of up to 16 warps, 16 elements each; 16-bit types only
-  kSingles8,     // a block of up to 8 warps, 4 elements each, wherever they lie
-  kSingles16,    // of up to 16 warps, 4 elements each
-  kSingles32,    // of up to 32 warps, held_singles() each; 16-bit types only
+  kWarp,       // a warp, 8 elements each; of bias_norm; aligned rows only, as the next four
+  kWarpLong,   // 16 elements; 16-bit types with a residual only
+  kBlock4,     // a block of up to 4 warps, 8 elements each
+  kBlock8,     // of up to 8 warps
+  kBlock16,    // of up to 16 warps; 16 elements of 16-bit types
+  kSingles8,   // a block of up to 8 warps, 4 elements each, wherever they lie
+  kSingles16,  // of up to 16 warps, 4 elements each
+  kSingles32,  // of up to 32 warps, held_singles() each; 16-bit types only
 };
 // More do not fit the registers of a thread.
 constexpr std::uint32_t held_singles(bool has_residual) { return has_residual ? 4 : 6; }
@@ -121,9 +120,10 @@ NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regim
 // shared memory.
 inline constexpr std::uint32_t kSumColumnThreads = 256, kSumWords = 4;
 NormBackwardKernel norm_summed_chunks(NormOp op, DType type, bool is_stream);
-// Of few rows: what kFindInChunks leaves, of rows of up to so many columns, a block of 256 threads or of 512 each; and
-// what comes after either, where a block of up to so many warps has 32 columns.
+// Of few rows: what kFindInChunks leaves, of rows of up to so many columns, a block each: up to 256 threads with 4
+// elements, or up to 512 with 8; and what comes after either, where a block of up to so many warps has 32 columns.
 inline constexpr std::uint32_t kMaxFoundColumns = 4096, kMaxSumWarps = 32;
+constexpr std::uint32_t found_of_thread(std::uint32_t columns) { return columns <= 4 * 256 ? 4 : 8; }
 NormBackwardKernel norm_find_in_rows(NormOp op, DType type, std::uint32_t columns);
 NormBackwardKernel norm_summed_few_rows(NormOp op, DType type);
 // All rows in one block, which sums, too.

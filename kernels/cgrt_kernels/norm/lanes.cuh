@@ -94,19 +94,20 @@ __global__ void __launch_bounds__(kLaneThreads, 4) norm_by_lanes(NormParams p) {
 // Of so many lanes: see norm_lanes_kernel.
 template <NormOp kOp, bool kHasInBias, bool kHasResidual, class T, Alignment kAlignment>
 NormKernel lanes_kernel(std::uint32_t lanes) {
+  constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   const auto kernel_of = [=]<int kLanes>() {
-    constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
     constexpr int kElements = kIsAligned ? 16 : 8, kRows = norm_lane_rows(sizeof(T), kHasResidual ? 2 : 1, kAlignment);
     return make_kernel<norm_by_lanes<kOp, kHasInBias, kHasResidual, T, kLanes, kElements, kRows, kAlignment>,
                        norm_on_host<kOp, T>, KernelResources{.registers = 96, .max_threads = kLaneThreads}>();
   };
-  if constexpr (kAlignment == Alignment::kAligned) {
+  if constexpr (kIsAligned) {
     if (lanes == 4) return kernel_of.template operator()<4>();
     if (lanes == 8) return kernel_of.template operator()<8>();
   } else {
     if (lanes == 32) return kernel_of.template operator()<32>();
   }
-  return kernel_of.template operator()<16>();
+  if constexpr (!kIsAligned || !kHasInBias) return kernel_of.template operator()<16>();
+  return {};  // what no plan chooses
 }
 
 }  // namespace cgrt::kernels

@@ -139,8 +139,9 @@ std::optional<RowShape<HeldRegime>> held_shape(const Machine& machine, const Nor
   if (columns <= 8 * 128) return share(HeldRegime::kBlock4, 8);
   if (columns <= 8 * 256) return share(HeldRegime::kBlock8, 8);
   // Of longer rows a cluster is faster while they are few, in a chain at least.
-  if (is_half && columns <= (rows > machine.sms ? 16 : 8) * kMaxThreads) return share(HeldRegime::kBlock16Long, 16);
-  if (columns <= 8 * kMaxThreads) return share(HeldRegime::kBlock16, 8);
+  if (columns <= (is_half && rows > machine.sms ? 16 : 8) * kMaxThreads) {
+    return share(HeldRegime::kBlock16, is_half ? 16 : 8);
+  }
   return std::nullopt;
 }
 

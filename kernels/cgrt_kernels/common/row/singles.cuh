@@ -7,7 +7,8 @@
 
 namespace cgrt::kernels {
 
-// Thread t has elements t, t + blockDim.x and so on.
+// Thread t has elements t, t + blockDim.x and so on, up to kCount.
+template <int kCount>
 struct SinglePlace {
   std::uint32_t count;
 
@@ -15,6 +16,17 @@ struct SinglePlace {
   __device__ __forceinline__ SinglePlace(const void*, std::uint32_t count_, std::uint32_t) : count(count_) {}
   __device__ __forceinline__ std::uint32_t of(int i) const { return threadIdx.x + i * blockDim.x; }
   __device__ __forceinline__ bool has(int i) const { return of(i) < count; }
+  // Elements that the threads of this warp have.
+  __device__ __forceinline__ std::uint32_t of_warp() const {
+    const std::uint32_t first = threadIdx.x / 32 * 32;
+    std::uint32_t all = 0;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const std::uint32_t begin = first + i * blockDim.x;
+      all += count > begin ? min(count - begin, 32u) : 0;
+    }
+    return all;
+  }
 };
 
 // What of Tile is needed, with elements for packs.
@@ -22,7 +34,7 @@ template <class T, int kCount>
 struct Singles {
   using Element = T;
   using Pack = T;
-  using Where = SinglePlace;
+  using Where = SinglePlace<kCount>;
   static constexpr int kPackCount = kCount, kSize = 1;
   static constexpr bool kIsAligned = false;
   Pack packs[kCount];
@@ -53,18 +65,5 @@ struct Singles {
     }
   }
 };
-
-// Elements that the threads of this warp have.
-template <int kCount>
-__device__ __forceinline__ std::uint32_t count_of_warp(const SinglePlace& place) {
-  const std::uint32_t first = threadIdx.x / 32 * 32;
-  std::uint32_t count = 0;
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    const std::uint32_t begin = first + i * blockDim.x;
-    count += place.count > begin ? min(place.count - begin, 32u) : 0;
-  }
-  return count;
-}
 
 }  // namespace cgrt::kernels
