@@ -23,14 +23,6 @@ OLDER, LACKS = "has changed since", "could not be measured"
 WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/sampling.json":
         (LACKS, "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
-    "kernels/bench/records/batch_norm.json": (OLDER, "rows that are no whole packs have another kernel since"),
-    "kernels/bench/records/bias_activation.json": (OLDER, "rows that are no whole 16 bytes go by smaller packs since"),
-    "kernels/bench/records/skinny_gemm.json": (OLDER, "launches of 9 rows and more begin and end otherwise since"),
-    "kernels/bench/records/bias_norm.json": (OLDER, "norm has fewer kernels since, and those that stay unchanged"),
-    "kernels/bench/records/decode_step.json": (OLDER, "norm has another kernel for few rows since"),
-    "kernels/bench/records/lengths.json": (OLDER, "batch_norm of odd rows has another kernel since"),
-    "kernels/bench/records/norm.json": (OLDER, "it has fewer kernels since, and those that stay unchanged"),
-    "kernels/bench/records/latency.json": (OLDER, "norm and softmax have other kernels for few rows since"),
     "samples/mlp_step/records/h200.json":
         (OLDER, "plan_matmul can choose gemm since: until the next run on an H200"),
 }
