@@ -37,7 +37,7 @@ enum class BatchNormStep : std::uint8_t {
   kStatistics,  // each block's share of the sums of its channels
   kFinish,      // the sums of a channel; what is saved, and the coefficients for the elements
   kApply,       // each element
-  // The same by packs of rows that are no whole packs, or begin anywhere. Planes of floats, or of a pack and more.
+  // The same by packs, where rows are no whole packs or begin anywhere. Planes of 16-bit types have at least a pack.
   kApplyShifted,
 };
 BatchNormKernel streamed_batch_norm_kernel(BatchNormOp op, DType type, BatchNormStep step, Alignment alignment);

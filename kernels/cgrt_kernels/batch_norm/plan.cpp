@@ -112,8 +112,8 @@ void plan_tiles(BatchNormPlan& plan) {
   shape.tile_packs = ceil_divide(packs, shape.tiles);
 }
 
-// Whether packs that lie across two of an input are faster than elements: not where they have more channels than one
-// and the next, but for floats of a channel each, and not for few.
+// Whether packs that lie across two of an input are faster than elements (H100): where each has at most two channels,
+// or four floats of a channel each, and the tensor is not small.
 bool has_shifted_packs(const BatchNormPlan& plan) {
   if (plan.alignment == Alignment::kAligned) return false;
   const std::uint64_t size = size_of(plan.desc.type), plane = plan.shape.plane;

@@ -27,8 +27,8 @@ static_assert(kConsumerThreads == kSkinnyThreads && kSkinnyWideThreads == kConsu
 #if __CUDA_ARCH__ >= 900
 
 constexpr std::uint32_t kMaxStages = 12;
-// Whose W is asked for before x may be read. Copies are done in order: of more, x would wait for all of them, and the
-// stages that follow for x.
+// Stages whose W is copied before x may be read. Copies complete in order: behind more of them, x of the first stage
+// would come late, and no stage becomes free before. Every kN has at least so many stages.
 constexpr std::uint32_t kEarlyStages = 2;
 static_assert(kConsumerThreads / 32 >= kSkinnyMaxCluster);
 // In shared memory: sums of a row of x with 128 rows of W. With the four, lanes write them without bank conflicts.
