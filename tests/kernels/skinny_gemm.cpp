@@ -179,7 +179,7 @@ void check_refusals(Report& report) {
 
   const absl::StatusOr<SkinnyGemmPlan> plan = kernels::plan_skinny_gemm(
       kDevice, {.rows = 1, .n = 8, .k = 128, .weights = SkinnyWeights::kInt8, .has_bias = true, .has_residual = true});
-  const absl::StatusOr<SkinnyGemmPlan> shared = kernels::plan_skinny_gemm(kDevice, {.rows = 16, .n = 8, .k = 4096});
+  const absl::StatusOr<SkinnyGemmPlan> shared = kernels::plan_skinny_gemm(kDevice, {.rows = 1, .n = 8, .k = 65536});
   const absl::StatusOr<Trial> trial = Trial::create();
   if (!plan.ok() || !shared.ok() || !trial.ok()) {
     return report.check("skinny_gemm plans", absl::InternalError("no plan or no stream"));

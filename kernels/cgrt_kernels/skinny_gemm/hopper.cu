@@ -430,13 +430,14 @@ template <class T, int kBits, SkinnyScales kScales>
 __global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const __grid_constant__ SkinnyGemmParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ unsigned char skinny_shared[];
-  // Fewer rows than were planned for are multiplied as a plan for them would do it.
+  // The rows that there are choose how wide products are, and a few rows of integers go as a plan for them would do it.
   const bool has_count = p.args.row_count != nullptr;
   if (has_count) wait_for_predecessors();
   const std::uint32_t rows = has_count ? count_at(p.args.row_count, p.rows) : p.rows;
   if (rows == 0) return;
   using Few = SkinnyProduct<T, kBits, kScales, 1, 1>;
-  const bool is_few = kScales != SkinnyScales::kToWeights && rows <= Few::kMaxRows && p.has_room_for_x;
+  constexpr bool kHasFew = kScales == SkinnyScales::kToSums;
+  const bool is_few = kHasFew && rows <= Few::kMaxRows && p.has_room_for_x;
   unsigned char* const aligned = skinny_shared + (0 - shared_address(skinny_shared)) % 1024;
   auto& barriers = *reinterpret_cast<WideBarriers*>(aligned);
   if (!is_few) {
@@ -457,12 +458,12 @@ __global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const 
     }
   };
   if (threadIdx.x >= kConsumerThreads) {
-    give_registers<56>();
+    if constexpr (kBits < 16) give_registers<56>();
     if (!is_few) with_columns([=](auto product) { product.produce(has_count); });
     return;
   }
-  take_registers<224>();
-  if constexpr (kScales != SkinnyScales::kToWeights) {
+  if constexpr (kBits < 16) take_registers<224>();
+  if constexpr (kHasFew) {
     if (is_few) return Few{p, skinny_shared}.run();
   }
   with_columns([=](auto product) { product.consume(has_count); });

@@ -193,13 +193,13 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   plan.clusters = static_cast<std::uint32_t>(
       desc.weights == SkinnyWeights::kFloat ? std::min<std::uint64_t>(tiles, at_once) : ceil_divide(tiles, turns));
   plan.config.attributes.cluster = cluster;
+  plan.config.grid = plan.clusters * cluster;
+  if (scales_of(desc) != SkinnyScales::kToSums) return plan;
   // A launch may have few rows, which small tiles want.
   bool has_shared = false;
   plan.blocks = blocks_of(desc, 1, at_once * cluster, has_shared);
   plan.config.grid = std::max(plan.clusters, ceil_divide(plan.blocks, cluster)) * cluster;
-  if (has_shared && scales_of(desc) != SkinnyScales::kToWeights) {
-    plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes({1, 1}));
-  }
+  if (has_shared) plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes({1, 1}));
   return plan;
 }
 
