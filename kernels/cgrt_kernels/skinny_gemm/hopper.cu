@@ -28,7 +28,7 @@ static_assert(kConsumerThreads == kSkinnyThreads && kSkinnyWideThreads == kConsu
 
 constexpr std::uint32_t kMaxStages = 12;
 // Stages whose W is copied before x may be read. Copies complete in order: behind more of them, x of the first stage
-// would come late, and no stage becomes free before. Every kN has at least so many stages.
+// would come late, and no stage becomes free before.
 constexpr std::uint32_t kEarlyStages = 2;
 static_assert(kConsumerThreads / 32 >= kSkinnyMaxCluster);
 // In shared memory: sums of a row of x with 128 rows of W. With the four, lanes write them without bank conflicts.
@@ -82,7 +82,7 @@ struct WideProduct {
   using Shared = WideShared<kBits, kN>;
   static constexpr std::uint32_t kStages = Shared::kStages;
   static constexpr std::uint32_t kAll = ~0u;
-  static_assert(1024 + sizeof(Shared) <= skinny_wide_bytes(kBits) - 1024);
+  static_assert(1024 + sizeof(Shared) <= skinny_wide_bytes(kBits) - 1024 && kStages >= kEarlyStages);
   // In half a stage: steps of 16 values of k, and in 16 bytes.
   static constexpr int kSteps = 512 / kBits / 16, kStepsOfPiece = std::max(kSteps / 4, 1);
   static constexpr std::uint32_t kValuesOfScale = kScales == SkinnyScales::kToSums ? Shared::kDepth / 2 : 32;
