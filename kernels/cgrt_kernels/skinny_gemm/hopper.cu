@@ -37,24 +37,6 @@ struct WideBarriers {
   BulkBarrier full[kMaxStages];
   Mbarrier empty[kMaxStages];
   BulkBarrier sums;  // of all blocks of the cluster
-
-  // A warp whose lanes initialized one each would take them in turns: 1,400 clocks (H100).
-  __device__ __forceinline__ void initialize(bool is_cluster) {
-    if (threadIdx.x == 0) {
-#pragma unroll
-      for (BulkBarrier& barrier : full) barrier.initialize();
-      make_barriers_visible();
-    } else if (threadIdx.x == 32) {
-#pragma unroll
-      for (Mbarrier& barrier : empty) barrier.initialize(kConsumerThreads / 32);
-    } else if (threadIdx.x == 64) {
-      sums.initialize();
-      make_barriers_visible();
-      make_barriers_visible_to_cluster();
-    }
-    __syncthreads();
-    if (is_cluster) arrive_in_cluster();
-  }
 };
 
 // A stage is 128 bytes of each of the 128 rows of W, and the same k of kN rows of x, 64 elements to a panel.
@@ -143,12 +125,23 @@ struct WideProduct {
       }
     }
   }
-  // One thread.
-  __device__ __forceinline__ void copy_stages(bool has_waited) {
+  // All threads of the block meet. A warp whose lanes initialized a barrier each would take them in turns: 1,400 clocks
+  // (H100), so one thread of each of three warps has some.
+  __device__ __forceinline__ void meet_all() const {
+    __syncthreads();
+    if (blocks > 1) arrive_in_cluster();
+  }
+  // One thread. W may be read before what writes x has ended, and before the other barriers are there.
+  __device__ __forceinline__ void copy_early(bool has_waited) {
+    prefetch_tensor_map(p.maps[0]), prefetch_tensor_map(p.maps[1]);
+#pragma unroll
+    for (std::uint32_t i = 0; i < kStages; ++i) barriers.full[i].initialize();
+    make_barriers_visible();
     if (!has_waited && !p.weights_are_constant) wait_for_predecessors();
-    // W may be read before what writes x has ended.
     for_stages(kEarlyStages,
                [&](std::uint32_t, std::uint32_t tile, std::uint32_t stage) { copy_weights(tile, stage); });
+  }
+  __device__ __forceinline__ void copy_stages(bool has_waited) {
     if (!has_waited && p.weights_are_constant) wait_for_predecessors();
     slot = 0, phase = 0;
     for_stages(kAll, [&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
@@ -158,7 +151,11 @@ struct WideProduct {
     });
   }
   __device__ __forceinline__ void produce(bool has_waited) {
-    if (warp == 0 && lane == 0) copy_stages(has_waited);
+    const bool copies = warp == 0 && lane == 0;
+    if (copies) copy_early(has_waited);
+    __syncwarp();
+    meet_all();
+    if (copies) copy_stages(has_waited);
     __syncwarp();
     let_dependents_start();
     if (blocks == 1) return;
@@ -356,39 +353,54 @@ struct WideProduct {
     const std::uint32_t to = threadIdx.x / 32;
     if (threadIdx.x == 0) barriers.sums.expect((blocks - 1) * count_of_x(rank) * kSumsOfRow * 4);
     if (lane == 0 && to < blocks && to != rank) {
-      const std::uint32_t part = count_of_x(to) * kSumsOfRow;
-      copy_to_block(to, &shared.sums[rank * part], own_sums() + first_of_x(to) * kSumsOfRow, part * 4, barriers.sums);
+      const std::uint32_t part = count_of_x(to) * kSumsOfRow, place = rank < to ? rank : rank - 1;
+      copy_to_block(to, &shared.sums[place * part], own_sums() + first_of_x(to) * kSumsOfRow, part * 4, barriers.sums);
     }
     barriers.sums.wait_for_cluster(0);
     arrive_in_cluster();  // all that others send here has come
   }
-  // This block's rows of x, whose sums are its own and parts in shared.sums.
+  // This block's rows of x: the sums that it has itself, and in shared.sums those of the others.
   __device__ __forceinline__ void store_rows(std::uint32_t tile) const {
+    constexpr std::uint32_t kAtOnce = kN / 16;  // rows of a thread, whose steps hide each other's latency
     const SkinnyEpilogue<T> y{p};
     // Threads have four columns of a row.
-    const std::uint32_t columns = has_gate ? 64 : 128, threads = columns / 4, of_tile = threadIdx.x % threads * 4;
-    const std::uint32_t column = tile * columns + of_tile, first = first_of_x(rank), count = count_of_x(rank);
+    const std::uint32_t columns = has_gate ? 64 : 128, shift = has_gate ? 4 : 5, step = kConsumerThreads >> shift;
+    const std::uint32_t of_tile = threadIdx.x % (1 << shift) * 4, column = tile * columns + of_tile;
+    const std::uint32_t first = first_of_x(rank), count = count_of_x(rank);
     if (column >= p.n || first >= rows) return;
+    const std::uint32_t to_store = min(count, rows - first);
     const bool is_whole = y.has_whole_packs();
     float bias[4] = {}, bias_of_up[4] = {};
     if (p.args.bias != nullptr) {
       y.add_four(bias, p.args.bias, column, column, is_whole);
       if (has_gate) y.add_four(bias_of_up, p.args.bias, p.n + column, column, is_whole);
     }
-    for (std::uint32_t row = threadIdx.x / threads; row < min(count, rows - first); row += kConsumerThreads / threads) {
-      float values[4], ups[4];
+    for (std::uint32_t row = threadIdx.x >> shift; row < to_store; row += kAtOnce * step) {
+      float values[kAtOnce][4], ups[kAtOnce][4];
+      std::uint32_t of_x[kAtOnce];  // behind the last row, that once more
 #pragma unroll
-      for (int i = 0; i < 4; ++i) values[i] = bias[i], ups[i] = bias_of_up[i];
-#pragma unroll 4
-      for (std::uint32_t part = 0; part < blocks; ++part) {
-        const float* const from =
-            (part == rank ? own_sums() + first * kSumsOfRow : shared.sums + part * count * kSumsOfRow) +
-            row * kSumsOfRow + of_tile;
-        add(values, *reinterpret_cast<const float4*>(from));
-        if (has_gate) add(ups, *reinterpret_cast<const float4*>(from + 64));
+      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+        of_x[i] = min(row + i * step, to_store - 1);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) values[i][j] = bias[j], ups[i][j] = bias_of_up[j];
       }
+      const auto add_sums = [&](const float* from) {
+#pragma unroll
+        for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+          const float* const of_row = from + of_x[i] * kSumsOfRow + of_tile;
+          add(values[i], *reinterpret_cast<const float4*>(of_row));
+          if (has_gate) add(ups[i], *reinterpret_cast<const float4*>(of_row + 64));
+        }
+      };
+      add_sums(own_sums() + first * kSumsOfRow);
+#pragma unroll 2
+      for (std::uint32_t other = 0; other + 1 < blocks; ++other) add_sums(shared.sums + other * count * kSumsOfRow);
       y.finish(values, ups);
-      y.store_four(first + row, column, is_whole, values);
+      y.add_residual(values, first, of_x, column, is_whole);
+#pragma unroll
+      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+        if (row + i * step < to_store) y.store_four(first + of_x[i], column, is_whole, values[i]);
+      }
     }
   }
   __device__ __forceinline__ void store_tile(std::uint32_t tile) {
@@ -405,6 +417,15 @@ struct WideProduct {
     if constexpr (kBits != 16) {
       if (first_tile < tiles) prefetch_scales(first_tile);
     }
+    if (threadIdx.x == 0) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < kStages; ++i) barriers.empty[i].initialize(kConsumerThreads / 32);
+    } else if (threadIdx.x == 32) {
+      barriers.sums.initialize();
+      make_barriers_visible();
+      make_barriers_visible_to_cluster();
+    }
+    meet_all();
     if (!has_waited) wait_for_predecessors();  // they may read y
     for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
       if constexpr (kBits == 16) {
@@ -440,10 +461,6 @@ __global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const 
   const bool is_few = kHasFew && rows <= Few::kMaxRows && p.has_room_for_x;
   unsigned char* const aligned = skinny_shared + (0 - shared_address(skinny_shared)) % 1024;
   auto& barriers = *reinterpret_cast<WideBarriers*>(aligned);
-  if (!is_few) {
-    if (threadIdx.x == kConsumerThreads) prefetch_tensor_map(p.maps[0]), prefetch_tensor_map(p.maps[1]);
-    barriers.initialize(p.cluster.value() > 1);
-  }
   const auto with_columns = [&](auto run) {
     const auto with = [&]<int kN>() {
       using Product = WideProduct<T, kBits, kScales, kN>;

@@ -53,18 +53,20 @@ struct SkinnyEpilogue {
                                                          : sum;
   }
   // Of sums with their bias, those of up with a gate. Which activation it is, is asked once for all of them.
-  template <int kCount>
-  __device__ __forceinline__ void finish(float (&sums)[kCount], const float (&ups)[kCount]) const {
-    if (p.activation == SkinnyActivation::kNone) return;
-    if (p.activation == SkinnyActivation::kSiluGate) {
+  template <std::uint32_t kRows>
+  __device__ __forceinline__ void finish(float (&sums)[kRows][4], const float (&ups)[kRows][4]) const {
+    const auto each = [&](auto with) {
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) sums[i] = silu_of(sums[i]) * ups[i];
-    } else if (p.activation == SkinnyActivation::kGelu) {
+      for (std::uint32_t i = 0; i < kRows; ++i) {
 #pragma unroll
-      for (float& sum : sums) sum = gelu_of(sum);
-    } else {
-#pragma unroll
-      for (float& sum : sums) sum = gelu_tanh_of(sum);
+        for (int j = 0; j < 4; ++j) sums[i][j] = with(sums[i][j], ups[i][j]);
+      }
+    };
+    switch (p.activation) {
+      case SkinnyActivation::kNone: return;
+      case SkinnyActivation::kSiluGate: return each([](float sum, float up) { return silu_of(sum) * up; });
+      case SkinnyActivation::kGelu: return each([](float sum, float) { return gelu_of(sum); });
+      case SkinnyActivation::kGeluTanh: return each([](float sum, float) { return gelu_tanh_of(sum); });
     }
   }
   // Whether four columns of y, the first a multiple of four, are 8 bytes at once in all arrays.
@@ -89,11 +91,19 @@ struct SkinnyEpilogue {
       }
     }
   }
+  template <std::uint32_t kRows>
+  __device__ __forceinline__ void add_residual(float (&to)[kRows][4], std::uint32_t first_row,
+                                               const std::uint32_t (&rows)[kRows], std::uint32_t column,
+                                               bool is_whole) const {
+    if (p.args.residual == nullptr) return;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kRows; ++i) {
+      add_four(to[i], p.args.residual, (first_row + rows[i]) * p.y_stride + column, column, is_whole);
+    }
+  }
   __device__ __forceinline__ void store_four(std::uint32_t row_of_x, std::uint32_t column, bool is_whole,
-                                             float (&values)[4]) const {
-    const std::uint64_t at = row_of_x * p.y_stride + column;
-    if (p.args.residual != nullptr) add_four(values, p.args.residual, at, column, is_whole);
-    T* const to = static_cast<T*>(p.args.y) + at;
+                                             const float (&values)[4]) const {
+    T* const to = static_cast<T*>(p.args.y) + row_of_x * p.y_stride + column;
     if (is_whole) {
       *reinterpret_cast<uint2*>(to) = {Word<T>::pack({values[0], values[1]}), Word<T>::pack({values[2], values[3]})};
     } else {
