@@ -39,43 +39,40 @@ struct WideBarriers {
   BulkBarrier sums;  // of all blocks of the cluster
 };
 
-// A stage is 128 bytes of each of the 128 rows of W, and the same k of kN rows of x, 64 elements to a panel.
-template <int kBits, int kN>
-struct WideShared {
-  static constexpr std::uint32_t kDepth = skinny_wide_stage_values(kBits), kPanels = kDepth / 64;
-  static constexpr std::uint32_t kBytesOfWeights = 64 * 128, kPanelBytes = kN * 128;
-  static constexpr std::uint32_t kStageBytes = kConsumers * kBytesOfWeights + kPanels * kPanelBytes;
-  static constexpr std::uint32_t kRoom =
-      skinny_wide_bytes(kBits) - 3072 - (kN + kSkinnyMaxCluster - 1) * kSumsOfRow * 4;
-  static constexpr std::uint32_t kStages = std::min(kMaxStages, kRoom / kStageBytes);
-
-  struct Stage {
-    alignas(1024) unsigned char weights[kConsumers][kBytesOfWeights];
-    unsigned char x[kPanels][kPanelBytes];
-  };
-  Stage stages[kStages];
-  // Of rows of x that are this block's, the parts of all blocks of the cluster: at most kN rows and 7 that do not
-  // divide.
-  float sums[(kN + kSkinnyMaxCluster - 1) * kSumsOfRow];
-};
-
-template <class T, int kBits, SkinnyScales kScales, int kN>
+// A stage is 128 bytes of each of the 128 rows of W, and the same k of 16, 32 or 64 rows of x, 64 elements to a panel.
+// Only what multiplies is compiled for each number of rows: code that a launch runs first comes from memory.
+template <class T, int kBits, SkinnyScales kScales>
 struct WideProduct {
-  using Shared = WideShared<kBits, kN>;
-  static constexpr std::uint32_t kStages = Shared::kStages;
   static constexpr std::uint32_t kAll = ~0u;
-  static_assert(1024 + sizeof(Shared) <= skinny_wide_bytes(kBits) - 1024 && kStages >= kEarlyStages);
+  static constexpr std::uint32_t kDepth = skinny_wide_stage_values(kBits), kPanels = kDepth / 64;
+  static constexpr std::uint32_t kBytesOfWeights = 64 * 128;  // of a warpgroup
+  static __host__ __device__ constexpr std::uint32_t panel_bytes(std::uint32_t columns) { return columns * 128; }
+  static __host__ __device__ constexpr std::uint32_t stage_bytes(std::uint32_t columns) {
+    return kConsumers * kBytesOfWeights + kPanels * panel_bytes(columns);
+  }
+  // Of rows of x that are a block's, the sums of all blocks of its cluster: at most those of all rows, and of 7 that do
+  // not divide.
+  static constexpr std::uint32_t sums_bytes(std::uint32_t columns) {
+    return (columns + kSkinnyMaxCluster - 1) * kSumsOfRow * 4;
+  }
+  template <std::uint32_t kColumns>
+  static constexpr std::uint32_t kSlots = std::min(kMaxStages,
+                                                   (skinny_wide_bytes(kBits) - 3072 - sums_bytes(kColumns)) /
+                                                       stage_bytes(kColumns));
+  static_assert(kSlots<32> >= kEarlyStages && kSlots<64> >= kEarlyStages);
   // In half a stage: steps of 16 values of k, and in 16 bytes.
   static constexpr int kSteps = 512 / kBits / 16, kStepsOfPiece = std::max(kSteps / 4, 1);
-  static constexpr std::uint32_t kValuesOfScale = kScales == SkinnyScales::kToSums ? Shared::kDepth / 2 : 32;
+  static constexpr std::uint32_t kValuesOfScale = kScales == SkinnyScales::kToSums ? kDepth / 2 : 32;
   // Of one of the two rows of W that a thread has, in half a stage: the four lanes of a quad hold those of all rows and
   // halves.
-  using Scales = T[Shared::kDepth / 2 / kValuesOfScale];
+  using Scales = T[kDepth / 2 / kValuesOfScale];
 
   const SkinnyGemmParams& p;
   WideBarriers& barriers;
-  Shared& shared;
-  const std::uint32_t rows;  // that there are
+  unsigned char* const shared;  // stages, then sums
+  const std::uint32_t rows;     // that there are
+  const std::uint32_t columns = skinny_wide_columns(rows);
+  const std::uint32_t slots = columns == 16 ? kSlots<16> : columns == 32 ? kSlots<32> : kSlots<64>;
   const std::uint32_t lane = threadIdx.x % 32, group = lane / 4, quad = lane % 4;
   const std::uint32_t warp = threadIdx.x / 32 % 4, warpgroup = threadIdx.x / 128;
   const bool has_gate = p.activation == SkinnyActivation::kSiluGate;
@@ -83,17 +80,27 @@ struct WideProduct {
   const std::uint32_t blocks = p.cluster.value();  // of a cluster
   const std::uint32_t cluster = p.cluster.quotient(blockIdx.x), rank = blockIdx.x - cluster * blocks;
   const std::uint32_t first_tile = cluster < p.clusters ? cluster : tiles;  // few rows may want more blocks
-  const std::uint32_t all_stages = (p.k - 1) / Shared::kDepth + 1;
+  const std::uint32_t all_stages = (p.k - 1) / kDepth + 1;
   const std::uint32_t begin = p.cluster.quotient(all_stages * rank), end = p.cluster.quotient(all_stages * (rank + 1));
-  float sums[kN / 2];
   std::uint32_t slot = 0, phase = 0;  // of the next stage
+
+  template <class Run>
+  __device__ __forceinline__ void with_columns(Run run) {
+    if (columns == 16) {
+      run.template operator()<16>();
+    } else if (columns == 32) {
+      run.template operator()<32>();
+    } else {
+      run.template operator()<64>();
+    }
+  }
 
   // The first of a warpgroup's 64 rows of W. With a gate the second has the rows of up.
   __device__ __forceinline__ std::uint32_t first_row(std::uint32_t tile, std::uint32_t of_warpgroup) const {
     return has_gate ? of_warpgroup * p.n + tile * 64 : tile * 128 + of_warpgroup * 64;
   }
   __device__ __forceinline__ void advance() {
-    if (++slot == kStages) slot = 0, phase ^= 1;
+    if (++slot == slots) slot = 0, phase ^= 1;
   }
   // The first `max` stages of this block, in order.
   template <class Each>
@@ -108,19 +115,24 @@ struct WideProduct {
     }
   }
 
+  __device__ __forceinline__ unsigned char* weights_of(std::uint32_t of_slot) const {
+    return shared + of_slot * stage_bytes(columns);
+  }
   __device__ __forceinline__ void copy_weights(std::uint32_t tile, std::uint32_t stage) {
-    barriers.full[slot].expect(Shared::kStageBytes);
-#pragma unroll
-    for (std::uint32_t i = 0; i < kConsumers; ++i) {
-      copy_box(shared.stages[slot].weights[i], p.maps[0], stage * 64, first_row(tile, i), barriers.full[slot]);
-    }
+    unsigned char* const to = weights_of(slot);
+    barriers.full[slot].expect(stage_bytes(columns));
+    copy_box(to, p.maps[0], stage * 64, first_row(tile, 0), barriers.full[slot]);
+    if (has_gate) copy_box(to + kBytesOfWeights, p.maps[0], stage * 64, first_row(tile, 1), barriers.full[slot]);
   }
   __device__ __forceinline__ void copy_x(std::uint32_t stage) {
+    const bool is_whole = columns == skinny_wide_columns(p.rows);
+    const CUtensorMap& map = p.maps[is_whole ? 1 : 2];
+    const std::uint32_t box_rows = is_whole ? columns : kSkinnyBoxRows;
+    unsigned char* const to = weights_of(slot) + kConsumers * kBytesOfWeights;
 #pragma unroll
-    for (std::uint32_t panel = 0; panel < Shared::kPanels; ++panel) {
-#pragma unroll
-      for (std::uint32_t row = 0; row < kN; row += kSkinnyBoxRows) {
-        copy_box(shared.stages[slot].x[panel] + row * 128, p.maps[1], (stage * Shared::kPanels + panel) * 64, row,
+    for (std::uint32_t panel = 0; panel < kPanels; ++panel) {
+      for (std::uint32_t row = 0; row < columns; row += box_rows) {
+        copy_box(to + panel * panel_bytes(columns) + row * 128, map, (stage * kPanels + panel) * 64, row,
                  barriers.full[slot]);
       }
     }
@@ -135,7 +147,7 @@ struct WideProduct {
   __device__ __forceinline__ void copy_early(bool has_waited) {
     prefetch_tensor_map(p.maps[0]), prefetch_tensor_map(p.maps[1]);
 #pragma unroll
-    for (std::uint32_t i = 0; i < kStages; ++i) barriers.full[i].initialize();
+    for (BulkBarrier& barrier : barriers.full) barrier.initialize();
     make_barriers_visible();
     if (!has_waited && !p.weights_are_constant) wait_for_predecessors();
     for_stages(kEarlyStages,
@@ -145,7 +157,7 @@ struct WideProduct {
     if (!has_waited && p.weights_are_constant) wait_for_predecessors();
     slot = 0, phase = 0;
     for_stages(kAll, [&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
-      if (i >= kStages) barriers.empty[slot].wait(phase ^ 1);
+      if (i >= slots) barriers.empty[slot].wait(phase ^ 1);
       if (i >= kEarlyStages) copy_weights(tile, stage);
       copy_x(stage);
     });
@@ -168,12 +180,14 @@ struct WideProduct {
     __syncwarp();
     if (lane == 0) barriers.empty[of_slot].arrive();
   }
-  __device__ __forceinline__ void multiply_floats() {
+  template <int kN>
+  __device__ __forceinline__ void multiply_floats(float (&sums)[kN / 2]) {
     std::uint32_t before = 0;
     for (std::uint32_t stage = begin; stage < end; ++stage) {
       barriers.full[slot].wait(phase);
-      const std::uint64_t w = matrix_descriptor<MatrixMajor::kK>(shared.stages[slot].weights[warpgroup]);
-      const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(shared.stages[slot].x[0]);
+      const unsigned char* const of_stage = shared + slot * stage_bytes(kN);
+      const std::uint64_t w = matrix_descriptor<MatrixMajor::kK>(of_stage + warpgroup * kBytesOfWeights);
+      const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(of_stage + kConsumers * kBytesOfWeights);
       fence_registers(sums);
       fence_products();
 #pragma unroll
@@ -212,13 +226,15 @@ struct WideProduct {
       }
     }
   }
-  __device__ __forceinline__ void add_group(const float (&of_group)[kN / 2], const float (&scales)[2]) {
+  template <int kCount>
+  static __device__ __forceinline__ void add_group(float (&sums)[kCount], const float (&of_group)[kCount],
+                                                   const float (&scales)[2]) {
 #pragma unroll
-    for (int i = 0; i < kN / 2; ++i) sums[i] += of_group[i] * scales[i / 2 % 2];
+    for (int i = 0; i < kCount; ++i) sums[i] += of_group[i] * scales[i / 2 % 2];
   }
   // The weights of half a stage, as products take them.
-  __device__ __forceinline__ void load_weights(std::uint32_t (&a)[kSteps][4], int half, const Scales& scales) const {
-    const unsigned char* const weights = shared.stages[slot].weights[warpgroup];
+  __device__ __forceinline__ void load_weights(std::uint32_t (&a)[kSteps][4], const unsigned char* weights, int half,
+                                               const Scales& scales) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const std::uint32_t row = warp * 16 + i * 8 + group;
@@ -251,22 +267,23 @@ struct WideProduct {
   }
   // Those of a tile are asked for before the stages that they belong to.
   __device__ __forceinline__ void prefetch_scales(std::uint32_t tile) const {
-    const std::uint32_t first = p.group.quotient(begin * Shared::kDepth);
-    const std::uint32_t behind = p.group.quotient(min(end * Shared::kDepth, p.k) - 1) + 1;
+    const std::uint32_t first = p.group.quotient(begin * kDepth);
+    const std::uint32_t behind = p.group.quotient(min(end * kDepth, p.k) - 1) + 1;
     if (lane < 16) prefetch_to_l2(scales_of_row(tile, warp * 16 + lane) + first, (behind - first) * sizeof(T));
   }
   // Of a stage. Zeros behind k, where products have zeros too.
   __device__ __forceinline__ void load_scales(Scales& scales, const T* of_row, std::uint32_t stage) const {
 #pragma unroll
     for (std::uint32_t i = 0; i < std::extent_v<Scales>; ++i) {
-      const std::uint32_t k = stage * Shared::kDepth + quad / 2 * (Shared::kDepth / 2) + i * kValuesOfScale;
+      const std::uint32_t k = stage * kDepth + quad / 2 * (kDepth / 2) + i * kValuesOfScale;
       scales[i] = k < p.k ? of_row[p.group.quotient(k)] : from_float<T>(0);
     }
   }
   __device__ __forceinline__ T scale_of(T of_quad, int half, int row) const {
     return __shfl_sync(~0u, of_quad, half * 2 + row, 4);
   }
-  __device__ __forceinline__ void multiply_integers(std::uint32_t tile) {
+  template <int kN>
+  __device__ __forceinline__ void multiply_integers(std::uint32_t tile, float (&sums)[kN / 2]) {
     constexpr bool kToSums = kScales == SkinnyScales::kToSums;
     if (tile + p.clusters < tiles) prefetch_scales(tile + p.clusters);
     const T* const of_row = scales_of_row(tile, warp * 16 + quad % 2 * 8 + group);
@@ -277,21 +294,23 @@ struct WideProduct {
 #pragma unroll
     for (float& sum : sums) sum = 0;
     std::uint32_t before = 0;
-    auto& to = choose(of_group);
+    auto& to = choose(of_group, sums);
     for (std::uint32_t stage = begin; stage < end; ++stage) {
       Scales of_stage;
       memcpy(of_stage, next, sizeof(next));
       if (stage + 1 < end) load_scales(next, of_row, stage + 1);
       barriers.full[slot].wait(phase);
-      const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(shared.stages[slot].x[0]);
+      const unsigned char* const of_slot = shared + slot * stage_bytes(kN);
+      const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(of_slot + kConsumers * kBytesOfWeights);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        load_weights(a[half], half, of_stage);  // while the products of the half before go on
+        load_weights(a[half], of_slot + warpgroup * kBytesOfWeights, half,
+                     of_stage);  // while the products of the half before go on
         wait_for_products<0>();
         fence_registers(to);
         if (half == 0 && stage > begin) release(before);
         if constexpr (kToSums) {
-          add_group(of_group, scales);
+          add_group(sums, of_group, scales);
           for (int i = 0; i < 2; ++i) scales[i] = to_float(scale_of(of_stage[0], half, i));
           fence_registers(to);
         }
@@ -299,7 +318,7 @@ struct WideProduct {
 #pragma unroll
         for (int step = 0; step < kSteps; ++step) {
           const int of_all = half * kSteps + step;
-          const std::uint64_t at = x + of_all / 4 * (Shared::kPanelBytes / 16) + 2 * (of_all % 4);
+          const std::uint64_t at = x + of_all / 4 * (panel_bytes(kN) / 16) + 2 * (of_all % 4);
           multiply_add_registers_narrow<T, kN>(to, a[half][step], at, !kToSums || step > 0);
         }
         commit_products();
@@ -310,11 +329,11 @@ struct WideProduct {
     }
     wait_for_products<0>();
     fence_registers(to);
-    if constexpr (kToSums) add_group(of_group, scales);
+    if constexpr (kToSums) add_group(sums, of_group, scales);
     release(before);
   }
-  template <int kCount>
-  __device__ __forceinline__ auto& choose(float (&of_group)[kCount]) {
+  template <int kOfGroup, int kCount>
+  static __device__ __forceinline__ auto& choose(float (&of_group)[kOfGroup], float (&sums)[kCount]) {
     if constexpr (kScales == SkinnyScales::kToSums) {
       return of_group;
     } else {
@@ -323,8 +342,13 @@ struct WideProduct {
   }
 
   __device__ __forceinline__ void meet_consumers() const { wait_at_named_barrier<kConsumerThreads>(1); }
-  // All sums of this block, for its threads and for bulk copies.
-  __device__ __forceinline__ void place_sums() const {
+  // All sums of this block, for its threads and for bulk copies. In a cluster their place is that of stages.
+  template <int kN>
+  __device__ __forceinline__ void place_sums(const float (&sums)[kN / 2]) const {
+    if (blocks > 1) {
+      meet_consumers();    // the stages are used up
+      wait_for_cluster();  // all blocks have begun
+    }
     float* const to = own_sums();
 #pragma unroll
     for (int i = 0; i < kN / 2; ++i) {
@@ -336,39 +360,39 @@ struct WideProduct {
   }
   // The first of the rows of x whose sums a block of the cluster gets from all.
   __device__ __forceinline__ std::uint32_t first_of_x(std::uint32_t of_rank) const {
-    return p.cluster.quotient(kN * of_rank);
+    return p.cluster.quotient(columns * of_rank);
   }
   __device__ __forceinline__ std::uint32_t count_of_x(std::uint32_t of_rank) const {
     return first_of_x(of_rank + 1) - first_of_x(of_rank);
   }
-  // Where this block has all its sums. Of one that is no cluster the stages may have been filled again.
+  // The sums of other blocks. Where this one is no cluster, its own, as stages may have been filled again.
+  __device__ __forceinline__ float* sums_behind_stages() const {
+    return reinterpret_cast<float*>(shared + slots * stage_bytes(columns));
+  }
   __device__ __forceinline__ float* own_sums() const {
-    return blocks > 1 ? reinterpret_cast<float*>(shared.stages) : shared.sums;
+    return blocks > 1 ? reinterpret_cast<float*>(shared) : sums_behind_stages();
   }
   __device__ __forceinline__ void exchange_sums() {
-    meet_consumers();    // the stages are used up
-    wait_for_cluster();  // all blocks have begun
-    place_sums();
     // A block for each warp.
     const std::uint32_t to = threadIdx.x / 32;
     if (threadIdx.x == 0) barriers.sums.expect((blocks - 1) * count_of_x(rank) * kSumsOfRow * 4);
     if (lane == 0 && to < blocks && to != rank) {
       const std::uint32_t part = count_of_x(to) * kSumsOfRow, place = rank < to ? rank : rank - 1;
-      copy_to_block(to, &shared.sums[place * part], own_sums() + first_of_x(to) * kSumsOfRow, part * 4, barriers.sums);
+      copy_to_block(to, sums_behind_stages() + place * part, own_sums() + first_of_x(to) * kSumsOfRow, part * 4,
+                    barriers.sums);
     }
     barriers.sums.wait_for_cluster(0);
     arrive_in_cluster();  // all that others send here has come
   }
-  // This block's rows of x: the sums that it has itself, and in shared.sums those of the others.
-  __device__ __forceinline__ void store_rows(std::uint32_t tile) const {
-    constexpr std::uint32_t kAtOnce = kN / 16;  // rows of a thread, whose steps hide each other's latency
+  // The rows of x that are this block's: `first` and following. kAtOnce: of a thread, whose steps hide each other's
+  // latency.
+  template <std::uint32_t kAtOnce>
+  __device__ __forceinline__ void store_rows(std::uint32_t tile, std::uint32_t first, std::uint32_t to_store) const {
     const SkinnyEpilogue<T> y{p};
     // Threads have four columns of a row.
-    const std::uint32_t columns = has_gate ? 64 : 128, shift = has_gate ? 4 : 5, step = kConsumerThreads >> shift;
-    const std::uint32_t of_tile = threadIdx.x % (1 << shift) * 4, column = tile * columns + of_tile;
-    const std::uint32_t first = first_of_x(rank), count = count_of_x(rank);
-    if (column >= p.n || first >= rows) return;
-    const std::uint32_t to_store = min(count, rows - first);
+    const std::uint32_t shift = has_gate ? 4 : 5, step = kConsumerThreads >> shift;
+    const std::uint32_t of_tile = threadIdx.x % (1 << shift) * 4, column = (tile * 4 << shift) + of_tile;
+    if (column >= p.n) return;
     const bool is_whole = y.has_whole_packs();
     float bias[4] = {}, bias_of_up[4] = {};
     if (p.args.bias != nullptr) {
@@ -394,7 +418,9 @@ struct WideProduct {
       };
       add_sums(own_sums() + first * kSumsOfRow);
 #pragma unroll 2
-      for (std::uint32_t other = 0; other + 1 < blocks; ++other) add_sums(shared.sums + other * count * kSumsOfRow);
+      for (std::uint32_t other = 0; other + 1 < blocks; ++other) {
+        add_sums(sums_behind_stages() + other * count_of_x(rank) * kSumsOfRow);
+      }
       y.finish(values, ups);
       y.add_residual(values, first, of_x, column, is_whole);
 #pragma unroll
@@ -403,14 +429,13 @@ struct WideProduct {
       }
     }
   }
-  __device__ __forceinline__ void store_tile(std::uint32_t tile) {
-    if (blocks > 1) {
-      exchange_sums();
+  __device__ __forceinline__ void store_tile(std::uint32_t tile) const {
+    const std::uint32_t first = first_of_x(rank), to_store = first < rows ? min(count_of_x(rank), rows - first) : 0;
+    if (to_store > 16) {
+      store_rows<4>(tile, first, to_store);
     } else {
-      place_sums();
+      store_rows<2>(tile, first, to_store);
     }
-    store_rows(tile);
-    if (blocks == 1) meet_consumers();  // before the sums of the next tile
   }
 
   __device__ __forceinline__ void consume(bool has_waited) {
@@ -419,7 +444,7 @@ struct WideProduct {
     }
     if (threadIdx.x == 0) {
 #pragma unroll
-      for (std::uint32_t i = 0; i < kStages; ++i) barriers.empty[i].initialize(kConsumerThreads / 32);
+      for (Mbarrier& barrier : barriers.empty) barrier.initialize(kConsumerThreads / 32);
     } else if (threadIdx.x == 32) {
       barriers.sums.initialize();
       make_barriers_visible();
@@ -428,13 +453,19 @@ struct WideProduct {
     meet_all();
     if (!has_waited) wait_for_predecessors();  // they may read y
     for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
-      if constexpr (kBits == 16) {
-        multiply_floats();
-      } else {
-        multiply_integers(tile);
-      }
-      if (tile + p.clusters >= tiles) let_dependents_start();
+      with_columns([&]<int kN>() {
+        float sums[kN / 2];
+        if constexpr (kBits == 16) {
+          multiply_floats<kN>(sums);
+        } else {
+          multiply_integers<kN>(tile, sums);
+        }
+        if (tile + p.clusters >= tiles) let_dependents_start();
+        place_sums<kN>(sums);
+      });
+      if (blocks > 1) exchange_sums();
       store_tile(tile);
+      if (blocks == 1) meet_consumers();  // before the sums of the next tile
     }
     if (blocks == 1) return;
     if (first_tile == tiles) {
@@ -461,29 +492,17 @@ __global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const 
   const bool is_few = kHasFew && rows <= Few::kMaxRows && p.has_room_for_x;
   unsigned char* const aligned = skinny_shared + (0 - shared_address(skinny_shared)) % 1024;
   auto& barriers = *reinterpret_cast<WideBarriers*>(aligned);
-  const auto with_columns = [&](auto run) {
-    const auto with = [&]<int kN>() {
-      using Product = WideProduct<T, kBits, kScales, kN>;
-      run(Product{p, barriers, *reinterpret_cast<typename Product::Shared*>(aligned + 1024), rows});
-    };
-    if (rows <= 16) {
-      with.template operator()<16>();
-    } else if (rows <= 32) {
-      with.template operator()<32>();
-    } else {
-      with.template operator()<64>();
-    }
-  };
+  WideProduct<T, kBits, kScales> product{p, barriers, aligned + 1024, rows};
   if (threadIdx.x >= kConsumerThreads) {
     if constexpr (kBits < 16) give_registers<56>();
-    if (!is_few) with_columns([=](auto product) { product.produce(has_count); });
+    if (!is_few) product.produce(has_count);
     return;
   }
   if constexpr (kBits < 16) take_registers<224>();
   if constexpr (kHasFew) {
     if (is_few) return Few{p, skinny_shared}.run();
   }
-  with_columns([=](auto product) { product.consume(has_count); });
+  product.consume(has_count);
 #endif
 }
 

@@ -84,29 +84,36 @@ constexpr std::size_t skinny_part_bytes(SkinnyShape shape) {
 // The kernel for more rows.
 inline constexpr std::uint32_t kSkinnyWideThreads = 384, kSkinnyMaxCluster = 8;
 constexpr std::uint32_t skinny_wide_bytes(std::uint32_t bits) { return (bits == 16 ? 160 : 192) << 10; }
-inline constexpr std::uint32_t kSkinnyBoxRows = 16;  // of x, in a tensor copy
+// Columns of its products: so many rows of x are copied and multiplied.
+__host__ __device__ constexpr std::uint32_t skinny_wide_columns(std::uint32_t rows) {
+  return rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
+}
+inline constexpr std::uint32_t kSkinnyBoxRows = 16;  // of x, in a tensor copy for fewer columns than were planned
 constexpr std::uint32_t skinny_wide_stage_values(std::uint32_t bits) { return 1024 / bits; }
 
+// The first read of each 64 bytes takes a launch 100 clocks (H100): what all kernels read first comes first.
 struct SkinnyGemmParams {
-  CUtensorMap maps[2];  // of W and x, in the kernel for more rows
+  CUtensorMap maps[3];  // of W, x, and x by kSkinnyBoxRows rows, in the kernel for more rows
+  std::uint32_t rows, n, k;
+  std::uint32_t weight_rows;  // n or 2 n
+  std::uint32_t blocks;       // that share tiles
+  std::uint32_t clusters;     // in the kernel for more rows: how many have tiles
+  Divisor cluster;            // blocks of each
+  Divisor group;
+  std::uint32_t groups;  // of a row
+  SkinnyActivation activation;
+  bool weights_are_constant, has_room_for_x;  // for few rows, which the kernel for more may keep
+  std::uint64_t y_stride;
   SkinnyGemmArgs args;
   std::uint32_t* counters;  // of blocks that share a tile, at the number of the first
   void* parts;              // two for each block
-  std::uint64_t x_stride, y_stride;
+  std::uint64_t x_stride;
   std::uint64_t weight_row_bytes, scale_row_bytes;
   std::uint64_t weight_distance_bytes, scale_distance_bytes;  // from a thread's first row of W to its second
-  std::uint32_t rows, n, k;
-  std::uint32_t weight_rows;   // n or 2 n
-  std::uint32_t warp_columns;  // of y, that a warp's 16 rows of W give: 16 or 8
-  std::uint32_t distance;      // the same in rows: 8 or n
-  Divisor group;
-  std::uint32_t groups;    // of a row
-  std::uint32_t blocks;    // that share tiles
-  std::uint32_t clusters;  // in the kernel for more rows: how many have tiles
-  Divisor cluster;         // blocks of each
-  SkinnyActivation activation;
-  bool weights_are_constant, has_room_for_x;  // for few rows, which the kernel for more may keep
+  std::uint32_t warp_columns;                                 // of y, that a warp's 16 rows of W give: 16 or 8
+  std::uint32_t distance;                                     // the same in rows: 8 or n
 };
+static_assert(offsetof(SkinnyGemmParams, args) == 3 * sizeof(CUtensorMap) + 64);
 
 // A file for each kind of weights.
 Kernel<SkinnyGemmParams> skinny_gemm_float_kernel(DType type, SkinnyShape shape);

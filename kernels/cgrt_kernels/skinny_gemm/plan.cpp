@@ -293,10 +293,15 @@ absl::Status launch_skinny_gemm(LaunchTarget target, const SkinnyGemmPlan& plan,
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
   // Boxes have 128 bytes of each row: of integers these are 64 pairs or fours.
   const std::uint64_t of_row = params.weight_row_bytes / 2;
-  CGRT_ASSIGN_OR_RETURN(params.maps[0],
-                        make_tensor_map(args.weights, desc.type, {{of_row, 1, 64}, {params.weight_rows, of_row, 64}}));
-  CGRT_ASSIGN_OR_RETURN(params.maps[1], make_tensor_map(args.x, desc.type,
-                                                        {{desc.k, 1, 64}, {desc.rows, desc.x_stride, kSkinnyBoxRows}}));
+  const std::uint32_t weight_box = has_gate ? 64 : 128,
+                      boxes_of_x[2] = {skinny_wide_columns(params.rows), kSkinnyBoxRows};
+  CGRT_ASSIGN_OR_RETURN(params.maps[0], make_tensor_map(args.weights, desc.type,
+                                                        {{of_row, 1, 64}, {params.weight_rows, of_row, weight_box}}));
+  for (int i = 0; i < 2; ++i) {
+    CGRT_ASSIGN_OR_RETURN(
+        params.maps[1 + i],
+        make_tensor_map(args.x, desc.type, {{desc.k, 1, 64}, {desc.rows, desc.x_stride, boxes_of_x[i]}}));
+  }
   return launch(target, plan.config, plan.kernel, params);
 }
 
