@@ -289,6 +289,14 @@ void check_skinny_gemm(Report& report) {
         checks({.type = DType::kBFloat16, .rows = rows, .n = n, .k = k, .weights = weights});
       }
     }
+    // Few rows of many weights.
+    for (const std::uint64_t rows : {1, 3, 8}) {
+      for (const SkinnyActivation activation : {SkinnyActivation::kNone, SkinnyActivation::kSiluGate}) {
+        SkinnyGemmDesc desc{.rows = rows, .n = 3001, .k = 1280, .weights = weights, .activation = activation};
+        desc.has_bias = desc.has_residual = true;
+        checks(desc);
+      }
+    }
     for (const std::int32_t count : {1, 7, 12, 40}) {
       const SkinnyGemmDesc desc{.type = DType::kBFloat16, .rows = 64, .n = 6144, .k = 4096, .weights = weights};
       report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));

@@ -187,11 +187,13 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t cluster, cluster_of(machine, plan, tiles, stages));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t at_once, clusters_at_once(machine, plan, cluster));
-  // Where they are fewer than tiles, each takes some in turn, and copies of the next go on while it stores one. With
-  // integers as few blocks as need no more turns are the faster ones, with floats as many as run at once.
+  // Where they are fewer than tiles, each takes some in turn, and copies of the next go on while it stores one. As few
+  // blocks as need no more turns are the faster ones, but with floats as many as run at once, if half of them have a
+  // last turn.
   const std::uint64_t turns = ceil_divide<std::uint64_t>(tiles, at_once);
-  plan.clusters = static_cast<std::uint32_t>(
-      desc.weights == SkinnyWeights::kFloat ? std::min<std::uint64_t>(tiles, at_once) : ceil_divide(tiles, turns));
+  const bool is_even = desc.weights != SkinnyWeights::kFloat || (tiles - 1) % at_once + 1 < at_once / 2;
+  plan.clusters =
+      static_cast<std::uint32_t>(is_even ? ceil_divide(tiles, turns) : std::min<std::uint64_t>(tiles, at_once));
   plan.config.attributes.cluster = cluster;
   plan.config.grid = plan.clusters * cluster;
   if (scales_of(desc) != SkinnyScales::kToSums) return plan;
@@ -203,24 +205,9 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   return plan;
 }
 
-}  // namespace
-
-absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const SkinnyGemmDesc& desc) {
-  SkinnyGemmPlan plan{desc, {}, {}};
-  if (desc.x_stride == 0) plan.desc.x_stride = desc.k;
-  if (desc.y_stride == 0) plan.desc.y_stride = desc.n;
-  CGRT_RETURN_IF_ERROR(check(plan.desc));
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
+absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan plan) {
+  const SkinnyGemmDesc& desc = plan.desc;
   const std::uint32_t bits = bits_of(desc.weights);
-  if (desc.rows > 8) {  // fewer fit the columns of one product of the kernels below
-    const auto kernel = wide_kernel(desc.type, bits, scales_of(desc));
-    CGRT_ASSIGN_OR_RETURN(plan.is_wide, has_wide(machine, kernel));
-    if (plan.is_wide) {
-      plan.kernel = kernel;
-      CGRT_ASSIGN_OR_RETURN(const Machine of_code, machine_of(context, kernel));
-      return choose_with_room(of_code, [&](const Machine& with) { return plan_wide(with, plan); });
-    }
-  }
   const SkinnyShape shape = shape_of(machine, desc);
   plan.kernel = kernel_of(desc, shape);
   plan.config.block = kSkinnyThreads;
@@ -235,7 +222,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const Skinny
   }
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
   CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
-                        occupancy(plan.kernel, context, plan.config.block, plan.config.shared_bytes));
+                        occupancy(plan.kernel, machine.context, plan.config.block, plan.config.shared_bytes));
   // A launch may have few of many rows: there are as many blocks as few rows want.
   bool has_shared = false;
   plan.blocks = blocks_of(desc, shape.columns > 1 ? 1 : shape.row_warps,
@@ -245,6 +232,36 @@ absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const Skinny
     plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes(shape));
   }
   return plan;
+}
+
+// Whether the kernel for more rows reads the weights faster than this plan for few, up to 1.4 times (H100): many
+// weights, but not where each tile here is that of whole blocks.
+bool is_faster_wide(const Machine& machine, const SkinnyGemmPlan& few) {
+  constexpr std::uint64_t kMinBytes = 7 << 20;
+  const SkinnyGemmDesc& desc = few.desc;
+  const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * shape_of(machine, desc).row_warps);
+  return desc.weights == SkinnyWeights::kFloat && weight_rows_of(desc) * desc.k * 2 >= kMinBytes &&
+         few.blocks % tiles != 0;
+}
+
+}  // namespace
+
+absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const SkinnyGemmDesc& desc) {
+  SkinnyGemmPlan plan{desc, {}, {}};
+  if (desc.x_stride == 0) plan.desc.x_stride = desc.k;
+  if (desc.y_stride == 0) plan.desc.y_stride = desc.n;
+  CGRT_RETURN_IF_ERROR(check(plan.desc));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
+  const auto wide = wide_kernel(desc.type, bits_of(desc.weights), scales_of(desc));
+  if (desc.rows <= 8) {  // which fit the columns of one product
+    CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan few, plan_few(machine, plan));
+    if (!is_faster_wide(machine, few)) return few;
+  }
+  CGRT_ASSIGN_OR_RETURN(plan.is_wide, has_wide(machine, wide));
+  if (!plan.is_wide) return plan_few(machine, plan);
+  plan.kernel = wide;
+  CGRT_ASSIGN_OR_RETURN(const Machine of_code, machine_of(context, wide));
+  return choose_with_room(of_code, [&](const Machine& with) { return plan_wide(with, plan); });
 }
 
 absl::Status launch_skinny_gemm(LaunchTarget target, const SkinnyGemmPlan& plan, const SkinnyGemmArgs& args) {
