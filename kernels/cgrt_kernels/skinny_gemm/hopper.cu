@@ -40,7 +40,7 @@ struct WideBarriers {
 };
 
 // A stage is 128 bytes of each of the 128 rows of W, and the same k of 16, 32 or 64 rows of x, 64 elements to a panel.
-// Only what multiplies is compiled for each number of rows: code that a launch runs first comes from memory.
+// What copies is compiled once for all of these: code that a launch runs first comes from memory.
 template <class T, int kBits, SkinnyScales kScales>
 struct WideProduct {
   static constexpr std::uint32_t kAll = ~0u;
@@ -452,8 +452,8 @@ struct WideProduct {
     }
     meet_all();
     if (!has_waited) wait_for_predecessors();  // they may read y
-    for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
-      with_columns([&]<int kN>() {
+    with_columns([&]<int kN>() {
+      for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
         float sums[kN / 2];
         if constexpr (kBits == 16) {
           multiply_floats<kN>(sums);
@@ -462,11 +462,11 @@ struct WideProduct {
         }
         if (tile + p.clusters >= tiles) let_dependents_start();
         place_sums<kN>(sums);
-      });
-      if (blocks > 1) exchange_sums();
-      store_tile(tile);
-      if (blocks == 1) meet_consumers();  // before the sums of the next tile
-    }
+        if (blocks > 1) exchange_sums();
+        store_tile(tile);
+        if (blocks == 1) meet_consumers();  // before the sums of the next tile
+      }
+    });
     if (blocks == 1) return;
     if (first_tile == tiles) {
       wait_for_cluster();
