@@ -43,7 +43,6 @@ struct WideBarriers {
 // What copies is compiled once for all of these: code that a launch runs first comes from memory.
 template <class T, int kBits, SkinnyScales kScales>
 struct WideProduct {
-  static constexpr std::uint32_t kAll = ~0u;
   static constexpr std::uint32_t kDepth = skinny_wide_stage_values(kBits), kPanels = kDepth / 64;
   static constexpr std::uint32_t kBytesOfWeights = 64 * 128;  // of a warpgroup
   static __host__ __device__ constexpr std::uint32_t panel_bytes(std::uint32_t columns) { return columns * 128; }
@@ -60,8 +59,7 @@ struct WideProduct {
                                                    (skinny_wide_bytes(kBits) - 3072 - sums_bytes(kColumns)) /
                                                        stage_bytes(kColumns));
   static_assert(kSlots<32> >= kEarlyStages && kSlots<64> >= kEarlyStages);
-  // In half a stage: steps of 16 values of k, and in 16 bytes.
-  static constexpr int kSteps = 512 / kBits / 16, kStepsOfPiece = std::max(kSteps / 4, 1);
+  static constexpr int kSteps = 512 / kBits / 16;  // of 16 values of k, in half a stage
   static constexpr std::uint32_t kValuesOfScale = kScales == SkinnyScales::kToSums ? kDepth / 2 : 32;
   // Of one of the two rows of W that a thread has, in half a stage: the four lanes of a quad hold those of all rows and
   // halves.
@@ -102,9 +100,9 @@ struct WideProduct {
   __device__ __forceinline__ void advance() {
     if (++slot == slots) slot = 0, phase ^= 1;
   }
-  // The first `max` stages of this block, in order.
+  // The stages of this block in order, at most so many.
   template <class Each>
-  __device__ __forceinline__ void for_stages(std::uint32_t max, Each each) {
+  __device__ __forceinline__ void for_stages(Each each, std::uint32_t max = ~0u) {
     std::uint32_t i = 0;
     for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
       for (std::uint32_t stage = begin; stage < end; ++stage) {
@@ -137,12 +135,6 @@ struct WideProduct {
       }
     }
   }
-  // All threads of the block meet. A warp whose lanes initialized a barrier each would take them in turns: 1,400 clocks
-  // (H100), so one thread of each of three warps has some.
-  __device__ __forceinline__ void meet_all() const {
-    __syncthreads();
-    if (blocks > 1) arrive_in_cluster();
-  }
   // One thread. W may be read before what writes x has ended, and before the other barriers are there.
   __device__ __forceinline__ void copy_early(bool has_waited) {
     prefetch_tensor_map(p.maps[0]), prefetch_tensor_map(p.maps[1]);
@@ -150,24 +142,36 @@ struct WideProduct {
     for (BulkBarrier& barrier : barriers.full) barrier.initialize();
     make_barriers_visible();
     if (!has_waited && !p.weights_are_constant) wait_for_predecessors();
-    for_stages(kEarlyStages,
-               [&](std::uint32_t, std::uint32_t tile, std::uint32_t stage) { copy_weights(tile, stage); });
+    for_stages([&](std::uint32_t, std::uint32_t tile, std::uint32_t stage) { copy_weights(tile, stage); },
+               kEarlyStages);
+  }
+  // All threads of the block. A warp whose lanes initialized a barrier each would take them in turns: 1,400 clocks
+  // (H100), so one thread of each of three warps has some.
+  __device__ __forceinline__ void start(bool has_waited) {
+    if (threadIdx.x == kConsumerThreads) {
+      copy_early(has_waited);
+    } else if (threadIdx.x == 0) {
+#pragma unroll
+      for (Mbarrier& barrier : barriers.empty) barrier.initialize(kConsumerThreads / 32);
+    } else if (threadIdx.x == 32) {
+      barriers.sums.initialize();
+      make_barriers_visible();
+      make_barriers_visible_to_cluster();
+    }
+    __syncthreads();
+    if (blocks > 1) arrive_in_cluster();
   }
   __device__ __forceinline__ void copy_stages(bool has_waited) {
     if (!has_waited && p.weights_are_constant) wait_for_predecessors();
     slot = 0, phase = 0;
-    for_stages(kAll, [&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
+    for_stages([&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
       if (i >= slots) barriers.empty[slot].wait(phase ^ 1);
       if (i >= kEarlyStages) copy_weights(tile, stage);
       copy_x(stage);
     });
   }
   __device__ __forceinline__ void produce(bool has_waited) {
-    const bool copies = warp == 0 && lane == 0;
-    if (copies) copy_early(has_waited);
-    __syncwarp();
-    meet_all();
-    if (copies) copy_stages(has_waited);
+    if (threadIdx.x == kConsumerThreads) copy_stages(has_waited);
     __syncwarp();
     let_dependents_start();
     if (blocks == 1) return;
@@ -208,24 +212,6 @@ struct WideProduct {
     release(before);
   }
 
-  // The weights of this thread in 16 bytes of a row, a pair of each eight values of k.
-  static __device__ __forceinline__ void unpack(std::uint32_t (&pairs)[2 * kStepsOfPiece], const uint4& piece,
-                                                std::uint32_t quad) {
-    const std::uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
-    if constexpr (kBits == 8) {
-      const std::uint32_t selector = quad * 0x22 + 0x10;  // bytes 2 quad and the next
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        pairs[i] = pair_of_bytes<T>(__byte_perm(words[2 * i], words[2 * i + 1], selector), 0x5150);
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        // The lower half of the byte, and 16 bits on the higher one.
-        pairs[i] = pair_of_halves<T>(__byte_perm(words[i], 0, 0x4440 + quad) * 0x1001, 0);
-      }
-    }
-  }
   template <int kCount>
   static __device__ __forceinline__ void add_group(float (&sums)[kCount], const float (&of_group)[kCount],
                                                    const float (&scales)[2]) {
@@ -235,6 +221,7 @@ struct WideProduct {
   // The weights of half a stage, as products take them.
   __device__ __forceinline__ void load_weights(std::uint32_t (&a)[kSteps][4], const unsigned char* weights, int half,
                                                const Scales& scales) const {
+    constexpr int kStepsOfPiece = kSteps / 4;  // in 16 bytes
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const std::uint32_t row = warp * 16 + i * 8 + group;
@@ -242,7 +229,7 @@ struct WideProduct {
       for (int piece = 0; piece < 4; ++piece) {
         const std::uint32_t at = (half * 4 + piece) ^ group;
         std::uint32_t pairs[2 * kStepsOfPiece];
-        unpack(pairs, *reinterpret_cast<const uint4*>(weights + row * 128 + at * 16), quad);
+        unpack_of_lane<T, kBits>(*reinterpret_cast<const uint4*>(weights + row * 128 + at * 16), quad, pairs);
         if constexpr (kScales == SkinnyScales::kToWeights) {
           const T scale = scale_of(scales[piece * 16 * kStepsOfPiece / 32], half, i), twice[2] = {scale, scale};
           std::uint32_t both;
@@ -442,15 +429,6 @@ struct WideProduct {
     if constexpr (kBits != 16) {
       if (first_tile < tiles) prefetch_scales(first_tile);
     }
-    if (threadIdx.x == 0) {
-#pragma unroll
-      for (Mbarrier& barrier : barriers.empty) barrier.initialize(kConsumerThreads / 32);
-    } else if (threadIdx.x == 32) {
-      barriers.sums.initialize();
-      make_barriers_visible();
-      make_barriers_visible_to_cluster();
-    }
-    meet_all();
     if (!has_waited) wait_for_predecessors();  // they may read y
     with_columns([&]<int kN>() {
       for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
@@ -493,6 +471,7 @@ __global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const 
   unsigned char* const aligned = skinny_shared + (0 - shared_address(skinny_shared)) % 1024;
   auto& barriers = *reinterpret_cast<WideBarriers*>(aligned);
   WideProduct<T, kBits, kScales> product{p, barriers, aligned + 1024, rows};
+  if (!is_few) product.start(has_count);
   if (threadIdx.x >= kConsumerThreads) {
     if constexpr (kBits < 16) give_registers<56>();
     if (!is_few) product.produce(has_count);

@@ -85,6 +85,26 @@ __device__ __forceinline__ void unpack_weights(const uint4& pack, int index, std
   }
 }
 
+// Of the weights in 16 bytes, in their own order, a lane's of four: two neighbours of each eight.
+template <class T, int kBits>
+__device__ __forceinline__ void unpack_of_lane(const uint4& pack, std::uint32_t lane,
+                                               std::uint32_t (&pairs)[16 / kBits]) {
+  const std::uint32_t words[4] = {pack.x, pack.y, pack.z, pack.w};
+  if constexpr (kBits == 8) {
+    const std::uint32_t selector = lane * 0x22 + 0x10;  // bytes 2 lane and the next
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      pairs[i] = pair_of_bytes<T>(__byte_perm(words[2 * i], words[2 * i + 1], selector), 0x5150);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      // The lower half of the byte, and 16 bits on the higher one.
+      pairs[i] = pair_of_halves<T>(__byte_perm(words[i], 0, 0x4440 + lane) * 0x1001, 0);
+    }
+  }
+}
+
 // Eight elements of x in the order of the weights.
 template <int kBits>
 __device__ __forceinline__ uint4 in_order_of_weights(const uint4& x) {
