@@ -159,11 +159,11 @@ struct WideProduct {
       make_barriers_visible_to_cluster();
     }
     __syncthreads();
+    slot = 0, phase = 0;  // the same in all threads, which products ask for
     if (blocks > 1) arrive_in_cluster();
   }
   __device__ __forceinline__ void copy_stages(bool has_waited) {
     if (!has_waited && p.weights_are_constant) wait_for_predecessors();
-    slot = 0, phase = 0;
     for_stages([&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
       if (i >= slots) barriers.empty[slot].wait(phase ^ 1);
       if (i >= kEarlyStages) copy_weights(tile, stage);
