@@ -12,8 +12,8 @@
 // The number of rows can be read on the device (row_count): one executable serves all steps of at most `rows` rows, and
 // nothing of the others is written. Sums are float; integers with groups of less than 128 (int4) or 64 (int8), or of no
 // multiple of it, are scaled and rounded to the type of x before. A plan is a value and depends on the device and the
-// descriptor only. One kernel, no allocation, the same bits in every run. On compute capability 9.0, plans for more
-// than 8 rows have a kernel whose tensor maps are made for the addresses of a launch: see gemm/gemm.h.
+// descriptor only. One kernel, no allocation, the same bits in every run. Where a plan is_wide, its kernel has tensor
+// maps, which are made for the addresses of a launch: see gemm/gemm.h.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct SkinnyGemmPlan {
   SkinnyGemmDesc desc;  // strides of 0 replaced
   Kernel<SkinnyGemmParams> kernel;
   LaunchConfig config;
-  bool is_wide = false;             // has the kernel for more than 8 rows on compute capability 9.0
+  bool is_wide = false;             // has the kernel for more than 8 rows, or many 16-bit weights, on 9.0
   std::uint32_t blocks = 0;         // that share tiles of W; of that kernel: in launches with few rows
   std::uint32_t clusters = 0;       // of that kernel: clusters that have tiles
   std::size_t workspace_bytes = 0;  // common/workspace.h
