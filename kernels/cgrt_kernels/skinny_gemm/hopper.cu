@@ -291,8 +291,8 @@ struct WideProduct {
       const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(of_slot + kConsumers * kBytesOfWeights);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        load_weights(a[half], of_slot + warpgroup * kBytesOfWeights, half,
-                     of_stage);  // while the products of the half before go on
+        // While the products of the half before go on.
+        load_weights(a[half], of_slot + warpgroup * kBytesOfWeights, half, of_stage);
         wait_for_products<0>();
         fence_registers(to);
         if (half == 0 && stage > begin) release(before);
