@@ -203,6 +203,26 @@ void check_refusals(Report& report) {
   refuses_args("workspace", *shared, {a, a, a, a, a, a, number});
 }
 
+// Few rows have the kernel for more where there is one and weights are many floats.
+absl::Status check_choice() {
+  const auto is_wide = [](const SkinnyGemmDesc& desc) -> absl::StatusOr<bool> {
+    CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan plan, kernels::plan_skinny_gemm(kDevice, desc));
+    return plan.is_wide;
+  };
+  CGRT_ASSIGN_OR_RETURN(const bool has_wide, is_wide({.rows = 9, .n = 128, .k = 64}));
+  for (const std::uint64_t rows : {1, 8}) {
+    CGRT_ASSIGN_OR_RETURN(const bool of_many, is_wide({.rows = rows, .n = 3001, .k = 1280}));
+    CGRT_ASSIGN_OR_RETURN(const bool of_few, is_wide({.rows = rows, .n = 3001, .k = 1160}));
+    CGRT_ASSIGN_OR_RETURN(const bool of_integers,
+                          is_wide({.rows = rows, .n = 3001, .k = 1280, .weights = SkinnyWeights::kInt8}));
+    if (of_many != has_wide || of_few || of_integers) {
+      return absl::InternalError(absl::StrCat(rows, " rows: is_wide is ", of_many, " of many floats, ", of_few,
+                                              " of fewer, ", of_integers, " of integers; of 9 rows it is ", has_wide));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // A few of everything, with odd sizes.
 SkinnyGemmDesc random_desc(std::mt19937& draw) {
   const auto below = [&](std::uint32_t limit) { return draw() % limit; };
@@ -227,6 +247,7 @@ SkinnyGemmDesc random_desc(std::mt19937& draw) {
 
 void check_skinny_gemm(Report& report) {
   check_refusals(report);
+  report.check("skinny_gemm chooses a kernel for few rows", check_choice());
   const auto checks = [&](const SkinnyGemmDesc& desc) { report.check(name_of(desc), check(desc)); };
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
     for (const std::uint64_t rows : {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 32, 33, 63, 64}) {

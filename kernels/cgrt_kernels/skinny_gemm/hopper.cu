@@ -77,7 +77,7 @@ struct WideProduct {
   const std::uint32_t tiles = ((has_gate ? p.n : p.weight_rows) - 1) / (has_gate ? 64 : 128) + 1;
   const std::uint32_t blocks = p.cluster.value();  // of a cluster
   const std::uint32_t cluster = p.cluster.quotient(blockIdx.x), rank = blockIdx.x - cluster * blocks;
-  const std::uint32_t first_tile = cluster < p.clusters ? cluster : tiles;  // few rows may want more blocks
+  const std::uint32_t first_tile = cluster < p.clusters ? cluster : tiles;  // few rows of integers want more
   const std::uint32_t all_stages = (p.k - 1) / kDepth + 1;
   const std::uint32_t begin = p.cluster.quotient(all_stages * rank), end = p.cluster.quotient(all_stages * (rank + 1));
   std::uint32_t slot = 0, phase = 0;  // of the next stage

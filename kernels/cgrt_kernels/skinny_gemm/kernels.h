@@ -92,7 +92,8 @@ __host__ __device__ constexpr std::uint32_t skinny_wide_columns(std::uint32_t ro
 inline constexpr std::uint32_t kSkinnyBoxRows = 16;  // of x, in a tensor copy for fewer columns than were planned
 constexpr std::uint32_t skinny_wide_stage_values(std::uint32_t bits) { return 1024 / bits; }
 
-// The first read of each 64 bytes takes a launch 100 clocks (H100): what all kernels read first comes first.
+// The first read of each 64 bytes takes a launch 100 clocks (H100): what all kernels read first are the 64 bytes before
+// args.
 struct SkinnyGemmParams {
   CUtensorMap maps[3];  // of W, x, and x by kSkinnyBoxRows rows, in the kernel for more rows
   std::uint32_t rows, n, k;
