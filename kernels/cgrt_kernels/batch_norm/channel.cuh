@@ -24,10 +24,11 @@ __device__ __forceinline__ Pack load_last(const Pack* from) {
   }
 }
 
-// use(lane, channel) for each column from `column` on.
+// use(lane, channel) for each column from `column` on, which is of `channel`.
 template <int kLanes, class Use>
-__device__ __forceinline__ void for_each_lane(std::uint32_t column, std::uint32_t plane, Use use) {
-  std::uint32_t channel = column / plane, end = (channel + 1) * plane;
+__device__ __forceinline__ void for_each_lane(std::uint32_t channel, std::uint32_t column, std::uint32_t plane,
+                                              Use use) {
+  std::uint32_t end = (channel + 1) * plane;
 #pragma unroll
   for (int lane = 0; lane < kLanes; ++lane) {
     if (column + static_cast<std::uint32_t>(lane) == end) ++channel, end += plane;
@@ -85,7 +86,7 @@ struct LaneSums {
     if constexpr (!kBackward) {
       float one = 0;
       std::uint32_t held = ~0u;
-      for_each_lane<kLanes>(column, plane, [&](int lane, std::uint32_t channel) {
+      for_each_lane<kLanes>(column / plane, column, plane, [&](int lane, std::uint32_t channel) {
         if (channel != held) one = reference(channel);
         held = channel;
         shift[lane] -= one;
@@ -274,10 +275,11 @@ struct LaneCoefficients {
   float mean[kLanes], scale[kLanes], offset[kLanes], gradient_scale[kBackward ? kLanes : 1];
 
   template <class Load, class Convert>
-  __device__ __forceinline__ LaneCoefficients(std::uint32_t column, std::uint32_t plane, Load load, Convert convert) {
+  __device__ __forceinline__ LaneCoefficients(std::uint32_t first_channel, std::uint32_t column, std::uint32_t plane,
+                                              Load load, Convert convert) {
     Coefficients loaded[kLanes];
     std::uint32_t held = ~0u;
-    for_each_lane<kLanes>(column, plane, [&](int lane, std::uint32_t channel) {
+    for_each_lane<kLanes>(first_channel, column, plane, [&](int lane, std::uint32_t channel) {
       if (kEach || channel != held) {
         loaded[lane] = load(channel);
       } else {

@@ -129,7 +129,7 @@ absl::StatusOr<BatchNormPlan::Step> apply_step(const Machine& machine, BatchNorm
       plan.desc.op, plan.desc.type, is_shifted ? BatchNormStep::kApplyShifted : BatchNormStep::kApply, plan.alignment);
   if (is_shifted) {
     shape.channels = static_cast<std::uint32_t>(plan.desc.channels);
-    shape.tiles_divisor = Divisor(shape.plane), shape.columns_divisor = WideDivisor(shape.columns);
+    shape.columns_divisor = WideDivisor(shape.columns);
     const std::uint64_t packs = std::uint64_t{shape.rows} * shape.columns * size_of(plan.desc.type) / 16;
     const std::uint64_t blocks = packs / kBatchNormThreads + 1;
     if (blocks > kMaxCount) {
@@ -148,8 +148,10 @@ absl::StatusOr<BatchNormPlan::Step> apply_step(const Machine& machine, BatchNorm
   const std::uint64_t splits = std::min(ceil_divide<std::uint64_t>(shape.rows, height * each), kMaxCount / shape.tiles);
   shape.split_rows = ceil_divide(shape.rows, splits);
   shape.tiles_divisor = Divisor(shape.tiles);
+  const bool is_once = plan.desc.op == BatchNormOp::kInfer && shape.split_rows <= height;
   return BatchNormPlan::Step{
-      kernel,
+      is_once ? streamed_batch_norm_kernel(plan.desc.op, plan.desc.type, BatchNormStep::kApplyOnce, plan.alignment)
+              : kernel,
       {.grid = shape.tiles * ceil_divide(shape.rows, shape.split_rows), .block = Dim3(shape.tile_packs, height)}};
 }
 
@@ -276,7 +278,7 @@ absl::Status check_forward(const BatchNormPlan& plan, BatchNormOp op, const Args
 
 // Without addresses.
 BatchNormParams params_of(const BatchNormPlan& plan) {
-  return {{.epsilon = plan.desc.epsilon, .momentum = plan.desc.momentum}, plan.shape};
+  return {{.epsilon = plan.desc.epsilon, .momentum = plan.desc.momentum}, plan.shape, {}};
 }
 
 absl::Status launch_steps(LaunchTarget target, const BatchNormPlan& plan, BatchNormParams p,
@@ -330,6 +332,7 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
   shape.rows = static_cast<std::uint32_t>(has_planes ? desc.batch : desc.batch * desc.plane);
   shape.columns = static_cast<std::uint32_t>(has_planes ? desc.channels * desc.plane : desc.channels);
   shape.plane = has_planes ? static_cast<std::uint32_t>(desc.plane) : 1;
+  shape.plane_divisor = Divisor(shape.plane);
   const bool is_aligned = desc.alignment >= 16 && shape.columns * size % 16 == 0;
   plan.alignment = is_aligned ? Alignment::kAligned : Alignment::kUnaligned;
   if (desc.op != BatchNormOp::kInfer) {

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kBatchNormMaxThreads, 2) channels_resident(Bat
   const Footprint footprint = channels > 1 ? Footprint{width, threads / width, p.plane, 0, width * kLanes}
                                            : Footprint{threads, 1, threads * kLanes, 0, threads * kLanes};
   const std::uint32_t first_channel = tile * channels;
-  const std::uint32_t column = threadIdx.x % footprint.packs * kLanes;
+  const std::uint32_t column = threadIdx.x % footprint.packs * kLanes, lanes_channel = column / footprint.plane;
 
   const std::uint32_t row_begin = min(p.rows, blocks.rank() * p.split_rows);
   const std::uint32_t packs = (min(p.rows, row_begin + p.split_rows) - row_begin) * width;
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kBatchNormMaxThreads, 2) channels_resident(Bat
     return *reinterpret_cast<const Pack*>(base + i * layout.active);
   };
   if constexpr (kBackward) {
-    for_each_lane<kLanes>(column, footprint.plane,
+    for_each_lane<kLanes>(lanes_channel, column, footprint.plane,
                           [&](int lane, std::uint32_t channel) { sums.shift[lane] = p.mean[first_channel + channel]; });
   }
   const auto add = [&](std::uint32_t s) {
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kBatchNormMaxThreads, 2) channels_resident(Bat
   blocks.arrive();
 
   const LaneCoefficients<kLanes, kBackward, false> apply(
-      column, footprint.plane, [&](std::uint32_t channel) { return coefficients[channel]; },
+      lanes_channel, column, footprint.plane, [&](std::uint32_t channel) { return coefficients[channel]; },
       [](const Coefficients& loaded) { return loaded; });
   position = start;
   walk(position, 0, mine, [&](std::uint32_t i, std::uint64_t offset) {
@@ -170,9 +170,11 @@ __global__ void __launch_bounds__(kBatchNormMaxThreads, 2) channels_resident(Bat
   blocks.leave();
 }
 
-// The sums over the threads that have the same channel: `lanes` of them stand side by side. All of them get it.
-__device__ __forceinline__ float2 sums_of_channel(float2 value, std::uint32_t lanes, float2* of_warps) {
-  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, channel = lane % lanes;
+// The sums over the threads that have the same channel: `lanes` of them, 2 to the power of `bits`, stand side by side.
+// All of them get it.
+__device__ __forceinline__ float2 sums_of_channel(float2 value, std::uint32_t bits, float2* of_warps) {
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, lanes = 1u << bits,
+                      channel = lane & (lanes - 1);
   const auto add_lanes = [&] {
     for (std::uint32_t mask = 16; mask >= lanes; mask /= 2) {
       value.x += __shfl_xor_sync(0xffffffff, value.x, static_cast<int>(mask));
@@ -183,7 +185,7 @@ __device__ __forceinline__ float2 sums_of_channel(float2 value, std::uint32_t la
   if (lane < lanes) of_warps[warp * lanes + lane] = value;
   __syncthreads();
   value = {0, 0};
-  for (std::uint32_t w = lane / lanes; w < blockDim.x / 32; w += 32 / lanes) {
+  for (std::uint32_t w = lane >> bits; w < blockDim.x / 32; w += 32u >> bits) {
     const float2 of_warp = of_warps[w * lanes + channel];
     value.x += of_warp.x, value.y += of_warp.y;
   }
@@ -212,10 +214,10 @@ constexpr std::uint32_t kHeldThreads = held_threads(kBackward ? BatchNormOp::kBa
 template <class T, bool kBackward, std::uint32_t kHeld>
 __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNormParams p) {
   __shared__ float2 of_warps[kHeldThreads<kBackward>];
-  const std::uint32_t lanes = p.tile_packs, depth = blockDim.x / lanes, plane = p.plane;
-  const std::uint32_t lane = threadIdx.x % lanes, begin = threadIdx.x / lanes;
+  const std::uint32_t lanes = p.tile_packs, bits = 31 - __clz(static_cast<int>(lanes)), plane = p.plane;
+  const std::uint32_t depth = blockDim.x >> bits, lane = threadIdx.x & (lanes - 1), begin = threadIdx.x >> bits;
   const std::uint32_t channel = blockIdx.x * lanes + lane, of_channel = p.rows * plane;
-  const std::uint32_t count = channel < p.tiles ? of_channel : 0, begin_row = begin < plane ? 0 : begin / plane;
+  const std::uint32_t count = channel < p.tiles ? of_channel : 0, begin_row = p.plane_divisor.quotient(begin);
   const std::uint32_t base = channel * plane;
   // use(k, offset) for each of the thread's elements, which are `depth` apart
   const auto walk = [&](auto use) {
@@ -249,7 +251,7 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNo
     const float factor = kBackward ? to_float(gradient[kBackward ? k : 0]) : delta;
     sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
   }
-  sums = sums_of_channel(sums, lanes, of_warps);
+  sums = sums_of_channel(sums, bits, of_warps);
   const Part all = whole_channel<kBackward>(sums, of_channel);
   const Coefficients of = finish_channel(p, some, parameters, first, all, begin == 0 && count != 0);
   walk([&](std::uint32_t k, std::uint32_t at) {
@@ -300,7 +302,7 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_packed(Batch
       sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
     }
   }
-  sums = sums_of_channel(sums, 1, of_warps);
+  sums = sums_of_channel(sums, 0, of_warps);
   const Part all = whole_channel<kBackward>(sums, p.rows * p.plane);
   const Coefficients of = finish_channel(p, channel, parameters, first, all, threadIdx.x == 0);
   walk([&](std::uint32_t k, std::uint32_t at) {

@@ -15,8 +15,8 @@ struct BatchNormShape {
   std::uint32_t tile_packs = 0, tiles = 0;  // of a row: a block has a tile of columns; channels_held: of channels
   std::uint32_t splits = 0;                 // and one of so many parts of its rows
   std::uint32_t split_rows = 0;             // channels_resident, channel_apply: of a part
-  // channel_apply: tiles; channels_packed: tile_packs, of a plane; channel_apply_shifted: plane.
-  Divisor tiles_divisor;
+  Divisor tiles_divisor;                    // channel_apply: tiles; channels_packed: tile_packs, of a plane
+  Divisor plane_divisor;
   WideDivisor columns_divisor;                    // channel_apply_shifted: columns
   std::uint32_t channels = 0;                     // channel_apply_shifted
   std::uint32_t step_rows = 0, step_columns = 0;  // channels_held: from an element of a thread to the next

@@ -62,14 +62,14 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
   const Pack* const gradient = static_cast<const Pack*>(p.gradient);
   std::uint64_t at = share.first;
   if constexpr (kBackward) {
-    for_each_lane<kLanes>(share.column, p.plane,
+    for_each_lane<kLanes>(share.column / p.plane, share.column, p.plane,
                           [&](int lane, std::uint32_t channel) { sums.shift[lane] = p.mean[channel]; });
   } else {
     if (share.rows != 0) unpack(x[at], sums.shift);
   }
   // In flight early, when the first rows are in the cache.
   float references[kLanes];
-  for_each_lane<kLanes>(share.column, p.plane, [&](int lane, std::uint32_t channel) {
+  for_each_lane<kLanes>(share.column / p.plane, share.column, p.plane, [&](int lane, std::uint32_t channel) {
     references[lane] = kBackward ? 0 : first_element<T>(p, channel);
   });
   std::uint32_t left = share.rows;
@@ -162,12 +162,13 @@ struct CoefficientsOf {
 };
 
 // A block has split_rows rows of a tile, and its threads a column of packs: a few persistent blocks would wait for
-// those on the slowest multiprocessor. The first blocks have the rows that were read last.
-template <class T, int kLanes, BatchNormOp kOp>
+// those on the slowest multiprocessor. The first blocks have the rows that were read last. kIsOnce: split_rows is
+// blockDim.y, which takes little code.
+template <class T, int kLanes, BatchNormOp kOp, bool kIsOnce = false>
 __global__ void __launch_bounds__(kBatchNormThreads, kLanes == 1 ? 8 : 4) channel_apply(BatchNormParams p) {
   using Pack = LanesOf<T, kLanes>;
   constexpr bool kBackward = kOp == BatchNormOp::kBackward, kInfer = kOp == BatchNormOp::kInfer;
-  constexpr int kInFlight = kUnroll<kLanes, kBackward>;
+  constexpr int kInFlight = kIsOnce ? 1 : kUnroll<kLanes, kBackward>;
   const std::uint32_t packs = p.columns / kLanes, height = blockDim.y, block = gridDim.x - 1 - blockIdx.x;
   const std::uint32_t split = p.tiles_divisor.quotient(block), tile = block - split * p.tiles;
   const std::uint32_t pack = tile * p.tile_packs + threadIdx.x, first = split * p.split_rows;
@@ -195,7 +196,8 @@ __global__ void __launch_bounds__(kBatchNormThreads, kLanes == 1 ? 8 : 4) channe
   if (row >= end) return;
   const CoefficientsOf<kOp> of{p};
   const LaneCoefficients<kLanes, kBackward, kInfer> apply(
-      pack * kLanes, p.plane, [&](std::uint32_t channel) { return of.load(channel); },
+      p.plane_divisor.quotient(pack * kLanes), pack * kLanes, p.plane,
+      [&](std::uint32_t channel) { return of.load(channel); },
       [&](const Coefficients& loaded) { return of.convert(loaded); });
   while (true) {
 #pragma unroll
@@ -204,7 +206,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, kLanes == 1 ? 8 : 4) channe
       out[at + i * step] = apply.apply(values[i], gradients[kBackward ? i : 0]);
     }
     row += kInFlight * height, at += kInFlight * step;
-    if (row >= end) return;
+    if (kIsOnce || row >= end) return;
     load_rows();
   }
 }
@@ -237,13 +239,13 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_apply_shifted(Ba
   if (block == 0 && threadIdx.x < count - packs * kPack) {
     const std::uint64_t at = threadIdx.x < begin ? threadIdx.x : packs * kPack + threadIdx.x;
     const std::uint32_t column = p.columns_divisor.divide(at).remainder;
-    const LaneCoefficients<1, kBackward, true> apply(column, p.plane, load, convert);
+    const LaneCoefficients<1, kBackward, true> apply(p.plane_divisor.quotient(column), column, p.plane, load, convert);
     out[at] = apply.apply(x[at], kBackward ? gradient[at] : x[at]);
   }
   if (pack >= packs) return;
   const std::uint64_t at = begin + pack * kPack;
   const Shifted of_x(x + at), of_gradient((kBackward ? gradient : x) + at);
-  const std::uint32_t column = p.columns_divisor.divide(at).remainder;
+  const std::uint32_t column = p.columns_divisor.divide(at).remainder, channel = p.plane_divisor.quotient(column);
   const auto store = [&](const auto& apply) {
     const auto lanes = [](const Shifted& shifted) {
       const Pack<T, kPack> taken = shifted.take();
@@ -255,10 +257,10 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_apply_shifted(Ba
     *reinterpret_cast<Lanes*>(out + at) = applied;
   };
   if (sizeof(T) == 2 || p.plane >= kPack) {
-    const std::uint32_t channel = p.tiles_divisor.quotient(column), end = (channel + 1) * p.plane;
+    const std::uint32_t end = (channel + 1) * p.plane;
     store(LaneCoefficients<kPack, kBackward, true>(end - column, convert(load(channel)), convert(load(channel + 1))));
   } else {
-    store(LaneCoefficients<kPack, kBackward, true>(column, p.plane, load, convert));
+    store(LaneCoefficients<kPack, kBackward, true>(channel, column, p.plane, load, convert));
   }
 }
 
@@ -273,6 +275,11 @@ BatchNormKernel of_step(BatchNormStep step) {
       return make_kernel<channel_finish<T, kLanes, kBackward>, finish_steps_on_host<kBackward>, kResources>();
     case BatchNormStep::kApplyShifted:
       return make_kernel<channel_apply_shifted<T, kOp>, apply_on_host<T, kBackward>, kResources>();
+    case BatchNormStep::kApplyOnce:
+      if constexpr (kOp == BatchNormOp::kInfer) {
+        return make_kernel<channel_apply<T, kLanes, kOp, true>, apply_on_host<T, kBackward>, kResources>();
+      }
+      break;
     case BatchNormStep::kApply: break;
   }
   return make_kernel<channel_apply<T, kLanes, kOp>, apply_on_host<T, kBackward>, kResources>();

@@ -126,10 +126,10 @@ NormKernel of_regime(BiasNormRegime regime) {
 
 }  // namespace
 
-NormKernel bias_norm_lanes_kernel(NormOp op, DType type, Alignment alignment, std::uint32_t lanes) {
+NormKernel bias_norm_lanes_kernel(NormOp op, DType type, Alignment alignment, std::uint32_t columns) {
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
-    return op == NormOp::kLayerNorm ? lanes_kernel<NormOp::kLayerNorm, true, true, T, kAlignment>(lanes)
-                                    : lanes_kernel<NormOp::kRmsNorm, true, true, T, kAlignment>(lanes);
+    return op == NormOp::kLayerNorm ? lanes_kernel<NormOp::kLayerNorm, true, true, T, kAlignment>(columns)
+                                    : lanes_kernel<NormOp::kRmsNorm, true, true, T, kAlignment>(columns);
   });
 }
 

@@ -18,8 +18,8 @@ enum class BiasNormRegime : std::uint8_t {
 };
 
 NormKernel bias_norm_kernel(NormOp op, DType type, BiasNormRegime regime, Alignment alignment);
-// As norm_lanes_kernel, with up to 8 lanes where rows are aligned, and norm_held_kernel.
-NormKernel bias_norm_lanes_kernel(NormOp op, DType type, Alignment alignment, std::uint32_t lanes);
+// As norm_lanes_kernel, of up to 128 columns where rows are aligned, and norm_held_kernel.
+NormKernel bias_norm_lanes_kernel(NormOp op, DType type, Alignment alignment, std::uint32_t columns);
 NormKernel bias_norm_held_kernel(NormOp op, DType type, HeldRegime regime);
 
 }  // namespace cgrt::kernels

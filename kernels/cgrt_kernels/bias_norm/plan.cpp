@@ -38,9 +38,8 @@ absl::StatusOr<RowLaunch<NormParams>> launch_of(const Machine& machine, const Bi
   const NormProblem problem{name_of(desc.op), desc.op, desc.type, desc.rows, desc.columns, true, false};
   const bool is_many = desc.rows > machine.sms;
   if (desc.columns <= (alignment == Alignment::kAligned ? 128 : kMaxLaneColumns) && is_many) {
-    const LanesShape lanes = lanes_shape(machine, problem, alignment);
-    return RowLaunch<NormParams>{.kernel = bias_norm_lanes_kernel(desc.op, desc.type, alignment, lanes.lanes),
-                                 .config = lanes.config};
+    return RowLaunch<NormParams>{.kernel = bias_norm_lanes_kernel(desc.op, desc.type, alignment, narrow(desc.columns)),
+                                 .config = lanes_config(machine, problem, alignment)};
   }
   if (const auto held = held_shape(machine, problem, alignment)) {
     return RowLaunch<NormParams>{.kernel = bias_norm_held_kernel(desc.op, desc.type, held->regime),

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, Group, kP
 // A warp takes a row.
 template <NormOp kOp, class T, int kElements>
 __global__ void __launch_bounds__(32) norm_backward_of_few_rows(NormBackwardParams p) {
-  using Row = LaneRow<T, 32, kElements, Alignment::kUnaligned>;
+  using Row = LaneRow<T, 32, kElements, 1>;
   const typename Row::Where place(p.columns);
   const std::uint64_t first = std::uint64_t{blockIdx.x} * p.columns;
   wait_for_predecessors();

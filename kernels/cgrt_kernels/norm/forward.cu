@@ -253,8 +253,7 @@ NormKernel of_regime(NormRegime regime) {
       }
       break;
     case NormRegime::kClusterShort:
-      if constexpr (kIsAligned) return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 8 / kSize>();
-      break;
+      return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 8 / kSize>();
     case NormRegime::kClusterMiddle:
       if constexpr (kIsAligned && !kIsHalf) {
         return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 16 / kSize>();

@@ -11,13 +11,15 @@
 
 namespace cgrt::kernels {
 
+// What all kernels read comes first, in 48 bytes: the first read of each 64 takes a launch 100 clocks (H100).
 struct NormParams {
-  void *out, *sum;
-  const void *in, *residual, *weight, *bias;
-  const void* in_bias;  // of bias_norm
+  void* out;
+  const void *in, *weight, *bias;
   float epsilon, one_of_columns;
   std::uint32_t rows, columns;
-  std::uint32_t rows_ahead;  // from a block's own row to that which it fetches into the L2 cache
+  void* sum;
+  const void *residual, *in_bias;  // the latter of bias_norm
+  std::uint32_t rows_ahead;        // from a block's own row to that which it fetches into the L2 cache
   RowShares shares;
   RowSlices slices;
   void* workspace;  // of rows in slices
@@ -102,14 +104,24 @@ constexpr std::uint32_t held_singles(bool has_residual) { return has_residual ? 
 NormKernel norm_held_kernel(NormOp op, Residual residual, DType type, HeldRegime regime);
 NormKernel norm_kernel(NormOp op, Residual residual, DType type, NormRegime regime, Alignment alignment);
 inline constexpr std::uint32_t kMaxLaneColumns = 256;
-// Rows that a lane of norm_lanes_kernel has at once. Aligned 16-bit rows four at a time, as in softmax, take so many
+// The lanes of a warp that take a row of norm_lanes_kernel, and the elements of each, at most.
+struct NormLanes {
+  std::uint32_t lanes;
+  int elements;
+};
+constexpr NormLanes norm_lanes(std::uint64_t columns, Alignment alignment) {
+  if (alignment == Alignment::kAligned) return {columns <= 64 ? 4u : columns <= 128 ? 8u : 16u, 16};
+  if (columns <= 64) return {16, 4};
+  return {columns <= 128 ? 16u : 32u, 8};
+}
+// Rows that a lane has at once. Aligned 16-bit rows four at a time, as in softmax, take so many
 // registers that fewer warps are resident: 3 % slower on an H200.
-constexpr int norm_lane_rows(std::uint32_t bytes_of_element, int arrays, Alignment alignment) {
+constexpr int norm_lane_rows(std::uint32_t bytes_of_element, int arrays, Alignment alignment, int elements) {
   const int rows = lane_rows(bytes_of_element, arrays, alignment);
+  if (elements == 4 && arrays == 2) return 2 * rows;
   return alignment == Alignment::kAligned && rows > 2 ? 2 : rows;
 }
-// Of 4, 8 or 16 lanes with up to 16 elements each of an aligned row, or 16 or 32 with up to 8 of another.
-NormKernel norm_lanes_kernel(NormOp op, Residual residual, DType type, Alignment alignment, std::uint32_t lanes);
+NormKernel norm_lanes_kernel(NormOp op, Residual residual, DType type, Alignment alignment, std::uint32_t columns);
 // Of few rows of up to 16 * kFewElements columns, a warp each.
 NormKernel norm_few_kernel(NormOp op, Residual residual, DType type);
 // Of up to 255 columns that are not aligned.

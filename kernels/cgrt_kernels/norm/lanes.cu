@@ -8,7 +8,7 @@ namespace {
 // A warp takes a row.
 template <NormOp kOp, bool kHasResidual, class T>
 __global__ void __launch_bounds__(32) norm_of_few_rows(NormParams p) {
-  using Row = LaneRow<T, 32, kFewElements / 2, Alignment::kUnaligned>;
+  using Row = LaneRow<T, 32, kFewElements / 2, 1>;
   const typename Row::Where place(p.columns);
   const std::uint64_t first = std::uint64_t{blockIdx.x} * p.columns;
   wait_for_predecessors();
@@ -91,11 +91,11 @@ NormKernel staged(std::uint32_t columns) {
 
 }  // namespace
 
-NormKernel norm_lanes_kernel(NormOp op, Residual residual, DType type, Alignment alignment, std::uint32_t lanes) {
+NormKernel norm_lanes_kernel(NormOp op, Residual residual, DType type, Alignment alignment, std::uint32_t columns) {
   return of_float_type(type, alignment, [=]<class T, Alignment kAlignment>() {
     const auto of_op = [=]<NormOp kOp>() {
-      return residual == Residual::kAdded ? lanes_kernel<kOp, false, true, T, kAlignment>(lanes)
-                                          : lanes_kernel<kOp, false, false, T, kAlignment>(lanes);
+      return residual == Residual::kAdded ? lanes_kernel<kOp, false, true, T, kAlignment>(columns)
+                                          : lanes_kernel<kOp, false, false, T, kAlignment>(columns);
     };
     return op == NormOp::kLayerNorm ? of_op.template operator()<NormOp::kLayerNorm>()
                                     : of_op.template operator()<NormOp::kRmsNorm>();

@@ -42,17 +42,12 @@ __device__ __forceinline__ void add(float (&values)[kCount][kSize], const float 
   each_pair(values, others, [](float& value, float other) { value += other; });
 }
 
-template <NormOp kOp, bool kHasInBias, bool kHasResidual, class T, int kLanes, int kElements, int kRows,
-          Alignment kAlignment>
-__global__ void __launch_bounds__(kLaneThreads, 4) norm_by_lanes(NormParams p) {
-  using Row = LaneRow<T, kLanes, kElements, kAlignment>;
-  const LaneRows<kLanes, kRows> rows(p.rows, p.columns);
+// What a lane has of its rows.
+template <NormOp kOp, bool kHasInBias, bool kHasResidual, class T, class Row, int kLanes, int kRows>
+__device__ __forceinline__ void norm_of_lane(const NormParams& p, const LaneRows<kLanes, kRows>& rows) {
   typename Row::Where place(p.columns);
   const T* const in = static_cast<const T*>(p.in) + rows.begin();
   T* const out = static_cast<T*>(p.out) + rows.begin();
-  wait_for_predecessors();
-  let_dependents_start();
-  if (rows.count == 0) return;
   Row x[kRows], added[kHasResidual ? kRows : 1], in_bias, weight, bias;
   float there[Row::kCount][1];
 #pragma unroll
@@ -91,23 +86,53 @@ __global__ void __launch_bounds__(kLaneThreads, 4) norm_by_lanes(NormParams p) {
   });
 }
 
-// Of so many lanes: see norm_lanes_kernel.
+// Whether all rows of all arrays are words of two halves.
+__device__ __forceinline__ bool are_words(const NormParams& p) {
+  const auto beyond = [](const auto*... arrays) { return (reinterpret_cast<std::uintptr_t>(arrays) | ...) % 4; };
+  return p.columns % 2 == 0 && beyond(p.out, p.in, p.weight, p.bias, p.sum, p.residual, p.in_bias) == 0;
+}
+
+template <NormOp kOp, bool kHasInBias, bool kHasResidual, class T, int kLanes, int kElements, int kRows,
+          Alignment kAlignment>
+__global__ void __launch_bounds__(kLaneThreads, 4) norm_by_lanes(NormParams p) {
+  const LaneRows<kLanes, kRows> rows(p.rows, p.columns);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (rows.count == 0) return;
+  const auto take = [&]<int kOfUnit>() {
+    norm_of_lane<kOp, kHasInBias, kHasResidual, T, LaneRow<T, kLanes, kElements, kOfUnit>>(p, rows);
+  };
+  if constexpr (kAlignment == Alignment::kAligned) {
+    take.template operator()<kPackSize<T>>();
+  } else if constexpr (sizeof(T) == 2) {
+    if (are_words(p)) {
+      take.template operator()<2>();
+    } else {
+      take.template operator()<1>();
+    }
+  } else {
+    take.template operator()<1>();
+  }
+}
+
+// Of rows of so many columns.
 template <NormOp kOp, bool kHasInBias, bool kHasResidual, class T, Alignment kAlignment>
-NormKernel lanes_kernel(std::uint32_t lanes) {
-  constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
-  const auto kernel_of = [=]<int kLanes>() {
-    constexpr int kElements = kIsAligned ? 16 : 8, kRows = norm_lane_rows(sizeof(T), kHasResidual ? 2 : 1, kAlignment);
+NormKernel lanes_kernel(std::uint32_t columns) {
+  const auto kernel_of = [=]<int kLanes, int kElements>() {
+    constexpr int kRows = norm_lane_rows(sizeof(T), kHasResidual ? 2 : 1, kAlignment, kElements);
     return make_kernel<norm_by_lanes<kOp, kHasInBias, kHasResidual, T, kLanes, kElements, kRows, kAlignment>,
                        norm_on_host<kOp, T>, KernelResources{.registers = 96, .max_threads = kLaneThreads}>();
   };
-  if constexpr (kIsAligned) {
-    if (lanes == 4) return kernel_of.template operator()<4>();
-    if (lanes == 8) return kernel_of.template operator()<8>();
+  const NormLanes of = norm_lanes(columns, kAlignment);
+  if constexpr (kAlignment == Alignment::kAligned) {
+    if (of.lanes == 4) return kernel_of.template operator()<4, 16>();
+    if (of.lanes == 8) return kernel_of.template operator()<8, 16>();
+    if constexpr (!kHasInBias) return kernel_of.template operator()<16, 16>();
+    return {};  // what no plan chooses
   } else {
-    if (lanes == 32) return kernel_of.template operator()<32>();
+    if (of.elements == 4) return kernel_of.template operator()<16, 4>();
+    return of.lanes == 16 ? kernel_of.template operator()<16, 8>() : kernel_of.template operator()<32, 8>();
   }
-  if constexpr (!kIsAligned || !kHasInBias) return kernel_of.template operator()<16>();
-  return {};  // what no plan chooses
 }
 
 }  // namespace cgrt::kernels

@@ -36,9 +36,9 @@ std::optional<RowLaunch<NormParams>> lanes_launch(const Machine& machine, const 
                                    .shares = shape->shares};
     }
   }
-  const LanesShape shape = lanes_shape(machine, problem, alignment);
-  return RowLaunch<NormParams>{.kernel = norm_lanes_kernel(desc.op, desc.residual, desc.type, alignment, shape.lanes),
-                               .config = shape.config};
+  return RowLaunch<NormParams>{
+      .kernel = norm_lanes_kernel(desc.op, desc.residual, desc.type, alignment, narrow(columns)),
+      .config = lanes_config(machine, problem, alignment)};
 }
 // Rows of which a thread has few elements.
 std::optional<RowLaunch<NormParams>> held_launch(const Machine& machine, const NormDesc& desc, Alignment alignment) {
@@ -94,16 +94,16 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
   // Clusters that add a residual leave the L2 cache to the weights.
   const bool is_ahead = arrays == 1 || chosen.config.attributes.cluster.x == 1;
   NormParams params{.out = args.out,
-                    .sum = args.sum,
                     .in = args.in,
-                    .residual = args.residual,
                     .weight = args.weight,
                     .bias = args.bias,
-                    .in_bias = nullptr,
                     .epsilon = desc.epsilon,
                     .one_of_columns = 1.0f / static_cast<float>(desc.columns),
                     .rows = narrow(desc.rows),
                     .columns = narrow(desc.columns),
+                    .sum = args.sum,
+                    .residual = args.residual,
+                    .in_bias = nullptr,
                     .rows_ahead = is_ahead ? rows_ahead(arrays * desc.columns * size_of(desc.type)) : narrow(desc.rows),
                     .shares = chosen.shares,
                     .slices = chosen.slices,

@@ -70,7 +70,12 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
     const std::uint32_t packs = problem.is_backward ? 2 : 4;
     if (columns > std::uint64_t{kMaxThreads} * packs * problem.pack() && problem.rows > machine.sms)
       return std::nullopt;
-    if (!problem.is_backward) return share(NormRegime::kCluster, packs * problem.pack());
+    if (!problem.is_backward) {
+      if (problem.rows * columns <= 6000 * std::uint64_t{machine.sms}) {
+        if (auto shape = share(NormRegime::kClusterShort, 8)) return shape;
+      }
+      return share(NormRegime::kCluster, packs * problem.pack());
+    }
     return share(NormRegime::kCluster, 16, is_half ? kMaxThreads : kMaxThreads / 2);
   }
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
@@ -102,17 +107,14 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
   return share(NormRegime::kCluster, 32);
 }
 
-LanesShape lanes_shape(const Machine& machine, const NormProblem& problem, Alignment alignment) {
-  const bool is_aligned = alignment == Alignment::kAligned;
-  const std::uint64_t columns = problem.columns;
-  const std::uint32_t lanes = is_aligned ? (columns <= 64 ? 4 : columns <= 128 ? 8 : 16) : (columns <= 128 ? 16 : 32);
-  const std::uint32_t at_once = kWarpThreads / lanes;
-  const auto rows =
-      static_cast<std::uint32_t>(norm_lane_rows(problem.size(), static_cast<int>(problem.arrays()), alignment));
+LaunchConfig lanes_config(const Machine& machine, const NormProblem& problem, Alignment alignment) {
+  const NormLanes of = norm_lanes(problem.columns, alignment);
+  const std::uint32_t at_once = kWarpThreads / of.lanes;
+  const int arrays = static_cast<int>(problem.arrays());
+  const auto rows = static_cast<std::uint32_t>(norm_lane_rows(problem.size(), arrays, alignment, of.elements));
   const std::uint32_t of_warp = are_enough_warps(machine, problem.rows, at_once * rows) ? at_once * rows : at_once;
-  return {lanes,
-          {.grid = narrow(ceil_divide<std::uint64_t>(problem.rows, kLaneThreads / kWarpThreads * of_warp)),
-           .block = kLaneThreads}};
+  return {.grid = narrow(ceil_divide<std::uint64_t>(problem.rows, kLaneThreads / kWarpThreads * of_warp)),
+          .block = kLaneThreads};
 }
 
 std::optional<RowShape<HeldRegime>> held_shape(const Machine& machine, const NormProblem& problem,

@@ -37,11 +37,7 @@ std::optional<RowShape<NormRegime>> register_shape(const Machine& machine, const
 
 // Short rows: some lanes of a warp for each (norm_lanes_kernel), several one after the other where there are enough for
 // all multiprocessors.
-struct LanesShape {
-  std::uint32_t lanes;
-  LaunchConfig config;
-};
-LanesShape lanes_shape(const Machine& machine, const NormProblem& problem, Alignment alignment);
+LaunchConfig lanes_config(const Machine& machine, const NormProblem& problem, Alignment alignment);
 
 // Rows of a warp or a block each, of which a thread has few elements.
 std::optional<RowShape<HeldRegime>> held_shape(const Machine& machine, const NormProblem& problem, Alignment alignment);

@@ -12,12 +12,13 @@ namespace cgrt::kernels {
 
 struct ReduceParams {
   void* out;
-  const void *in, *other;
+  const void* in;
   std::uint64_t rows, columns;
+  double divisor;           // of the result
   std::uint32_t lanes;      // threads of a block beside each other in a row
   std::uint32_t parts;      // blocks that share a result, or the results of some columns
   std::uint32_t each;       // kShort: rows of a thread
-  double divisor;           // of the result
+  const void* other;        // of a dot product
   std::uint32_t* counters;  // in the workspace
   void* partials;           // in its header, or for columns in its scratch memory
 };

@@ -225,13 +225,13 @@ absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const Re
   const std::uint64_t count = desc.over == ReduceOver::kColumn ? rows : columns;
   ReduceParams params{.out = args.out,
                       .in = args.in,
-                      .other = args.other,
                       .rows = rows,
                       .columns = columns,
+                      .divisor = desc.op == ReduceOp::kMean ? static_cast<double>(count) : 1.0,
                       .lanes = shape.lanes,
                       .parts = shape.parts,
                       .each = shape.each,
-                      .divisor = desc.op == ReduceOp::kMean ? static_cast<double>(count) : 1.0,
+                      .other = args.other,
                       .counters = nullptr,
                       .partials = nullptr};
   if (shape.parts > 1) {

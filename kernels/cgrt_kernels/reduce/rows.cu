@@ -82,6 +82,11 @@ __device__ __forceinline__ typename R::State reduce_row(const T* x, const T* y, 
     state = R::merge(state, R::at(reduce_pack<R, T>(loaded), lead + i * kSize));
   };
 
+  // A thread's first element of those at the ends is asked for before the packs; of two arrays it would take too many
+  // registers.
+  const auto end_at = [=](std::uint64_t i) { return i < lead ? i : i + packs * kSize; };
+  const bool has_end = !R::kIsDot && thread < ends;
+  const T end = has_end ? x[end_at(thread)] : T{};
   std::uint64_t i = thread;
   for (; i + (kLoads - 1) * threads < packs; i += kLoads * threads) {
     Loaded loaded[kLoads];
@@ -99,9 +104,9 @@ __device__ __forceinline__ typename R::State reduce_row(const T* x, const T* y, 
       if (i + k * threads < packs) add(loaded[k], i + k * threads);
     }
   }
-  for (i = thread; i < ends; i += threads) {
-    const std::uint64_t at = i < lead ? i : i + packs * kSize;
-    state = R::merge(state, R::at(reduce_element<R>(x, y, at), at));
+  if (has_end) state = R::merge(state, R::at(reduce_element<R>(&end, y, 0), end_at(thread)));
+  for (i = R::kIsDot ? thread : thread + threads; i < ends; i += threads) {
+    state = R::merge(state, R::at(reduce_element<R>(x, y, end_at(i)), end_at(i)));
   }
   return state;
 }

@@ -32,7 +32,8 @@ __device__ __forceinline__ void sample_slice(const SamplingParams& p) {
     const Draw draw = draw_of(p, row, temperature);
     found = look_through<T, kAlignment, true, 2>(logits, begin, end, draw, -INFINITY, has_sum);
   }
-  found = reduce_block(found);
+  const auto of_block = [&] { return has_sum ? reduce_block(found) : Found{reduce_block(found.best)}; };
+  found = of_block();
   if (p.slices.value() > 1) {
     SamplingPart* const parts = p.parts + row * p.slices.value();
     if (threadIdx.x == 0) parts[slice] = {found.best, found.sum.max, found.sum.sum};
@@ -40,9 +41,10 @@ __device__ __forceinline__ void sample_slice(const SamplingParams& p) {
     found = {};
     for (std::uint32_t i = threadIdx.x; i < p.slices.value(); i += kSamplingBlock) {
       const SamplingPart part = parts[i];
-      found = merge(found, {part.best, {part.max, part.sum}});
+      found.best = merge(found.best, part.best);
+      if (has_sum) found.sum = merge(found.sum, MaxSum{part.max, part.sum});
     }
-    found = reduce_block(found);
+    found = of_block();
   }
   if (found.best == 0) found.best = first_number(logits, p.vocabulary);
   if (threadIdx.x == 0) write_token(p, logits, row, found);
@@ -89,7 +91,7 @@ __device__ __forceinline__ void sample_row(const SamplingParams& p) {
     }
     best = filter.race(least, draw_of(p, row, temperature));
   }
-  Found found = reduce_block(Found{best});
+  Found found{reduce_block(best)};
   if (!is_alone) {
     if (threadIdx.x == 0) Cluster::in_block(memory.best, 0)[block] = found.best;
     Cluster::sync();

@@ -92,8 +92,9 @@ __device__ __forceinline__ std::uint64_t shuffle(std::uint64_t value, int mask) 
 __device__ __forceinline__ Found shuffle(const Found& found, int mask) {
   return {shuffle(found.best, mask), shuffle(found.sum, mask)};
 }
+__device__ __forceinline__ std::uint64_t merge(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
 __device__ __forceinline__ Found merge(const Found& a, const Found& b) {
-  return {a.best > b.best ? a.best : b.best, merge(a.sum, b.sum)};
+  return {merge(a.best, b.best), merge(a.sum, b.sum)};
 }
 
 // What all threads of the block have, in each of them.
@@ -101,7 +102,8 @@ template <class Value>
 __device__ __forceinline__ Value reduce_block(Value value) {
   __shared__ __align__(16) unsigned char bytes[kSamplingFilteredBlock / 32 * sizeof(Value)];
   auto* const parts = reinterpret_cast<Value*>(bytes);
-  value = reduce_lanes(value);
+#pragma unroll
+  for (int mask = 16; mask > 0; mask /= 2) value = merge(value, shuffle(value, mask));
   __syncthreads();  // what was there before has been read
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
   __syncthreads();
@@ -152,12 +154,11 @@ __device__ __forceinline__ Found look_through(const T* row, std::uint32_t begin,
 // Of a row that seems to have nothing: the first token that is not NaN, or the first one. For all threads of a block.
 template <class T>
 __device__ __forceinline__ std::uint64_t first_number(const T* row, std::uint32_t vocabulary) {
-  Found found;
+  std::uint64_t best = 0;
   for (std::uint32_t i = threadIdx.x; i < vocabulary; i += blockDim.x) {
-    const std::uint64_t own = candidate(rank_of(to_float(row[i])), i);
-    if (own > found.best) found.best = own;
+    best = merge(best, candidate(rank_of(to_float(row[i])), i));
   }
-  return reduce_block(found).best;
+  return reduce_block(best);
 }
 
 // For one thread.

@@ -234,14 +234,16 @@ absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan p
   return plan;
 }
 
-// Whether the kernel for more rows reads the weights faster than this plan for few, up to 1.4 times (H100): many
-// weights, but not where each tile here is that of whole blocks.
+// Whether the kernel for more rows is faster than this plan for few, up to 1.4 times (H100): it reads many weights
+// faster, and has one epilogue where blocks here have three or more. But a block here with a tile of its own, or a few
+// large ones, is as fast.
 bool is_faster_wide(const Machine& machine, const SkinnyGemmPlan& few) {
-  constexpr std::uint64_t kMinBytes = 7 << 20;
+  constexpr std::uint64_t kMinBytes = 7 << 20, kMinK = 4096, kManyTiles = 3;
   const SkinnyGemmDesc& desc = few.desc;
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * shape_of(machine, desc).row_warps);
-  return desc.weights == SkinnyWeights::kFloat && weight_rows_of(desc) * desc.k * 2 >= kMinBytes &&
-         few.blocks % tiles != 0;
+  const bool has_many = weight_rows_of(desc) * desc.k * 2 >= kMinBytes || tiles >= kManyTiles * few.blocks;
+  const bool has_few_large = desc.k >= kMinK && tiles % few.blocks == 0 && tiles <= kManyTiles * few.blocks;
+  return desc.weights == SkinnyWeights::kFloat && has_many && tiles != few.blocks && !has_few_large;
 }
 
 }  // namespace

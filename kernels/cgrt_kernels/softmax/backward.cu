@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_bulk_streamed
 // A warp takes a row.
 template <SoftmaxOp kOp, class T, int kElements>
 __global__ void __launch_bounds__(32) softmax_backward_of_few_rows(SoftmaxBackwardParams p) {
-  using Row = LaneRow<T, 32, kElements, Alignment::kUnaligned>;
+  using Row = LaneRow<T, 32, kElements, 1>;
   const typename Row::Where place(p.columns);
   const std::uint64_t first = std::uint64_t{blockIdx.x} * p.columns;
   wait_for_predecessors();

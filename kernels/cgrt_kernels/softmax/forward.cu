@@ -47,13 +47,13 @@ __device__ __forceinline__ void softmax_of(const Group& group, Row& x, T* out, c
     // What is all -inf here has powers of 0, whose factor would overflow when the maximum of the row is small. Not 0,
     // but 0 or NaN as the sum is.
     const bool is_nothing = mine.max == -INFINITY && row.max != -INFINITY;
-    const float factor = is_nothing ? 0.0f * row.sum : exp_of(base - finite_or_zero(row.max)) / row.sum;
+    const float factor = is_nothing ? 0.0f * row.sum : __fdividef(exp_of(base - finite_or_zero(row.max)), row.sum);
     x.store(out, place, [=](auto& values, std::uint64_t, int) {
 #pragma unroll
       for (float& value : values) value *= factor;
     });
   } else {
-    const float log_sum = logf(row.sum), shift = kOp == SoftmaxOp::kSoftmax ? finite_or_zero(row.max) : row.max;
+    const float log_sum = log_of(row.sum), shift = kOp == SoftmaxOp::kSoftmax ? finite_or_zero(row.max) : row.max;
     x.store(out, place, [=](auto& values, std::uint64_t, int) {
 #pragma unroll
       for (float& value : values) {
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kLaneThreads, 6) softmax_staged(SoftmaxParams 
 // A warp takes a row.
 template <SoftmaxOp kOp, class T, int kElements>
 __global__ void __launch_bounds__(32) softmax_of_few_rows(SoftmaxParams p) {
-  using Row = LaneRow<T, 32, kElements, Alignment::kUnaligned>;
+  using Row = LaneRow<T, 32, kElements, 1>;
   const typename Row::Where place(p.columns);
   const std::uint64_t first = std::uint64_t{blockIdx.x} * p.columns;
   wait_for_predecessors();

@@ -13,6 +13,14 @@
 
 namespace cgrt::kernels {
 
+// From 1 on to an error of 2^-22, or of 2^-22 of the result, in two instructions: a small launch waits for what code it
+// has to fetch.
+__device__ __forceinline__ float log_of(float x) {
+  float result;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result * 0.6931471805599453f;
+}
+
 // What each element becomes, once the row is known.
 template <SoftmaxOp kOp>
 __device__ __forceinline__ float result_of(float value, MaxSum row, float factor) {
@@ -21,7 +29,7 @@ __device__ __forceinline__ float result_of(float value, MaxSum row, float factor
 }
 template <SoftmaxOp kOp>
 __device__ __forceinline__ float factor_of(MaxSum row) {
-  return kOp == SoftmaxOp::kSoftmax ? 1 / row.sum : -logf(row.sum);
+  return kOp == SoftmaxOp::kSoftmax ? 1 / row.sum : -log_of(row.sum);
 }
 
 template <SoftmaxOp kOp, bool kIsMasked, class Rows>

@@ -18,7 +18,6 @@ struct Problem {
   std::uint64_t rows, columns;
   std::uint32_t arrays;  // that are read
   bool is_masked;
-  std::uint32_t of_few_lane;  // elements where a lane has few rows, at most
   std::uint32_t pack() const { return 16 / static_cast<std::uint32_t>(size_of(type)); }
   std::uint64_t row_bytes() const { return columns * size_of(type); }
 };
@@ -68,7 +67,7 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   const auto share = [&](SoftmaxRegime regime, std::uint32_t per_thread, std::uint32_t max_threads = kMaxThreads) {
     return share_among_blocks(machine, problem.rows, columns, regime, per_thread, max_threads);
   };
-  if (are_few_short(machine, problem.rows, columns, problem.of_few_lane)) {
+  if (!problem.is_masked && are_few_short(machine, problem.rows, columns, kFewElements)) {
     return share_few_short(problem.rows, columns, SoftmaxRegime::kFew4, SoftmaxRegime::kFew8);
   }
   if (problem.is_masked) {
@@ -149,8 +148,7 @@ std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(co
 absl::StatusOr<SoftmaxPlan> plan_softmax(ContextRef context, const SoftmaxDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_enum("softmax", "op", desc.op, SoftmaxOp::kLogSoftmax));
   CGRT_RETURN_IF_ERROR(check_matrix(name(desc), desc.rows, desc.columns));
-  const std::uint32_t of_few_lane = desc.op == SoftmaxOp::kLogSoftmax ? kFewElements / 2 : kFewElements;
-  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 1, false, of_few_lane};
+  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 1, false};
   const auto kernel_of = [&](SoftmaxRegime regime, Alignment alignment) {
     return softmax_kernel(desc.op, desc.type, regime, alignment);
   };
@@ -187,7 +185,7 @@ absl::Status launch_softmax(LaunchTarget target, const SoftmaxPlan& plan, const 
 absl::StatusOr<SoftmaxBackwardPlan> plan_softmax_backward(ContextRef context, const SoftmaxBackwardDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_enum("softmax backward", "op", desc.op, SoftmaxOp::kLogSoftmax));
   CGRT_RETURN_IF_ERROR(check_matrix(name(desc), desc.rows, desc.columns));
-  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 2, false, kFewElements};
+  const Problem problem{name(desc), desc.type, desc.rows, desc.columns, 2, false};
   CGRT_ASSIGN_OR_RETURN(
       const RowLaunches<SoftmaxBackwardParams> launches,
       plan_launches<SoftmaxBackwardParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
@@ -232,7 +230,7 @@ absl::StatusOr<MaskedSoftmaxPlan> plan_masked_softmax(ContextRef context, const 
     return refuse(kMasked, absl::StrCat("mask_rows (", desc.mask_rows, ") is neither 1 nor the ", desc.rows,
                                         " rows of a matrix."));
   }
-  const Problem problem{kMasked, desc.type, all_rows(desc), desc.columns, 1, true, 0};
+  const Problem problem{kMasked, desc.type, all_rows(desc), desc.columns, 1, true};
   CGRT_ASSIGN_OR_RETURN(const RowLaunches<SoftmaxParams> launches,
                         plan_launches<SoftmaxParams>(context, problem, [&](SoftmaxRegime regime, Alignment alignment) {
                           return masked_softmax_kernel(desc.type, regime, alignment);

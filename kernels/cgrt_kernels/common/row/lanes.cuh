@@ -16,11 +16,12 @@
 
 namespace cgrt::kernels {
 
-// What a lane has of a row: packs of aligned rows, single elements of others.
-template <class T, int kLanes, int kElements, Alignment kAlignment>
+// What a lane has of a row: packs, single elements, or words of two halves, to which all rows are aligned.
+template <class T, int kLanes, int kElements, int kOfUnit>
 struct LaneRow {
-  static constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
-  static constexpr int kSize = kIsAligned ? kPackSize<T> : 1, kCount = kElements / kSize;
+  static_assert(kOfUnit == kPackSize<T> || kOfUnit == 1 || (kOfUnit == 2 && sizeof(T) == 2));
+  static constexpr bool kIsSingle = kOfUnit == 1, kIsPack = kOfUnit == kPackSize<T>;
+  static constexpr int kSize = kOfUnit, kCount = kElements / kSize;
   using Values = float[kCount][kSize];
   struct Where {
     std::uint32_t first, columns;
@@ -29,14 +30,14 @@ struct LaneRow {
     __device__ __forceinline__ bool has(int i) const { return first + kLanes * kSize * i < columns; }
     // Comparing again costs less than keeping the answers.
     __device__ __forceinline__ void forget() {
-      if constexpr (!kIsAligned) asm volatile("" : "+r"(first));
+      if constexpr (kIsSingle) asm volatile("" : "+r"(first));
     }
   };
   // A pack, or an element in a word: in 16 bits it costs more instructions.
   using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, float>;
-  using Unit = std::conditional_t<kIsAligned, typename PackOf<T>::Type,
-                                  std::conditional_t<sizeof(T) == 2, std::uint32_t, float>>;
-  using Stored = std::conditional_t<kIsAligned, Unit, Bits>;
+  using Unit =
+      std::conditional_t<kIsPack, typename PackOf<T>::Type, std::conditional_t<sizeof(T) == 2, std::uint32_t, float>>;
+  using Stored = std::conditional_t<kIsSingle, Bits, Unit>;
   Unit units[kCount];
 
   // Zeros where there is nothing.
@@ -63,7 +64,7 @@ struct LaneRow {
     for (int i = 0; i < kCount; ++i) {
       if constexpr (sizeof(T) == 4) {
         unpack(units[i], values[i]);
-      } else if constexpr (kIsAligned) {
+      } else if constexpr (kIsPack) {
         const std::uint32_t words[4] = {units[i].words.x, units[i].words.y, units[i].words.z, units[i].words.w};
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
@@ -71,6 +72,8 @@ struct LaneRow {
           Word<T>::unpack(words[w], two);
           values[i][2 * w] = two[0], values[i][2 * w + 1] = two[1];
         }
+      } else if constexpr (!kIsSingle) {
+        Word<T>::unpack(units[i], values[i]);
       } else {
         values[i][0] = to_float(reinterpret_cast<const T&>(units[i]));
       }
@@ -79,8 +82,10 @@ struct LaneRow {
   __device__ __forceinline__ void set(const Values& values) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      if constexpr (kIsAligned || sizeof(T) == 4) {
+      if constexpr (kIsPack || sizeof(T) == 4) {
         pack_into(units[i], values[i]);
+      } else if constexpr (!kIsSingle) {
+        units[i] = Word<T>::pack(values[i]);
       } else {
         const T rounded = from_float<T>(values[i][0]);
         units[i] = reinterpret_cast<const std::uint16_t&>(rounded);
@@ -92,10 +97,12 @@ struct LaneRow {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       if (!place.has(i)) continue;
-      if constexpr (kIsAligned) {
+      if constexpr (kIsPack) {
         Unit unit;
         pack_into(unit, values[i]);
         store_whole(to + kLanes * kSize * i, unit);
+      } else if constexpr (!kIsSingle) {
+        *reinterpret_cast<std::uint32_t*>(to + kLanes * kSize * i) = Word<T>::pack(values[i]);
       } else {
         to[kLanes * i] = from_float<T>(values[i][0]);
       }
