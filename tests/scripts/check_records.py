@@ -20,11 +20,22 @@ from includes import included
 # Records that are older than what they measure, or that lack cases, and until when: the one excuses not the other. One
 # that is whole and current must go from here.
 OLDER, LACKS = "has changed since", "could not be measured"
+SMALL = "small launches have less to do since 6411977: until the next run"
 WAITING = {  # by file: what is wrong with it, and why
+    "kernels/bench/records/batch_norm.json": ([OLDER], SMALL),
+    "kernels/bench/records/latency.json": ([OLDER], SMALL),
+    "kernels/bench/records/lengths.json": ([OLDER], SMALL),
+    "kernels/bench/records/norm.json": ([OLDER], SMALL),
+    "kernels/bench/records/published.json": ([OLDER], SMALL),
+    "kernels/bench/records/reduce.json": ([OLDER], SMALL),
     "kernels/bench/records/sampling.json":
-        (LACKS, "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
+        ([LACKS, OLDER], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's; greedy tokens "
+                         "are faster since 6411977: until the next run"),
+    "kernels/bench/records/skinny_gemm.json":
+        ([OLDER], "one row of n 4,096 and 6,144 has the faster kernel since 6411977: until the next run"),
+    "kernels/bench/records/softmax.json": ([OLDER], SMALL),
     "samples/mlp_step/records/h200.json":
-        (OLDER, "plan_matmul can choose gemm since: until the next run on an H200"),
+        ([OLDER], "plan_matmul can choose gemm since: until the next run on an H200"),
 }
 # Host code that runs before anything is timed: how a library's call gets into a graph. The list of the driver's
 # functions, one more of which changes nothing for the others. What tests count and fail calls with.
@@ -155,7 +166,7 @@ def main(root):
             errors += wrong
         elif not wrong:
             errors.append(f"{name}: is current; take it out of WAITING in {pathlib.Path(__file__).name}")
-        elif not all(WAITING[name][0] in error for error in wrong):
+        elif not all(any(kind in error for kind in WAITING[name][0]) for error in wrong):
             errors += wrong
         else:
             waiting += 1

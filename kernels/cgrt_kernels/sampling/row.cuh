@@ -97,7 +97,8 @@ __device__ __forceinline__ Found merge(const Found& a, const Found& b) {
   return {merge(a.best, b.best), merge(a.sum, b.sum)};
 }
 
-// What all threads of the block have, in each of them.
+// What all threads of the block have, in each of them. reduce_lanes would not find merge and shuffle of integers, which
+// are this file's.
 template <class Value>
 __device__ __forceinline__ Value reduce_block(Value value) {
   __shared__ __align__(16) unsigned char bytes[kSamplingFilteredBlock / 32 * sizeof(Value)];
