@@ -114,8 +114,8 @@ constexpr NormLanes norm_lanes(std::uint64_t columns, Alignment alignment) {
   if (columns <= 64) return {16, 4};
   return {columns <= 128 ? 16u : 32u, 8};
 }
-// Rows that a lane has at once. Aligned 16-bit rows four at a time, as in softmax, take so many registers that fewer warps
-// are resident: 3 % slower on an H200. Many rows of 4 elements of a lane have a residual: others are staged.
+// Rows that a lane has at once. Aligned 16-bit rows four at a time, as in softmax, take so many registers that fewer
+// warps are resident: 3 % slower on an H200. Many rows of 4 elements of a lane have a residual: others are staged.
 constexpr int norm_lane_rows(std::uint32_t bytes_of_element, int arrays, Alignment alignment, int elements) {
   const int rows = lane_rows(bytes_of_element, arrays, alignment);
   if (elements == 4 && arrays == 2) return 2 * rows;
