@@ -257,6 +257,18 @@ bool plan_packed(const Machine& machine, BatchNormPlan& plan) {
   return true;
 }
 
+absl::Status plan_steps(const Machine& machine, BatchNormPlan& plan) {
+  const BatchNormDesc& desc = plan.desc;
+  if (desc.op != BatchNormOp::kInfer) {
+    if (plan_packed(machine, plan)) return absl::OkStatus();
+    const bool is_tiny = desc.batch * desc.channels * desc.plane * size_of(desc.type) <= kMaxTinyBytes;
+    if (is_tiny && plan_held(machine, plan)) return absl::OkStatus();
+    CGRT_ASSIGN_OR_RETURN(const bool is_resident, plan_resident(machine, plan));
+    if (is_resident || plan_held(machine, plan)) return absl::OkStatus();
+  }
+  return plan_streamed(machine, plan);
+}
+
 std::size_t element_alignment(const BatchNormPlan& plan) {
   return plan.alignment == Alignment::kAligned ? 16 : size_of(plan.desc.type);
 }
@@ -335,14 +347,8 @@ absl::StatusOr<BatchNormPlan> plan_batch_norm(ContextRef context, const BatchNor
   shape.plane_divisor = Divisor(shape.plane);
   const bool is_aligned = desc.alignment >= 16 && shape.columns * size % 16 == 0;
   plan.alignment = is_aligned ? Alignment::kAligned : Alignment::kUnaligned;
-  if (desc.op != BatchNormOp::kInfer) {
-    if (plan_packed(machine, plan)) return plan;
-    const bool is_tiny = desc.batch * desc.channels * desc.plane * size <= kMaxTinyBytes;
-    if (is_tiny && plan_held(machine, plan)) return plan;
-    CGRT_ASSIGN_OR_RETURN(const bool is_resident, plan_resident(machine, plan));
-    if (is_resident || plan_held(machine, plan)) return plan;
-  }
-  CGRT_RETURN_IF_ERROR(plan_streamed(machine, plan));
+  CGRT_RETURN_IF_ERROR(plan_steps(machine, plan));
+  for (const BatchNormPlan::Step& step : plan.steps) CGRT_RETURN_IF_ERROR(preload(step.kernel, context));
   return plan;
 }
 
