@@ -29,8 +29,8 @@ class Elements {
 };
 
 template <class Body>
-void run_threads(std::uint64_t elements, std::uint64_t of_block, Body body) {
-  const HostGrid grid{.grid = Dim3(static_cast<unsigned>((elements - 1) / of_block + 1)), .block = Dim3(kMapBlock)};
+void run_threads(std::uint64_t elements, std::uint64_t pack, Body body) {
+  const HostGrid grid{.grid = Dim3(static_cast<unsigned>(map_blocks(elements, pack))), .block = Dim3(kMapBlock)};
   emulated::run(
       grid, [](void* context) { (*static_cast<Body*>(context))(); }, &body);
 }
@@ -50,8 +50,7 @@ void check_map(std::uint64_t count, unsigned of_out, unsigned of_a, unsigned of_
   const Elements<A> a(count, of_a);
   const Elements<B> b(count, of_b);
   for (std::uint64_t i = 0; i < count; ++i) a.data()[i] = number<A>(i, 1), b.data()[i] = number<B>(i, 2);
-  constexpr std::uint64_t kOfBlock = kMapBlock * kMapPack<Out, A, B>;
-  run_threads(count, kOfBlock, [&] {
+  run_threads(count, kMapPack<Out, A, B>, [&] {
     internal::map_elements(Add{}, count, out.data(), static_cast<const A*>(a.data()), static_cast<const B*>(b.data()));
   });
   std::uint64_t wrong = 0;
@@ -70,8 +69,7 @@ void check_matrix(std::uint32_t rows, std::uint32_t columns, unsigned of_out, un
   for (std::uint64_t i = 0; i < rows * stride; ++i) a.data()[i] = number<T>(i, 1);
   for (std::uint64_t i = 0; i < (is_per_row(kOp) ? rows : columns); ++i) b.data()[i] = number<T>(i, 2);
   const MatrixParams params{out.data(), a.data(), b.data(), rows, WideDivisor(columns)};
-  constexpr std::uint64_t kOfBlock = kMapBlock * kMapPack<T>;
-  run_threads(count, kOfBlock, [&] { matrix_elementwise<kOp, T, kAlignment>(params); });
+  run_threads(count, kMapPack<T>, [&] { matrix_elementwise<kOp, T, kAlignment>(params); });
   std::uint64_t wrong = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     const T* const x = a.data() + i / columns * stride + i % columns;
@@ -97,6 +95,10 @@ TEST_CASE("device code of maps: all elements, wherever arrays begin") {
     check_map<float, __half, float>(count, out, a, b);
     check_map<__half, float, __half>(count, out, a, b);
     check_map<double, float, double>(count, out, a, b);
+  }
+  // Blocks full of packs, and not.
+  for (std::uint64_t count = 8 * kMapBlock - 40; count < 8 * kMapBlock + 20; ++count) {
+    check_map<__half, __half, __half>(count, 0, 0, 0);
   }
 }
 

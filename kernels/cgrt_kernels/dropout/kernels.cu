@@ -13,6 +13,23 @@
 namespace cgrt::kernels {
 namespace {
 
+// The first `count` elements of a pack; zeros behind them.
+template <int kSize, class T>
+__device__ __forceinline__ Pack<T, kSize> load_some(const T* from, std::uint64_t count) {
+  Pack<T, kSize> pack;
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) pack.of[i] = static_cast<unsigned>(i) < count ? from[i] : from_float<T>(0.0f);
+  return pack;
+}
+
+template <class T, int kSize>
+__device__ __forceinline__ void store_some(T* to, const Pack<T, kSize>& pack, std::uint64_t count) {
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    if (static_cast<unsigned>(i) < count) to[i] = pack.of[i];
+  }
+}
+
 // 16 bytes of elements, from a multiple of as many elements on.
 template <class T, Alignment kAlignment>
 struct Elements {
@@ -29,7 +46,7 @@ struct Elements {
       pack = internal::ShiftedPack<T, kPack>(from + begin).take();
       return;
     }
-    pack = internal::load_some<kPack>(from + begin, begin < count ? count - begin : 0);
+    pack = load_some<kPack>(from + begin, begin < count ? count - begin : 0);
   }
 
   // For all threads of a warp, whose packs follow each other.
@@ -44,7 +61,7 @@ struct Elements {
     if (begin + kPack <= count) {
       internal::store_whole_pack(to + begin, pack);
     } else if (begin < count) {
-      internal::store_some(to + begin, pack, count - begin);
+      store_some(to + begin, pack, count - begin);
     }
   }
 
@@ -145,12 +162,12 @@ __global__ void __launch_bounds__(kDropoutBlock) dropout(const __grid_constant__
   leave_state(p.args.state, state.offset, dropout_draws(p.count));
 }
 
-// Bits of a mask from element `begin` on, those of the elements that the array has.
+// Bits of a mask from element `begin` on, behind which there are 8 elements and more.
 template <int kPack>
-__device__ __forceinline__ std::uint32_t load_bits(const std::uint8_t* mask, std::uint64_t begin, std::uint64_t count) {
+__device__ __forceinline__ std::uint32_t load_bits(const std::uint8_t* mask, std::uint64_t begin) {
   std::uint32_t bits = mask[begin / 8];
   const std::uint32_t shift = begin % 8;
-  if (shift + kPack > 8 && (begin / 8 + 1) * 8 < count) bits |= std::uint32_t{mask[begin / 8 + 1]} << 8;
+  if (shift + kPack > 8) bits |= std::uint32_t{mask[begin / 8 + 1]} << 8;
   return bits >> shift;
 }
 
@@ -182,22 +199,24 @@ __global__ void __launch_bounds__(kDropoutBlock) dropout_backward(const __grid_c
   if (i < p.count) apply_to_element<T>(p, i);
 }
 
-// Packs that are aligned in the output, of which warps have whole lines.
+// Packs that are aligned in the output, of which warps have whole lines. A pack is left out at either end: the two that
+// one lies in are inside of the input then.
 template <class T>
 __global__ void __launch_bounds__(kDropoutBlock) dropout_backward_unaligned(const __grid_constant__ DropoutParams p) {
   constexpr int kPack = kPackSize<T>;
   T* const out = static_cast<T*>(p.args.out);
-  const std::uint64_t to_line = internal::begin_of_packs<kPack>(out, false);
-  const std::uint64_t head = to_line < p.count ? to_line : p.count, packs = (p.count - head) / kPack;
+  const std::uint64_t head = internal::begin_of_packs<kPack>(out, true);
+  const std::uint64_t packs = p.count < head + kPack ? 0 : (p.count - head - kPack) / kPack;
   const std::uint64_t pack = std::uint64_t{blockIdx.x} * kDropoutBlock + threadIdx.x;
   wait_for_predecessors();
   let_dependents_start();
   if (pack < packs) {
     const std::uint64_t begin = head + pack * kPack;
-    Elements<T, Alignment::kUnaligned> elements;
-    elements.load(static_cast<const T*>(p.args.in), begin, p.count);
-    elements.apply(load_bits<kPack>(p.args.mask, begin, p.count), p.scale);
-    elements.store_aligned(out, begin, p.count);
+    const internal::ShiftedPack<T, kPack> in(static_cast<const T*>(p.args.in) + begin);
+    const std::uint32_t kept = load_bits<kPack>(p.args.mask, begin);
+    Elements<T, Alignment::kAligned> elements{in.take()};
+    elements.apply(kept, p.scale);
+    internal::store_whole_pack(out + begin, elements.pack);
     return;
   }
   const std::uint64_t single = pack - packs, i = single < head ? single : packs * kPack + single;

@@ -25,7 +25,7 @@ absl::StatusOr<DropoutPlan> plan_dropout(ContextRef context, const DropoutDesc& 
   CGRT_ASSIGN_OR_RETURN(DeviceRef device, context.device());
   CGRT_ASSIGN_OR_RETURN(const int sms, device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   CGRT_ASSIGN_OR_RETURN(const int threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
-  constexpr std::uint64_t kMaxSingleBytes = 128 + 16;
+  constexpr std::uint64_t kMaxSingleBytes = 128 + 3 * 16;
   const auto at_once = static_cast<std::uint64_t>(sms) * static_cast<std::uint64_t>(threads / kDropoutBlock);
   const std::uint64_t pack = 16 / size_of(desc.type), packs = ceil_divide(desc.count, pack);
   const bool is_forward = desc.op == DropoutOp::kForward, is_small = packs <= at_once * kDropoutBlock;
@@ -36,7 +36,7 @@ absl::StatusOr<DropoutPlan> plan_dropout(ContextRef context, const DropoutDesc& 
   for (const auto& [launch, alignment] :
        {std::pair(&plan.aligned, Alignment::kAligned), {&plan.unaligned, Alignment::kUnaligned}}) {
     launch->kernel = dropout_kernel(desc.op, desc.type, alignment, is_small);
-    // Of the gradient: threads of packs, and of elements at either end, of which unaligned arrays have up to a line.
+    // Of the gradient: threads of packs, and of elements at either end, of which unaligned arrays have a line and more.
     const std::uint64_t singles =
         alignment == Alignment::kAligned ? desc.count % pack : kMaxSingleBytes / size_of(desc.type);
     const std::uint64_t grid =

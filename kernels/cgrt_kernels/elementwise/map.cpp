@@ -12,7 +12,7 @@ namespace cgrt::kernels::internal {
 
 absl::StatusOr<LaunchConfig> map_config(ContextRef context, KernelRef kernel, int pack, std::uint64_t count) {
   if (count == 0) return absl::InvalidArgumentError(absl::StrCat(kernel.name(), ": the count is 0."));
-  const std::uint64_t blocks = (count - 1) / static_cast<unsigned>(kMapBlock * pack) + 1;
+  const std::uint64_t blocks = map_blocks(count, static_cast<unsigned>(pack));
   if (blocks > kMaxCount) {
     return absl::InvalidArgumentError(absl::StrCat(kernel.name(), ": ", count, " elements are more than ", kMaxCount,
                                                    " blocks of ", kMapBlock * pack, "."));

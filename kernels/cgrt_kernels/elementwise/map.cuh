@@ -204,23 +204,6 @@ class ShiftedPack {
   Pack<T, kSize> single_;
 };
 
-// The first `count` elements of a pack; zeros behind them.
-template <int kSize, class T>
-__device__ __forceinline__ Pack<T, kSize> load_some(const T* from, std::uint64_t count) {
-  Pack<T, kSize> pack;
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) pack.of[i] = static_cast<unsigned>(i) < count ? from[i] : rounded_to<T>(0.0f);
-  return pack;
-}
-
-template <class T, int kSize>
-__device__ __forceinline__ void store_some(T* to, const Pack<T, kSize>& pack, std::uint64_t count) {
-#pragma unroll
-  for (int i = 0; i < kSize; ++i) {
-    if (static_cast<unsigned>(i) < count) to[i] = pack.of[i];
-  }
-}
-
 template <class T>
 __device__ __forceinline__ std::uint32_t element_address(const T* pointer) {  // its lower bits
   return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pointer) / sizeof(T));
@@ -238,7 +221,8 @@ __device__ __forceinline__ std::uint64_t misalignment(const T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(Pack<T, kSize>);
 }
 
-// What a kernel's threads do for out[i] = f(in[i]...), i < count: a pack each. `out` may be one of the inputs.
+// What a kernel's threads do for out[i] = f(in[i]...), i < count: a pack each. `out` may be one of the inputs. Elements
+// of no pack have the last threads of the last block, in warps that seldom have packs: neither waits for the other.
 //
 // Aligned arrays go straight: a small kernel is over in the time that a branch and its instruction fetch
 // cost, and large ones are as fast as with more packs per thread or with persistent threads, or faster.
@@ -253,21 +237,25 @@ __device__ __forceinline__ void map_elements(const F& f, std::uint64_t count, Ou
     wait_for_predecessors();
     if (i + kPack <= count) [[likely]] {
       store_pack(out + i, apply<Out, kPack>(f, load_pack<kPack>(in + i)...));
-    } else if (i < count) {
-      store_some(out + i, apply<Out, kPack>(f, load_some<kPack>(in + i, count - i)...), count - i);
+      return;
+    }
+    const std::uint64_t edge = count - (kMapBlock - threadIdx.x);
+    if (blockIdx.x == gridDim.x - 1 && edge >= count / kPack * kPack && edge < count) {
+      out[edge] = rounded_to<Out>(f(in[edge]...));
     }
     return;
   }
 
   // Packs that are aligned in the output. Where an input's are not, the two that one lies in are inside of it, since a
-  // pack is left out at either end. What is before and behind, the threads of the last block have, element by element.
+  // pack is left out at either end.
   const bool are_alike = (((element_address(in) - element_address(out)) | ...) % kPack) == 0;
   const std::uint32_t margin = are_alike ? 0 : kPack, begin = begin_of_packs<kPack>(out, !are_alike);
   const std::uint64_t packs = count < begin + margin ? 0 : (count - begin - margin) / kPack, at = begin + i;
   let_dependents_start();
   wait_for_predecessors();
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x < count - packs * kPack) {
-    const std::uint64_t edge = threadIdx.x < begin ? threadIdx.x : packs * kPack + threadIdx.x;
+  const std::uint32_t nth = kMapBlock - 1 - threadIdx.x;
+  if (blockIdx.x == gridDim.x - 1 && nth < count - packs * kPack) {
+    const std::uint64_t edge = nth < begin ? nth : packs * kPack + nth;
     out[edge] = rounded_to<Out>(f(in[edge]...));
   }
   if (i < packs * kPack) store_whole_pack(out + at, apply<Out, kPack>(f, ShiftedPack<In, kPack>(in + at).take()...));

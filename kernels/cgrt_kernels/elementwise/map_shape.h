@@ -18,6 +18,11 @@ inline constexpr int kMapBlock = 256;  // threads
 // Elements that a thread has: 16 bytes of the widest array's.
 constexpr int map_pack(std::size_t widest) { return 16 / static_cast<int>(widest); }
 
+// Blocks of a map: a thread for each pack, and for each element behind the last one.
+constexpr std::uint64_t map_blocks(std::uint64_t count, std::uint64_t pack) {
+  return (count / pack + count % pack + kMapBlock - 1) / kMapBlock;
+}
+
 template <class Out, class... In>
 inline constexpr int kMapPack = map_pack(std::max({sizeof(Out), sizeof(In)...}));
 

@@ -127,8 +127,9 @@ __global__ void __launch_bounds__(kMapBlock) matrix_elementwise(const __grid_con
     // input lies in are inside of it.
     const std::uint32_t begin = internal::begin_of_packs<kPack>(out, true);
     const std::uint64_t packs = count < begin + kPack ? 0 : (count - begin - kPack) / kPack;
-    if (blockIdx.x == gridDim.x - 1 && threadIdx.x < count - packs * kPack) {
-      const std::uint64_t edge = threadIdx.x < begin ? threadIdx.x : packs * kPack + threadIdx.x;
+    const std::uint32_t nth = kMapBlock - 1 - threadIdx.x;
+    if (blockIdx.x == gridDim.x - 1 && nth < count - packs * kPack) {
+      const std::uint64_t edge = nth < begin ? nth : packs * kPack + nth;
       const auto [row, column] = p.columns.divide(edge);
       out[edge] = internal::rounded_to<T>(functor(factors.first(row, column), factors.second(row, column)));
     }

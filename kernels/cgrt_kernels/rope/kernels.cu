@@ -10,10 +10,19 @@
 namespace cgrt::kernels {
 namespace {
 
+// Where a token's keys and values belong; without a cache the sequence is 0.
+struct Place {
+  std::uint32_t position, sequence;
+};
+__host__ __device__ __forceinline__ Place place_of(const RopeParams& p, std::uint64_t token) {
+  return {static_cast<std::uint32_t>(p.args.position[token]),
+          p.args.sequence != nullptr ? static_cast<std::uint32_t>(p.args.sequence[token]) : 0};
+}
+
 // Where head 0 of a token's keys and values begins, in elements; kNowhere: they are not kept.
-__host__ __device__ std::uint64_t kept_at(const RopeParams& p, std::uint64_t token, std::uint32_t position) {
-  if (!p.has_cache) return token * p.cache.position_stride;
-  const auto sequence = static_cast<std::uint32_t>(p.args.sequence[token]);
+__host__ __device__ std::uint64_t kept_at(const RopeParams& p, std::uint64_t token, const Place& place) {
+  if (p.args.sequence == nullptr) return token * p.cache.position_stride;
+  const auto [position, sequence] = place;
   if (sequence >= p.cache.sequences || position >= p.cache.positions) return kNowhere;
   return offset_in(p.cache, block_of(p.cache, p.args.block_table, sequence, position), position);
 }
@@ -103,11 +112,13 @@ __global__ void __launch_bounds__(kRopeBlock, kRopeBlocks) rope(const __grid_con
   const bool has_second = first + distance < p.head_size;
   wait_for_predecessors();
   let_dependents_start();
-  if (wide_token >= count_at(p.args.token_count, p.tokens)) return;
+  if (wide_token >= p.tokens) return;
 
-  // All is asked for as early as its address is known: the page and the table, which hang on the position, last.
+  // All is asked for as early as its address is known: the place beside the count, and the page and the table, which
+  // hang on the place, last.
   const auto token = static_cast<std::uint32_t>(wide_token);
-  const auto position = static_cast<std::uint32_t>(p.args.position[token]);
+  const Place place = place_of(p, token);
+  if (token >= count_at(p.args.token_count, p.tokens)) return;
   const T* const from =
       static_cast<const T*>(p.args.qkv) + (std::uint64_t{token} * heads_of_row(p) + head) * p.head_size + first;
   const Pack low = *reinterpret_cast<const Pack*>(from);
@@ -118,11 +129,11 @@ __global__ void __launch_bounds__(kRopeBlock, kRopeBlocks) rope(const __grid_con
     low_bias = *reinterpret_cast<const Pack*>(bias);
     if (has_second) high_bias = *reinterpret_cast<const Pack*>(bias + distance);
   }
-  const std::uint64_t kept = head < p.heads ? 0 : kept_at(p, token, position);
+  const std::uint64_t kept = head < p.heads ? 0 : kept_at(p, token, place);
   T* const to = target_of<T>(p, token, head, kept) + first;
-  const bool is_written = position < p.positions && kept != kNowhere;
+  const bool is_written = place.position < p.positions && kept != kNowhere;
   Angles<kPairs, kSize> angles;
-  const std::uint64_t row = std::uint64_t{min(position, p.positions - 1)} * (p.rotary_size / 2);
+  const std::uint64_t row = std::uint64_t{min(place.position, p.positions - 1)} * (p.rotary_size / 2);
   angles.load(reinterpret_cast<const float2*>(p.args.table) + row, first_pair, pairs);
   if (!is_written) return;
 
@@ -143,9 +154,9 @@ void rope_on_host(HostGrid, RopeParams p) {
   const std::uint32_t half = p.rotary_size / 2;
   std::vector<float> values(p.head_size);
   for (std::uint64_t token = 0, count = count_at(p.args.token_count, p.tokens); token < count; ++token) {
-    const auto position = static_cast<std::uint32_t>(p.args.position[token]);
-    if (position >= p.positions) continue;
-    const std::uint64_t kept = kept_at(p, token, position);
+    const Place place = place_of(p, token);
+    if (place.position >= p.positions) continue;
+    const std::uint64_t kept = kept_at(p, token, place);
     for (std::uint32_t head = 0; head < heads_of_row(p); ++head) {
       if (head >= p.heads && kept == kNowhere) continue;
       T* const to = target_of<T>(p, token, head, kept);
@@ -154,7 +165,7 @@ void rope_on_host(HostGrid, RopeParams p) {
       if (const auto* const bias = static_cast<const T*>(p.args.bias); bias != nullptr) {
         for (std::uint32_t i = 0; i < p.head_size; ++i) values[i] += to_float(bias[head * p.head_size + i]);
       }
-      const float* const row = p.args.table + std::uint64_t{position} * p.rotary_size;
+      const float* const row = p.args.table + std::uint64_t{place.position} * p.rotary_size;
       for (std::uint32_t i = 0; turns(p, head) && i < half; ++i) {
         const bool is_halves = kPairs == RopePairs::kHalves;
         turn(values[is_halves ? i : 2 * i], values[is_halves ? i + half : 2 * i + 1], row[2 * i], row[2 * i + 1]);

@@ -17,9 +17,8 @@ inline constexpr int kRopeBlock = 128;  // threads, two packs each
 inline constexpr int kRopeBlocks = 9;
 
 struct RopeParams {
-  RopeArgs args;
+  RopeArgs args;  // `sequence` is null without a cache
   std::uint32_t tokens, heads, kv_heads, head_size, rotary_size, positions;
-  bool has_cache;
   KvCacheShape cache;     // without one, a position is a token
   Divisor head_items;     // threads of a head
   WideDivisor row_items;  // of a token

@@ -135,10 +135,10 @@ absl::Status launch_rope(LaunchTarget target, const RopePlan& plan, const RopeAr
   params.tokens = narrow(desc.tokens), params.positions = narrow(desc.positions);
   params.heads = narrow(desc.heads), params.kv_heads = narrow(desc.kv_heads);
   params.head_size = narrow(desc.head_size), params.rotary_size = narrow(desc.rotary_size);
-  params.has_cache = desc.cache.has_value();
-  if (params.has_cache) {
+  if (desc.cache) {
     params.cache = shape_of(*desc.cache);
   } else {
+    params.args.sequence = nullptr;
     params.cache.position_stride = desc.kv_heads * desc.head_size, params.cache.head_stride = desc.head_size;
   }
   params.head_items = Divisor(chosen.head_items);
