@@ -21,25 +21,14 @@ from includes import included
 # that is whole and current must go from here.
 OLDER, LACKS = "has changed since", "could not be measured"
 SMALL = "small launches have less to do since 6411977: until the next run"
-TAILS = "elements behind the last pack have a warp of their own since 2026-11-28: until the next run"
+TAILS = "elements behind the last pack have threads of their own since 13c49e2: until the next run"
 WAITING = {  # by file: what is wrong with it, and why
-    "kernels/bench/records/batch_norm.json": ([OLDER], SMALL),
-    "kernels/bench/records/bias_activation.json": ([OLDER], TAILS),
     "kernels/bench/records/decode_step.json": ([OLDER], TAILS),
-    "kernels/bench/records/dropout.json": ([OLDER], TAILS),
     "kernels/bench/records/elementwise.json": ([OLDER], TAILS + " on an H200"),
-    "kernels/bench/records/latency.json": ([OLDER], SMALL),
     "kernels/bench/records/lengths.json": ([OLDER], SMALL),
-    "kernels/bench/records/norm.json": ([OLDER], SMALL),
-    "kernels/bench/records/published.json": ([OLDER], SMALL),
-    "kernels/bench/records/reduce.json": ([OLDER], SMALL),
-    "kernels/bench/records/rope.json": ([OLDER], TAILS),
     "kernels/bench/records/sampling.json":
         ([LACKS, OLDER], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's; greedy tokens "
                          "are faster since 6411977: until the next run"),
-    "kernels/bench/records/skinny_gemm.json":
-        ([OLDER], "one row of n 4,096 and 6,144 has the faster kernel since 6411977: until the next run"),
-    "kernels/bench/records/softmax.json": ([OLDER], SMALL),
     "kernels/bench/records/transpose_heads.json": ([OLDER], TAILS),
     "samples/launch_overhead/records/h200.json": ([OLDER], TAILS + " on an H200"),
     "samples/mlp_step/records/h200.json":
