@@ -1,13 +1,7 @@
-// What graphdump's subcommands share. Each stands in a file of its own, and says its options to CLI11 there:
-//
-//   void add_stats(CLI::App& app, Action& action);
-//
-// Parsing the command line sets `action` to the one that was asked for; it returns the exit status of the program.
+// What graphdump's subcommands share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,24 +13,6 @@ namespace graphdump {
 
 // As diff(1) does, so that scripts can tell a finding from a failure.
 enum ExitStatus { kOk = 0, kDifferent = 1, kError = 2 };
-
-using Action = std::function<int()>;
-
-void add_show(CLI::App& app, Action& action);
-void add_stats(CLI::App& app, Action& action);
-void add_diff(CLI::App& app, Action& action);
-void add_run(CLI::App& app, Action& action);
-void add_time(CLI::App& app, Action& action);
-void add_explain(CLI::App& app, Action& action);
-void add_emit(CLI::App& app, Action& action);
-void add_lint(CLI::App& app, Action& action);
-#ifdef GRAPHDUMP_LOADS_BUNDLES
-void add_save(CLI::App& app, Action& action);
-void add_play(CLI::App& app, Action& action);
-void add_shrink(CLI::App& app, Action& action);
-#endif
-void add_verify(CLI::App& app, Action& action);
-void add_why(CLI::App& app, Action& action);
 
 // Of a file, of standard input for "-", of a folder that is a bundle with one graph, or of a bundle for "FOLDER:GRAPH".
 absl::StatusOr<cgrt::ir::GraphIr> read_graph(const std::string& file);

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "cgrt/ir/varying.h"
 #include "cgrt/ir/verdict.h"
 #include "command.h"
+#include "subcommands.h"
 
 namespace graphdump {
 namespace {
@@ -28,13 +28,6 @@ using cgrt::ir::Rung;
 using cgrt::ir::Update;
 using cgrt::ir::Verdict;
 using cgrt::ir::Verdicts;
-
-struct Options {
-  std::string a, b;
-  std::vector<std::string> more;
-  bool varying = false;
-  std::size_t limit = 100;  // lines; 0: all
-};
 
 // " [set-params: a function ...]"
 std::string in_brackets(const Verdict& verdict) {
@@ -118,7 +111,7 @@ void add_constants(Lines& lines, const GraphIr& graph, const std::vector<cgrt::i
   }
 }
 
-int varying(const Options& options) {
+int varying(const DiffOptions& options) {
   std::vector<std::string> files = {options.a, options.b};
   files.insert(files.end(), options.more.begin(), options.more.end());
   if (std::count(files.begin(), files.end(), "-") > 1) return fail("only one of the graphs can be standard input.");
@@ -151,7 +144,10 @@ int varying(const Options& options) {
   return print(std::move(lines).finish(), "", is_empty ? kOk : kDifferent);
 }
 
-int diff(const Options& options) {
+}  // namespace
+
+int diff(const DiffOptions& options) {
+  if (options.varying) return varying(options);
   if (!options.more.empty()) return fail("only --varying takes more than two graphs.");
   if (options.a == "-" && options.b == "-") return fail("only one of the two graphs can be standard input.");
   const absl::StatusOr<GraphIr> a = read_graph(options.a);
@@ -187,26 +183,6 @@ int diff(const Options& options) {
   add_edges(lines, name_a, differences.edges_only_in_a);
   add_edges(lines, name_b, differences.edges_only_in_b);
   return print(absl::StrCat(std::move(lines).finish(), summary(differences, verdicts)), "", kDifferent);
-}
-
-}  // namespace
-
-void add_diff(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "diff",
-      "Say what is different in two graphs, node by node, wherever the same "
-      "nodes stand, and what it takes to make an executable of A do what B does: exits 0 when nothing is, 1 when "
-      "something is, 2 on errors");
-  command->add_option("A", options->a, "A graph")->required();
-  command->add_option("B", options->b, "Another graph")->required();
-  command->add_option("MORE", options->more, "With --varying: further graphs");
-  command->add_flag("--varying", options->varying,
-                    "Of captures of one program: which words of kernels' arguments differ between them, and which do "
-                    "not but may have to: scalars that were baked in, seeds of random numbers");
-  command->add_option("--limit", options->limit, "Print at most so many lines; 0: all")->capture_default_str();
-  command->callback(
-      [options, &action] { action = [options] { return options->varying ? varying(*options) : diff(*options); }; });
 }
 
 }  // namespace graphdump

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "cgrt/ir/describe.h"
 #include "cgrt/saved/folder.h"
 #include "command.h"
+#include "subcommands.h"
 
 namespace graphdump {
 namespace {
@@ -28,14 +28,6 @@ namespace fs = std::filesystem;
 using cgrt::inspect::Finding;
 using cgrt::inspect::LintedFile;
 using cgrt::inspect::Severity;
-
-struct Options {
-  std::vector<std::string> files, ignored;
-  std::string expected;
-  std::string format = "text";
-  std::size_t limit = 100;  // lines of a file; 0: all
-  bool lists_rules = false, is_strict = false;
-};
 
 int list_rules() {
   std::string out;
@@ -67,7 +59,7 @@ std::string text_of(const LintedFile& file, std::size_t limit) {
 
 class Linting {
  public:
-  Linting(const Options& options, const std::vector<cgrt::inspect::Budget>& budgets)
+  Linting(const LintOptions& options, const std::vector<cgrt::inspect::Budget>& budgets)
       : options_(options), budgets_(budgets) {}
 
   // A graph, a bundle with all its graphs, or a folder of `graphdump run`, which its run.json may stand for.
@@ -151,13 +143,15 @@ class Linting {
     files_.push_back({.name = name, .findings = std::move(findings), .broken_budgets = std::move(broken)});
   }
 
-  const Options& options_;
+  const LintOptions& options_;
   const std::vector<cgrt::inspect::Budget>& budgets_;
   std::vector<LintedFile> files_;
   bool is_found_ = false;
 };
 
-int lint(const Options& options) {
+}  // namespace
+
+int lint(const LintOptions& options) {
   if (options.lists_rules) return list_rules();
   if (options.files.empty()) return fail("lint: FILE is required.");
   if (std::count(options.files.begin(), options.files.end(), "-") > 1) {
@@ -184,27 +178,6 @@ int lint(const Options& options) {
     for (const LintedFile& file : linting.files()) absl::StrAppend(&out, text_of(file, options.limit));
   }
   return print(out, "", linting.is_found() ? kDifferent : kOk);
-}
-
-}  // namespace
-
-void add_lint(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "lint", "Say what is wrong with graphs, or may be: exits 0 without errors, 1 with, 2 when it cannot tell");
-  command->add_option("FILE", options->files,
-                      "Graphs, bundles, and folders of graphdump run, with what their processes did");
-  command->add_option("--expect", options->expected,
-                      "Limits that are errors when a graph is not inside of them: 'nodes<=500, host=0'");
-  command->add_option("--ignore", options->ignored, "Rules to leave out: RULE,...")->delimiter(',');
-  command->add_option("--format", options->format, "text (for people) or json (the same)")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  command->add_option("--limit", options->limit, "Text: at most so many lines of a graph; 0: all")
-      ->capture_default_str();
-  command->add_flag("--strict", options->is_strict, "Warnings are errors");
-  command->add_flag("--rules", options->lists_rules, "List the rules, with the highest severity of each");
-  command->callback([options, &action] { action = [options] { return lint(*options); }; });
 }
 
 }  // namespace graphdump

@@ -24,18 +24,12 @@
 #include "cgrt/memory/buffer.h"
 #include "cgrt/memory/copy.h"
 #include "command.h"
+#include "subcommands.h"
 
 namespace graphdump {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct Options {
-  std::string path, graph;
-  std::vector<std::string> inputs, outputs;  // "NAME=FILE"
-  std::uint64_t repeat = 0;
-  bool no_check = false, is_anywhere = false;
-};
 
 constexpr cgrt::DeviceRef kDevice(0);
 
@@ -192,7 +186,7 @@ struct Played {
 };
 
 absl::StatusOr<Played> play_graph(cgrt::LoadedBundle& loaded, const cgrt::saved::SavedGraph& graph,
-                                  const Options& options, bool is_first) {
+                                  const PlayOptions& options, bool is_first) {
   CGRT_ASSIGN_OR_RETURN(const std::vector<NamedFile> inputs, named_files(options.inputs, "--input"));
   CGRT_ASSIGN_OR_RETURN(const std::vector<NamedFile> outputs, named_files(options.outputs, "--output"));
   CGRT_ASSIGN_OR_RETURN(const cgrt::Stream stream, cgrt::Stream::create(kDevice));
@@ -227,7 +221,7 @@ absl::StatusOr<Played> play_graph(cgrt::LoadedBundle& loaded, const cgrt::saved:
   return played;
 }
 
-absl::StatusOr<Played> play(const Options& options) {
+absl::StatusOr<Played> play_bundle(const PlayOptions& options) {
   const auto start = Clock::now();
   CGRT_ASSIGN_OR_RETURN(const cgrt::Bundle bundle, cgrt::Bundle::open(options.path));
   CGRT_RETURN_IF_ERROR(cgrt::ContextRef(kDevice).get().status());
@@ -258,31 +252,10 @@ absl::StatusOr<Played> play(const Options& options) {
 
 }  // namespace
 
-void add_play(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "play",
-      "Replay the graphs of a bundle on device 0 and compare with the recording: exits 0 when all is bit-equal, "
-      "1 when it is not");
-  command->add_option("DIR", options->path, "The bundle")->required();
-  command->add_option("--graph", options->graph, "Only the graph of this name");
-  command->add_option("--input", options->inputs, "NAME=FILE: the bytes of an input, in place of those that were saved")
-      ->allow_extra_args(false);
-  command->add_option("--output", options->outputs, "NAME=FILE: where the bytes of an output are to be written")
-      ->allow_extra_args(false);
-  command->add_option("--repeat", options->repeat,
-                      "Replays in a row from the saved memory, of which the outputs are, and which are timed");
-  command->add_flag("--anywhere", options->is_anywhere,
-                    "Put memory at other addresses than it had, as where these are taken; for bundles of save "
-                    "--movable");
-  command->add_flag("--no-check", options->no_check, "Compare nothing with the recording");
-  command->callback([options, &action] {
-    action = [options] {
-      const absl::StatusOr<Played> played = play(*options);
-      if (!played.ok()) return fail(played.status());
-      return print(played->text, "", played->is_different ? kDifferent : kOk);
-    };
-  });
+int play(const PlayOptions& options) {
+  const absl::StatusOr<Played> played = play_bundle(options);
+  if (!played.ok()) return fail(played.status());
+  return print(played->text, "", played->is_different ? kDifferent : kOk);
 }
 
 }  // namespace graphdump

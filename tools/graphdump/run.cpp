@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -20,19 +19,12 @@
 #include "inject/environment.h"
 #include "recording.h"
 #include "sessions.h"
+#include "subcommands.h"
 
 namespace graphdump {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Options {
-  std::string folder = "graphs";
-  std::uint64_t max_mb = 1024;
-  std::uint64_t min_nodes = 0;
-  bool is_timed = false, is_traced = false, is_explained = false;
-  std::vector<std::string> command;
-};
 
 // What the times of the graphs say, of those that took the longest in all.
 std::string timing_of(const std::vector<fs::path>& files) {
@@ -61,7 +53,9 @@ int explain(const Sessions& sessions, int status) {
   return WEXITSTATUS(status) != 0 || sessions.notes.empty() ? WEXITSTATUS(status) : static_cast<int>(kDifferent);
 }
 
-int run(const Options& options) {
+}  // namespace
+
+int run(const RunOptions& options) {
   std::error_code error;
   fs::create_directories(options.folder, error);
   const fs::path folder = error ? fs::path() : fs::canonical(options.folder, error);
@@ -80,50 +74,6 @@ int run(const Options& options) {
   print("", sessions.text, kOk);
   if (options.is_timed) print("", timing_of(sessions.files), kOk);
   return end_as(ended.wait_status);
-}
-
-void add_options(CLI::App* command, const std::shared_ptr<Options>& options, Action& action) {
-  command->add_option("--out,-o", options->folder, "The folder for the files; made if it is not there")
-      ->capture_default_str();
-  command->add_option("--max-mb", options->max_mb, "Write at most so many MB in each process; 0: all")
-      ->capture_default_str();
-  command->add_option("--min-nodes", options->min_nodes, "Leave out graphs of fewer nodes")->capture_default_str();
-  command->add_option("COMMAND", options->command, "The command and its arguments, after --")->required();
-  command->positionals_at_end();
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
-}
-
-}  // namespace
-
-void add_run(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("run",
-                                         "Run a command and write every graph that it and the processes it starts "
-                                         "instantiate, as PROGRAM-PROCESS-NUMBER.cgrt.json; the command is not changed "
-                                         "and its exit status is that of graphdump");
-  add_options(command, std::make_shared<Options>(), action);
-}
-
-void add_explain(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("explain",
-                         "As run, and print only how each stream capture that failed was ended: by "
-                         "which call, of which thread, and what to do. Exits with the command's status, "
-                         "and with 1 when that is 0 and a capture has failed");
-  const auto options = std::make_shared<Options>();
-  options->is_explained = true;
-  add_options(command, options, action);
-}
-
-void add_time(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("time",
-                         "As run, and measure how long each node takes: the files have the times, which "
-                         "show and stats print");
-  const auto options = std::make_shared<Options>();
-  options->is_timed = true;
-  command->add_flag("--trace", options->is_traced,
-                    "Write PROGRAM-PROCESS.trace.json as well, for ui.perfetto.dev: all that ran on the devices");
-  add_options(command, options, action);
 }
 
 }  // namespace graphdump

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -32,22 +31,13 @@
 #include "inject/marks.h"
 #include "recording.h"
 #include "sessions.h"
+#include "subcommands.h"
 
 namespace graphdump {
 namespace {
 
 namespace fs = std::filesystem;
 namespace saved = cgrt::saved;
-
-struct Options {
-  std::string folder;
-  std::vector<std::uint32_t> graphs;
-  std::uint64_t min_nodes = 0, launch = 1;
-  std::string range;
-  std::vector<std::string> inputs, outputs;
-  bool is_movable = false;
-  std::vector<std::string> command;
-};
 
 // Of a replay and the comparison of all memory.
 absl::Duration replay_limit(const saved::Manifest& manifest) {
@@ -104,7 +94,7 @@ std::string describe(const std::string& name) {
 }
 
 // Puts what was saved in its place, and says what that is.
-std::string publish(const fs::path& staging, const Options& options) {
+std::string publish(const fs::path& staging, const SaveOptions& options) {
   const std::vector<fs::path> bundles = bundles_in(staging);
   if (bundles.empty()) return "graphdump: no graph was saved\n";
   const fs::path folder = options.folder;
@@ -145,7 +135,7 @@ class ScratchFolder {
 };
 
 // Runs the command, which leaves its bundles in `staging`.
-RecordedCommand run_saving(const Options& options, const std::string& sessions, const std::string& staging,
+RecordedCommand run_saving(const SaveOptions& options, const std::string& sessions, const std::string& staging,
                            bool is_displaced) {
   Recording recording{.command = options.command, .folder = sessions, .needs_cupti = true};
   recording.variables = {{kMinNodesVariable, absl::StrCat(options.min_nodes)},
@@ -184,7 +174,7 @@ absl::StatusOr<std::string> compare(const saved::Folder& first, const saved::Fol
 
 // Runs the command once more, with its memory at other addresses, and has the bundles in `staging` say which words are
 // addresses. What there is to say of it.
-std::string make_movable(const Options& options, const fs::path& folder, const std::string& staging) {
+std::string make_movable(const SaveOptions& options, const fs::path& folder, const std::string& staging) {
   const std::vector<fs::path> bundles = bundles_in(staging);
   if (bundles.empty()) return "";
   const ScratchFolder sessions(fs::temp_directory_path() / "graphdump"), again(folder / ".saving");
@@ -211,7 +201,9 @@ std::string make_movable(const Options& options, const fs::path& folder, const s
   return text;
 }
 
-int save(const Options& options) {
+}  // namespace
+
+int save(const SaveOptions& options) {
   for (const std::vector<std::string>* operands : {&options.inputs, &options.outputs}) {
     for (const std::string& text : *operands) {
       if (const auto operand = parse_operand(text); !operand.ok()) return fail(operand.status());
@@ -237,44 +229,6 @@ int save(const Options& options) {
   if (options.is_movable) text += make_movable(options, folder, staging.path());
   print("", text + publish(staging.path(), options), kOk);
   return end_as(ended.wait_status);
-}
-
-}  // namespace
-
-void add_save(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "save",
-      "Run a command and save graphs that it launches, with their code and memory, as a bundle: play replays it. The "
-      "command is not changed and its exit status is that of graphdump");
-  const auto options = std::make_shared<Options>();
-  command
-      ->add_option("--out,-o", options->folder,
-                   "The folder for the bundle: empty, not there, or a bundle, which is "
-                   "replaced")
-      ->required();
-  command
-      ->add_option("--graph", options->graphs,
-                   "Only the graph of that number, in the order in which the process "
-                   "instantiates them, from 0; may be given again")
-      ->allow_extra_args(false);
-  command->add_option("--min-nodes", options->min_nodes, "Leave out graphs of fewer nodes")->capture_default_str();
-  command->add_option("--range", options->range, "Only graphs with nodes that were made in this NVTX range");
-  command->add_option("--launch", options->launch, "Save memory as it is at this launch of each graph")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--input", options->inputs,
-                   "NAME=NODE:OPERAND[+OFFSET][:BYTES[:DTYPE:SHAPE]]: a name for what an operand of a node points "
-                   "to, in graphs without marks; may be given again")
-      ->allow_extra_args(false);
-  command->add_option("--output", options->outputs, "The same for an output")->allow_extra_args(false);
-  command->add_flag(
-      "--movable", options->is_movable,
-      "Run the command twice, the second time with its memory at other addresses, find out which words are "
-      "addresses, and prove it by replays at others: the bundle can be loaded anywhere then");
-  command->add_option("COMMAND", options->command, "The command and its arguments, after --")->required();
-  command->positionals_at_end();
-  command->callback([options, &action] { action = [options] { return save(*options); }; });
 }
 
 }  // namespace graphdump

@@ -16,15 +16,10 @@
 #include "cgrt/inspect/text.h"
 #include "cgrt/saved/text.h"
 #include "command.h"
+#include "subcommands.h"
 
 namespace graphdump {
 namespace {
-
-struct Options {
-  std::string file;
-  std::string format = "text";
-  bool all = false, full_names = false;  // of text
-};
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -66,12 +61,12 @@ absl::StatusOr<std::string> svg_of(const std::string& dot) {
   return cgrt::read_text(out.get(), "the output of dot");
 }
 
-std::string text_of(const cgrt::ir::GraphIr& graph, const Options& options) {
+std::string text_of(const cgrt::ir::GraphIr& graph, const ShowOptions& options) {
   return cgrt::inspect::to_text(graph, {.fold = !options.all, .short_names = !options.full_names});
 }
 
 // What is in a bundle, and its graph where there is one.
-int show_bundle(const Options& options) {
+int show_bundle(const ShowOptions& options) {
   const absl::StatusOr<cgrt::saved::Folder> folder = cgrt::saved::Folder::open(options.file);
   if (!folder.ok()) return fail(folder.status());
   absl::StatusOr<std::string> text = cgrt::saved::to_text(*folder);
@@ -84,7 +79,9 @@ int show_bundle(const Options& options) {
   return print(*text, "", kOk);
 }
 
-int show(const Options& options) {
+}  // namespace
+
+int show(const ShowOptions& options) {
   if (options.format == "text" && is_bundle(options.file)) return show_bundle(options);
   const absl::StatusOr<cgrt::ir::GraphIr> graph = read_graph(options.file);
   if (!graph.ok()) return fail(graph.status());
@@ -96,23 +93,6 @@ int show(const Options& options) {
   }
   if (options.format == "html") return print(cgrt::inspect::to_html(*graph), "", kOk);
   return print(text_of(*graph, options), "", kOk);
-}
-
-}  // namespace
-
-void add_show(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("show", "Print a graph, or what is in a bundle");
-  command->add_option("FILE", options->file, "The graph, or a bundle")->required();
-  command
-      ->add_option("--format", options->format,
-                   "text (for people), json (the file as this version writes it), html (a page for a browser), dot (a "
-                   "picture, as Graphviz reads it) or svg (that picture, drawn by Graphviz)")
-      ->check(CLI::IsMember({"text", "json", "html", "dot", "svg"}))
-      ->capture_default_str();
-  command->add_flag("--all", options->all, "Text: a line for every node, also where nodes repeat those before");
-  command->add_flag("--full-names", options->full_names, "Text: kernels' names with their namespaces");
-  command->callback([options, &action] { action = [options] { return show(*options); }; });
 }
 
 }  // namespace graphdump

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,14 +19,10 @@
 #include "cgrt/bundle/trial_process.h"
 #include "cgrt/ir/describe.h"
 #include "command.h"
+#include "subcommands.h"
 
 namespace graphdump {
 namespace {
-
-struct Options {
-  std::string path;
-  double replay_seconds = 20, graph_seconds = 120;
-};
 
 std::string megabytes(std::uint64_t bytes) { return absl::StrFormat("%.2f MB", static_cast<double>(bytes) / 1e6); }
 
@@ -51,7 +46,9 @@ std::string text_of(const cgrt::ShrunkGraph& graph) {
   return text;
 }
 
-int shrink(const Options& options) {
+}  // namespace
+
+int shrink(const ShrinkOptions& options) {
   const absl::Duration limit = absl::Seconds(options.replay_seconds);
   const auto make_trials = [&](const std::vector<std::string>& graphs) {
     return cgrt::TrialProcess::create(
@@ -64,26 +61,6 @@ int shrink(const Options& options) {
   std::string text;
   for (const cgrt::ShrunkGraph& graph : *shrunk) text += text_of(graph);
   return print(text, "", kOk);
-}
-
-}  // namespace
-
-void add_shrink(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "shrink",
-      "Leave out of a bundle the content of memory that every replay overwrites before it reads it, found out by "
-      "replays with other content in child processes; what is kept, and why, is printed");
-  command->add_option("DIR", options->path, "The bundle")->required();
-  command->add_option("--replay-seconds", options->replay_seconds, "A replay that takes longer hangs")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--graph-seconds", options->graph_seconds,
-                   "About how long to look for each graph; what is not decided then is kept")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->callback([options, &action] { action = [options] { return shrink(*options); }; });
 }
 
 }  // namespace graphdump

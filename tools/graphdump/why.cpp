@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "cgrt/ir/describe.h"
 #include "cgrt/ir/relation.h"
 #include "command.h"
+#include "subcommands.h"
 
 namespace graphdump {
 namespace {
@@ -20,10 +20,6 @@ namespace {
 using cgrt::ir::GraphIr;
 using cgrt::ir::node_label;
 using cgrt::ir::Order;
-
-struct Options {
-  std::string file, a, b;
-};
 
 // Kernels with that name; when there are none, with a name that has the text in it.
 std::vector<std::uint32_t> kernels_named(const GraphIr& graph, const std::string& text) {
@@ -115,7 +111,9 @@ std::string explain(const GraphIr& graph, std::uint32_t asked_a, std::uint32_t a
   return out;
 }
 
-int why(const Options& options) {
+}  // namespace
+
+int why(const WhyOptions& options) {
   const absl::StatusOr<GraphIr> graph = read_graph(options.file);
   if (!graph.ok()) return fail(graph.status());
   const absl::StatusOr<std::uint32_t> a = find_node(*graph, options.a);
@@ -123,18 +121,6 @@ int why(const Options& options) {
   const absl::StatusOr<std::uint32_t> b = find_node(*graph, options.b);
   if (!b.ok()) return fail(b.status());
   return print(explain(*graph, *a, *b), "", kOk);
-}
-
-}  // namespace
-
-void add_why(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("why", "Say what orders two nodes of a graph: the edges between them, or none");
-  command->add_option("FILE", options->file, "The graph")->required();
-  command->add_option("A", options->a, "A node: its number, or the name of its kernel")->required();
-  command->add_option("B", options->b, "Another one")->required();
-  command->callback([options, &action] { action = [options] { return why(*options); }; });
 }
 
 }  // namespace graphdump
