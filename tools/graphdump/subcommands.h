@@ -1,5 +1,5 @@
-// graphdump's subcommands, each in a file of its own. What they are asked for is said to CLI11 in main.cpp alone, as it
-// takes longer to compile than they do. All return the exit status of the program.
+// graphdump's subcommands, each in a file of its own, and their options. main.cpp alone includes CLI11 and fills in the
+// options: to compile it takes longer than a subcommand. All return the exit status of the program.
 #pragma once
 
 #include <cstddef>

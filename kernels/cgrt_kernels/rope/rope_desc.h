@@ -38,7 +38,8 @@ struct RopeDesc {
 //
 // Of a token whose position is not in [0, positions) nothing is written: it is padding. Keys and values whose sequence
 // or position the cache does not have, or that have no page, are not written: rows of a block table may end with -1. No
-// two tokens of a launch have the same sequence and position, or either's keys and values may stay.
+// two tokens of a launch have the same sequence and position, or either's keys and values may stay. With a token_count,
+// position and sequence are read behind it, too, where they may hold anything.
 struct RopeArgs {
   void* q = nullptr;                          // [tokens, heads, head_size]
   void* k = nullptr;                          // [tokens, kv_heads, head_size], or a cache
