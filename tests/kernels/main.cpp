@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
         .ptx_version = options->backend == "simulator80" ? 80 : cgrt::SimulatorOptions().ptx_version});
   }
   if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
+  cgrt::testing::watch_loading();
   cgrt::testing::Trial::set_max_bytes(options->max_bytes);
   Report report(is_simulated);
   const auto is_asked = [&](const char* name) { return options->family.empty() || options->family == name; };

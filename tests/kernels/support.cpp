@@ -8,12 +8,16 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/driver/api.h"
+#include "cgrt/driver/status.h"
+#include "support/idle_sink.h"
 
 namespace cgrt::testing {
 namespace {
@@ -26,6 +30,30 @@ std::size_t guard_behind = kGuard;
 constexpr unsigned char kPoison = 0xfb;
 std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
 std::uint32_t seed_of_all = 0;
+
+// The functions that the plans of a case loaded.
+bool is_watched = false;
+PFN_cuFuncLoad_v12040 load = nullptr;
+std::set<CUfunction> loaded;
+
+CUresult load_and_note(CUfunction function) {
+  const CUresult result = load(function);
+  if (result == CUDA_SUCCESS) loaded.insert(function);
+  return result;
+}
+
+// Sees which kernels a launch asks for.
+class LoadedKernels final : public IdleSink {
+ public:
+  absl::Status add_kernel(const KernelLaunch& launch, EdgeKind) override {
+    CGRT_ASSIGN_OR_RETURN(const CUcontext in, context());
+    const driver::ResolvedFunction* found = nullptr;
+    const CUresult result = driver::resolve_function(*launch.kernel, in, &found);
+    if (result != CUDA_SUCCESS) return driver::to_status(result, "cuKernelGetFunction");
+    if (loaded.contains(found->function)) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("its plan has not loaded kernel \"", launch.kernel->name, "\""));
+  }
+};
 
 template <class T>
 void put(unsigned char* to, T value) {
@@ -103,6 +131,14 @@ absl::Status refused(const absl::Status& status, const char* text) {
   return absl::InternalError(absl::StrCat("expected a refusal with \"", text, "\", found: ", status.ToString()));
 }
 
+void watch_loading() {
+  static driver::Api table = driver::api();
+  load = table.FuncLoad;
+  table.FuncLoad = load_and_note;
+  driver::install(table);
+  is_watched = true;
+}
+
 absl::StatusOr<Trial> Trial::create() {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(kDevice));
   return Trial(std::move(stream));
@@ -154,6 +190,8 @@ absl::StatusOr<std::vector<Bytes>> Trial::attempt(absl::FunctionRef<absl::Status
 }
 
 absl::Status Trial::run(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
+  LoadedKernels kernels;
+  if (is_watched) CGRT_RETURN_IF_ERROR(step(LaunchTarget::into(kernels)));
   CGRT_ASSIGN_OR_RETURN(const std::vector<Bytes> eager, attempt([&] { return step(stream()); }));
   CGRT_ASSIGN_OR_RETURN(Graph captured, capture(stream(), step));
   CGRT_ASSIGN_OR_RETURN(Graph built, Graph::create(kDevice));
@@ -195,6 +233,7 @@ Bytes Trial::found(const void* data) const {
 }
 
 void Report::check(const std::string& name, const absl::Status& status) {
+  loaded.clear();
   // A plan's or a launch's own answer, and none of the driver's.
   const bool is_refusal = absl::IsInvalidArgument(status) || absl::IsUnimplemented(status);
   if (drawn_from_ && is_refusal && !driver::cuda_result(status)) {

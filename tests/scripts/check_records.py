@@ -44,6 +44,8 @@ TREES = tempfile.TemporaryDirectory()
 
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
 INCLUDE = re.compile(r"^\s*#\s*(include|pragma once)\b.*$", re.M)
+# A plan loads its kernels before anything is timed.
+PRELOAD = re.compile(r"(\b(if|for) \((?:[^{}()]|\([^{}()]*\))*\)\s+)?CGRT_RETURN_IF_ERROR\(preload\([^;{}]*\)\);")
 WORD = re.compile(r'"(?:\\.|[^"\\\n])*"|\w+|[^\w\s]')
 NAMESPACE = re.compile(r"^(inline )?namespace( [\w :]+)?$")
 
@@ -55,7 +57,7 @@ def declarations_of(name, text):
         return [" ".join(re.sub(r"^\s*#.*$", "", text, flags=re.M).split())]
     if not name.endswith((".h", ".cuh", ".cpp", ".cu")):
         return [" ".join(text.split())]
-    text = COMMENT_OR_TEXT.sub(lambda match: " " if match[0].startswith("/") else match[0], INCLUDE.sub("", text))
+    text = COMMENT_OR_TEXT.sub(lambda match: " " if match[0].startswith("/") else match[0], PRELOAD.sub("", INCLUDE.sub("", text)))
     found, words, depth, namespaces = [], [], 0, 0
     for word in WORD.findall(text):
         if depth == 0 and word == "{" and NAMESPACE.match(" ".join(words)):

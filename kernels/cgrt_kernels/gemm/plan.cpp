@@ -125,6 +125,7 @@ absl::StatusOr<GemmPlan> plan_gemm(ContextRef context, const MatmulDesc& desc) {
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, kernel_of(desc, {256, 1})));
   CGRT_ASSIGN_OR_RETURN(const Choice choice,
                         choose_with_room(machine, [&](const Machine& with) { return choose(with, desc); }));
+  CGRT_RETURN_IF_ERROR(preload(choice.kernel, context));
   return GemmPlan{desc, choice.kernel, choice.config, choice.columns};
 }
 

@@ -154,6 +154,7 @@ absl::StatusOr<GroupNormPlan::Launch> read_once(const Machine& machine, const Gr
       .shape = shape};
   launch.config.attributes.cluster = slices.blocks;
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(launch.kernel, machine, launch.config.shared_bytes));
+  CGRT_RETURN_IF_ERROR(preload(launch.kernel, machine.context));
   return launch;
 }
 

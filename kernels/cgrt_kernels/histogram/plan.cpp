@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/histogram/histogram.h"
 #include "cgrt_kernels/histogram/kernels.h"
@@ -108,6 +109,8 @@ absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const Histogram
   choose(machine, plan);
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(of_type(plan.regime), machine, plan.config.shared_bytes));
+  CGRT_RETURN_IF_ERROR(preload(clear_counts_kernel(), context));
+  CGRT_RETURN_IF_ERROR(preload(of_type(plan.regime), context));
   return plan;
 }
 

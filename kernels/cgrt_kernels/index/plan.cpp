@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/index/index.h"
 #include "cgrt_kernels/index/kernels.h"
@@ -340,13 +341,27 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
     std::uint64_t scratch_bytes = 0;
     CGRT_ASSIGN_OR_RETURN(plan.sorted, make_sorted(desc, machine, scratch_bytes));
     plan.workspace_bytes = workspace_with(scratch_bytes);
+    if (plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(sort_in_cluster_kernel(), context));
+    if (!plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(count_digits_kernel(), context));
+    if (!plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(scan_digits_kernel(), context));
+    if (!plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(move_pairs_kernel(), context));
+    for (const IndexPlan::Sum& sum : plan.sorted->by_alignment) CGRT_RETURN_IF_ERROR(preload(sum.kernel, context));
+    CGRT_RETURN_IF_ERROR(preload(plan.sorted->join.kernel, context));
   } else if (plan.has_atomics && has_owners(desc)) {
     plan.owned = make_owned(desc, machine.sms);
     plan.workspace_bytes = workspace_with(plan.owned->owners + desc.rows * sizeof(std::uint32_t));
+    CGRT_RETURN_IF_ERROR(preload(clear_owned_kernel(), context));
+    CGRT_RETURN_IF_ERROR(preload(add_to_owners_kernel(desc.type, plan.owned->lines), context));
+    CGRT_RETURN_IF_ERROR(preload(add_owned_kernel(desc.type, Alignment::kAligned), context));
+    CGRT_RETURN_IF_ERROR(preload(add_owned_kernel(desc.type, Alignment::kUnaligned), context));
   } else if (size_of(desc.type) == 2 && plan.has_atomics) {
     plan.sums = make_sums(desc);
     plan.workspace_bytes = workspace_with(ceil_divide<std::uint64_t>(plan.sums->count, 4) * 16);
+    CGRT_RETURN_IF_ERROR(preload(clear_sums_kernel(), context));
+    CGRT_RETURN_IF_ERROR(preload(add_sums_kernel(desc.type, Alignment::kAligned), context));
+    CGRT_RETURN_IF_ERROR(preload(add_sums_kernel(desc.type, Alignment::kUnaligned), context));
   }
+  for (const IndexPlan::Launch& launch : plan.by_alignment) CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cgrt/base/status_macros.h"
+#include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/norm/row_plan.h"
 
@@ -217,6 +218,9 @@ absl::StatusOr<NormBackwardPlan> plan_norm_backward(ContextRef context, const No
                                                       std::max(plan.groups[0], plan.groups[1]) * desc.columns *
                                                       sizeof(float);
   }
+  CGRT_RETURN_IF_ERROR(preload(plan.launches.aligned.kernel, context));
+  CGRT_RETURN_IF_ERROR(preload(plan.launches.unaligned.kernel, context));
+  if (is_summed(desc)) CGRT_RETURN_IF_ERROR(preload(plan.sum_kernel, context));
   return plan;
 }
 

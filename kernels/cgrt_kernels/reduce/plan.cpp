@@ -201,6 +201,8 @@ absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& des
     const bool is_all = desc.over == ReduceOver::kAll;
     const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;
     CGRT_ASSIGN_OR_RETURN(const ReduceShape shape, row_shape(machine, desc, rows, columns));
+    CGRT_RETURN_IF_ERROR(preload(shape.kernel, context));
+    if (are_single(desc)) CGRT_RETURN_IF_ERROR(preload(single_shape(desc).kernel, context));
     return ReducePlan{desc, are_single(desc) ? single_shape(desc) : shape, shape, workspace_of(desc, shape)};
   }
   CGRT_ASSIGN_OR_RETURN(const ReduceShape unaligned, column_shape(machine, desc, Alignment::kUnaligned));
@@ -208,6 +210,8 @@ absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& des
   if (desc.columns * size_of(desc.type) % 16 == 0) {
     CGRT_ASSIGN_OR_RETURN(aligned, column_shape(machine, desc, Alignment::kAligned));
   }
+  CGRT_RETURN_IF_ERROR(preload(aligned.kernel, context));
+  CGRT_RETURN_IF_ERROR(preload(unaligned.kernel, context));
   return ReducePlan{desc, aligned, unaligned, std::max(workspace_of(desc, aligned), workspace_of(desc, unaligned))};
 }
 

@@ -112,6 +112,9 @@ absl::StatusOr<ScanPlan> plan_scan(ContextRef context, const ScanDesc& desc) {
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
   if (words > WorkspaceHeader::kTaggedWords) plan.words_to_clear = offsetof(WorkspaceHeader, tagged) / 8 + words;
   if (words != 0) plan.workspace_bytes = workspace_with(ceil_divide<std::uint64_t>(plan.words_to_clear, 2) * 16);
+  CGRT_RETURN_IF_ERROR(preload(aligned.kernel, context));
+  CGRT_RETURN_IF_ERROR(preload(unaligned.kernel, context));
+  if (plan.words_to_clear != 0) CGRT_RETURN_IF_ERROR(preload(clear_words_kernel(), context));
   return plan;
 }
 

@@ -185,6 +185,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
       desc.activation == SkinnyActivation::kSiluGate ? ceil_divide(desc.n, 64) : ceil_divide(desc.n, 128);
   plan.config.block = kSkinnyWideThreads, plan.config.shared_bytes = skinny_wide_bytes(bits);
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
+  CGRT_RETURN_IF_ERROR(preload(plan.kernel, machine.context));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t cluster, cluster_of(machine, plan, tiles, stages));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t at_once, clusters_at_once(machine, plan, cluster));
   // Where they are fewer than tiles, each takes some in turn, and copies of the next go on while it stores one. As few
@@ -221,6 +222,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan p
                                       " of a block. Plan fewer rows."));
   }
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
+  CGRT_RETURN_IF_ERROR(preload(plan.kernel, machine.context));
   CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
                         occupancy(plan.kernel, machine.context, plan.config.block, plan.config.shared_bytes));
   // A launch may have few of many rows: there are as many blocks as few rows want.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/device/device.h"
+#include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/upsample/kernels.h"
 #include "cgrt_kernels/upsample/upsample.h"
@@ -198,6 +199,8 @@ absl::StatusOr<UpsamplePlan> plan_upsample(ContextRef context, const UpsampleDes
   shape.columns = make_axis(desc.width, desc.out_width, desc.factor_width);
   const std::uint32_t copies = std::max(count_copies(shape.rows), count_copies(shape.columns));
   const Planner planner{desc, shape, copies, static_cast<std::uint32_t>(sms * threads)};
+  for (std::uint32_t alignment = 16; alignment >= 2; alignment /= 2)
+    CGRT_RETURN_IF_ERROR(preload(planner.choose(alignment).kernel, context));
   return UpsamplePlan{desc, {planner.choose(16), planner.choose(8), planner.choose(4), planner.choose(2)}};
 }
 

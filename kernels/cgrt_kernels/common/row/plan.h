@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/launch.h"
+#include "cgrt/launch/occupancy.h"
 #include "cgrt_kernels/common/plan.h"
 #include "cgrt_kernels/common/row/launch.h"
 #include "cgrt_kernels/common/row/shape.h"
@@ -186,9 +187,13 @@ absl::StatusOr<RowLaunches<Params>> plan_row_launches(const Machine& machine, st
   };
   const absl::StatusOr<RowLaunch<Params>> unaligned = plan(Alignment::kUnaligned);
   if (!unaligned.ok()) return unaligned.status();
+  CGRT_RETURN_IF_ERROR(preload(unaligned->kernel, machine.context));
+  if (unaligned->second) CGRT_RETURN_IF_ERROR(preload(unaligned->second->kernel, machine.context));
   if (row_bytes % 16 != 0) return RowLaunches<Params>{*unaligned, *unaligned};
   const absl::StatusOr<RowLaunch<Params>> aligned = plan(Alignment::kAligned);
   if (!aligned.ok()) return aligned.status();
+  CGRT_RETURN_IF_ERROR(preload(aligned->kernel, machine.context));
+  if (aligned->second) CGRT_RETURN_IF_ERROR(preload(aligned->second->kernel, machine.context));
   return RowLaunches<Params>{*aligned, *unaligned};
 }
 
