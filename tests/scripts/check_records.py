@@ -22,13 +22,8 @@ from includes import included
 OLDER, LACKS = "has changed since", "could not be measured"
 TAILS = "elements behind the last pack have threads of their own since 13c49e2: until the next run"
 WAITING = {  # by file: what is wrong with it, and why
-    "kernels/bench/records/decode_step.json": ([OLDER], "rope asks for the sequence earlier, and " + TAILS),
-    "kernels/bench/records/elementwise.json": ([OLDER], TAILS + " on an H200"),
-    "kernels/bench/records/lengths.json": ([OLDER], "small launches have less to do since 6411977, and " + TAILS),
     "kernels/bench/records/sampling.json":
-        ([LACKS, OLDER], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's; greedy tokens "
-                         "are faster since 6411977: until the next run"),
-    "kernels/bench/records/transpose_heads.json": ([OLDER], TAILS),
+        ([LACKS], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
     "samples/launch_overhead/records/h200.json": ([OLDER], TAILS + " on an H200"),
     "samples/mlp_step/records/h200.json":
         ([OLDER], "plan_matmul can choose gemm since: until the next run on an H200"),
