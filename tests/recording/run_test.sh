@@ -53,6 +53,12 @@ prints "/opt/profiler.so"
 expect "what the command sees" 0 run bash -c 'basename "$LD_PRELOAD"; [ -w "$GRAPHDUMP_FOLDER" ]'
 prints "libgraphdump_preload.so"
 
+expect "more MB than 64 bits have bytes for" 2 "$graphdump" run -o "$scratch/graphs" --max-mb 18446744073710 -- true
+complains "--max-mb: Value 18446744073710 not in range"
+expect "the largest number of MB" 0 "$graphdump" run -o "$scratch/graphs" --max-mb 18446744073709 -- \
+  bash -c 'echo "$GRAPHDUMP_MAX_BYTES"'
+prints "18446744073709000000"
+
 save() { "$graphdump" save -o "$scratch/bundle" "$@"; }
 expect "a command that is to be saved, and has no graphs" 3 save -- bash -c 'echo out; exit 3'
 prints "out"

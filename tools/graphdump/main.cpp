@@ -67,6 +67,7 @@ void add_options_of_run(CLI::App* command, RunOptions& options, Action& action) 
   command->add_option("--out,-o", options.folder, "The folder for the files; made if it is not there")
       ->capture_default_str();
   command->add_option("--max-mb", options.max_mb, "Write at most so many MB in each process; 0: all")
+      ->check(CLI::Range(RunOptions::kMaxMb))
       ->capture_default_str();
   command->add_option("--min-nodes", options.min_nodes, "Leave out graphs of fewer nodes")->capture_default_str();
   command->add_option("COMMAND", options.command, "The command and its arguments, after --")->required();

@@ -64,7 +64,7 @@ int run(const RunOptions& options) {
     return fail(absl::StrCat("cannot write into the folder ", options.folder, ": ", std::strerror(errno)));
   }
   Recording recording{.command = options.command, .folder = folder, .needs_cupti = options.is_timed};
-  recording.variables = {{kMaxBytesVariable, absl::StrCat(options.max_mb * 1'000'000)},
+  recording.variables = {{kMaxBytesVariable, absl::StrCat(options.max_mb * kBytesPerMb)},
                          {kMinNodesVariable, absl::StrCat(options.min_nodes)}};
   if (options.is_traced) recording.variables.emplace_back(kTraceVariable, "1");
   const RecordedCommand ended = run_recorded(recording);

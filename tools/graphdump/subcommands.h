@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,12 @@ struct DiffOptions {
 };
 int diff(const DiffOptions& options);
 
+inline constexpr std::uint64_t kBytesPerMb = 1'000'000;
+
 struct RunOptions {
+  static constexpr std::uint64_t kMaxMb = std::numeric_limits<std::uint64_t>::max() / kBytesPerMb;
   std::string folder = "graphs";
-  std::uint64_t max_mb = 1024;
+  std::uint64_t max_mb = 1024;  // up to kMaxMb
   std::uint64_t min_nodes = 0;
   bool is_timed = false, is_traced = false, is_explained = false;
   std::vector<std::string> command;

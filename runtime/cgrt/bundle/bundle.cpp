@@ -350,19 +350,23 @@ absl::Status LoadedBundle::launch(std::string_view graph, StreamRef stream) {
 }
 
 absl::StatusOr<GraphExec*> LoadedBundle::exec(std::string_view graph) {
+  if (state_ == nullptr) return driver::empty_object("LoadedBundle");
   CGRT_ASSIGN_OR_RETURN(State::LoadedGraph* const found, state_->find(graph));
   return &found->exec;
 }
 
 absl::StatusOr<NamedBuffer> LoadedBundle::input(std::string_view graph, std::string_view name) const {
+  if (state_ == nullptr) return driver::empty_object("LoadedBundle");
   return state_->buffer(graph, name, "input", &SavedGraph::inputs);
 }
 
 absl::StatusOr<NamedBuffer> LoadedBundle::output(std::string_view graph, std::string_view name) const {
+  if (state_ == nullptr) return driver::empty_object("LoadedBundle");
   return state_->buffer(graph, name, "output", &SavedGraph::outputs);
 }
 
 absl::Status LoadedBundle::restore(std::string_view graph) {
+  if (state_ == nullptr) return driver::empty_object("LoadedBundle");
   CGRT_ASSIGN_OR_RETURN(const State::LoadedGraph* const found, state_->find(graph));
   std::vector<const Piece*> pieces;
   for (const Piece& piece : found->saved->memory) pieces.push_back(&piece);
@@ -370,6 +374,7 @@ absl::Status LoadedBundle::restore(std::string_view graph) {
 }
 
 absl::StatusOr<std::vector<MemoryDifference>> LoadedBundle::check(std::string_view graph) const {
+  if (state_ == nullptr) return driver::empty_object("LoadedBundle");
   CGRT_ASSIGN_OR_RETURN(const State::LoadedGraph* const found, state_->find(graph));
   const saved::ExpectedMemory& expected = found->saved->expected;
   CGRT_ASSIGN_OR_RETURN(const std::vector<std::uint64_t> hashes, state_->folder.read_expected(expected));
@@ -423,11 +428,15 @@ absl::StatusOr<std::vector<MemoryDifference>> LoadedBundle::check(std::string_vi
 
 std::vector<void*> LoadedBundle::blocks() const {
   std::vector<void*> out;
+  if (state_ == nullptr) return out;
   for (const CUdeviceptr address : state_->addresses) out.push_back(reinterpret_cast<void*>(address));
   return out;
 }
 
-const LoadTimes& LoadedBundle::times() const { return state_->times; }
+const LoadTimes& LoadedBundle::times() const {
+  static const LoadTimes none{};
+  return state_ != nullptr ? state_->times : none;
+}
 
 bool are_addresses_taken(const absl::Status& status) {
   return status.GetPayload(internal::kAddressesTaken).has_value();

@@ -35,10 +35,10 @@ namespace cgrt {
 
 // Memory of a LoadedBundle, valid as long as that is.
 struct NamedBuffer {
-  void* data = nullptr;
+  void* data = nullptr;  // on the device; on the host where it was there when it was saved
   std::size_t bytes = 0;
-  std::string dtype = {};
-  std::vector<std::uint64_t> shape = {};
+  std::string dtype = {};                 // as it was named when saved: "float16"; empty: not
+  std::vector<std::uint64_t> shape = {};  // empty: not known
 };
 
 // Memory that is not what it was after the launch that was saved.
@@ -53,6 +53,7 @@ struct LoadTimes {
   std::uint64_t memory_bytes = 0;  // that were read and put there
 };
 
+// Empty when moved from: blocks() is empty then, times() is zero, and every other call is kFailedPrecondition.
 class LoadedBundle {
  public:
   LoadedBundle(LoadedBundle&&) noexcept;
@@ -60,7 +61,9 @@ class LoadedBundle {
   // Waits for the device, and gives memory, code and addresses back.
   ~LoadedBundle();
 
-  // Asynchronous. kNotFound lists the graphs that there are.
+  // Asynchronous. Begins with the memory as it is, as the launch before left it: see restore. The caller orders
+  // launches of graphs that have memory in common. Fails as GraphExec::launch does; kNotFound lists the graphs that
+  // there are.
   absl::Status launch(std::string_view graph, StreamRef stream);
   // For update, rebinding and all else. Valid as long as this is.
   absl::StatusOr<GraphExec*> exec(std::string_view graph);

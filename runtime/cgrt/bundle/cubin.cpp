@@ -14,19 +14,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/launch/image.h"
 
 namespace cgrt::internal {
 namespace {
 
 constexpr unsigned kMachine = 190;      // EM_CUDA
 constexpr unsigned char kEntry = 0x10;  // in st_other: a kernel
-constexpr std::uint32_t kFatbin = 0xba55ed50;
-
-struct FatbinHeader {
-  std::uint32_t magic;
-  std::uint16_t version, header_bytes;
-  std::uint64_t bytes;
-};
 
 absl::Status damaged(std::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("The cubin is damaged: ", std::string(what), "."));
@@ -268,23 +262,21 @@ bool is_fatbin(std::string_view image) {
   std::uint32_t magic = 0;
   if (image.size() < sizeof(FatbinHeader)) return false;
   std::memcpy(&magic, image.data(), sizeof(magic));
-  return magic == kFatbin;
+  return magic == kFatbinMagic;
 }
 
 std::uint64_t image_bytes(const void* image) {
   std::uint32_t magic = 0;
   std::memcpy(&magic, image, sizeof(magic));
-  if (magic == kFatbin) {
+  if (magic == kFatbinMagic) {
     FatbinHeader header;
     std::memcpy(&header, image, sizeof(header));
-    return header.header_bytes + header.bytes;
+    return image_bytes(header).value_or(0);
   }
   if (std::memcmp(image, ELFMAG, SELFMAG) != 0) return 0;
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof(header));
-  // Either table may be the last.
-  return std::max(header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize,
-                  header.e_phoff + std::uint64_t{header.e_phnum} * header.e_phentsize);
+  return image_bytes(header).value_or(0);
 }
 
 absl::StatusOr<Cubin> Cubin::read(std::string_view image) {

@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<std::string>> variables_in(std::string_view image);
 
 bool is_cubin(std::string_view image);
 bool is_fatbin(std::string_view image);
-// Of an ELF file or fatbin that begins there, as long as its head says; 0: it is neither.
+// Of an ELF file or fatbin that begins there, as long as its head says; 0: it is neither, or its head is damaged.
 std::uint64_t image_bytes(const void* image);
 
 }  // namespace cgrt::internal

@@ -354,6 +354,7 @@ absl::StatusOr<std::shared_ptr<Saver::Prepared>> Saver::prepare(GraphRef graph, 
 absl::StatusOr<std::shared_ptr<Saver::Prepared>> Saver::prepare(
     GraphRef graph, const std::string& name, SavedMarks marks,
     absl::FunctionRef<const NodeNote*(CUgraphNode)> note_of) {
+  if (state_ == nullptr) return driver::empty_object("Saver");
   if (!saved::is_name(name)) {
     return absl::InvalidArgumentError(absl::StrCat("No graph of a bundle can be called \"", name,
                                                    "\": use 1 to 100 letters, digits, '_', '-' and '.'."));
@@ -372,6 +373,7 @@ absl::StatusOr<std::shared_ptr<Saver::Prepared>> Saver::prepare(
 
 absl::Status Saver::begin(const std::shared_ptr<Prepared>& graph, std::uint64_t launch,
                           const std::vector<MemoryRange>& dead) {
+  if (state_ == nullptr) return driver::empty_object("Saver");
   absl::Cleanup end = [&] { state_->end(graph); };
   CGRT_RETURN_IF_ERROR(state_->begin(*graph, launch, dead));
   std::move(end).Cancel();
@@ -380,6 +382,7 @@ absl::Status Saver::begin(const std::shared_ptr<Prepared>& graph, std::uint64_t 
 }
 
 absl::Status Saver::finish(const std::shared_ptr<Prepared>& graph) {
+  if (state_ == nullptr) return driver::empty_object("Saver");
   absl::Cleanup end = [&] { state_->end(graph); };
   CGRT_RETURN_IF_ERROR(state_->finish(graph));
   std::move(end).Cancel();
@@ -387,9 +390,12 @@ absl::Status Saver::finish(const std::shared_ptr<Prepared>& graph) {
   return absl::OkStatus();
 }
 
-void Saver::abandon(const std::shared_ptr<Prepared>& graph) { state_->end(graph); }
+void Saver::abandon(const std::shared_ptr<Prepared>& graph) {
+  if (state_ != nullptr) state_->end(graph);
+}
 
 absl::StatusOr<OutsideChanges> Saver::compare(const std::shared_ptr<Prepared>& graph) {
+  if (state_ == nullptr) return driver::empty_object("Saver");
   CGRT_RETURN_IF_ERROR(state_->compare(*graph));
   const auto is_input = [&](const MemoryRange& range) {
     return std::any_of(graph->named_inputs.begin(), graph->named_inputs.end(), [&](const internal::NamedPlace& input) {

@@ -43,6 +43,7 @@ struct OutsideChanges {
   std::uint64_t places = 0, bytes = 0;
 };
 
+// Empty when moved from: abandon() does nothing then, and every other call is kFailedPrecondition.
 class Saver {
  public:
   // A graph as it was when it was instantiated, and what of its memory is to be saved.

@@ -26,8 +26,9 @@ inline constexpr int kGraphVersion = 5;
 std::string to_json(const ir::GraphIr& graph);
 
 // InvalidArgument for any text that is not a valid graph of this version or an older one, with line and column or
-// with the path of the offending value ("nodes[3].grid: expected 3 integers, found an array of 2").
-// Keys that this reader does not know are skipped. Safe on files of unknown origin.
+// with the path of the offending value ("nodes[3].grid: expected 3 integers, found an array of 2"). Also for gaps
+// between kernels' arguments that no compiler leaves, where they have more than 1 MiB together. Keys that this reader
+// does not know are skipped. Safe on files of unknown origin.
 absl::StatusOr<ir::GraphIr> from_json(std::string_view text);
 
 // Overwrites. The error names the path; NotFound when the folder does not exist, InvalidArgument for a

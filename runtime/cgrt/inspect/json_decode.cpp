@@ -77,8 +77,34 @@ static absl::Status read(const JsonCursor& cursor, ir::InnerPointer& out) {
   return read_required(cursor, "pointer", out.pointer);
 }
 
+namespace {
+
+// Gaps are bytes of a kernel's buffer in front of an argument that no other argument fills. An offset has few digits:
+// without a limit a small file could ask for gigabytes. Compilers leave gaps for alignment alone, which is at most the
+// size of a type in C++, and at most 128 bytes in the types of CUDA.
+class GapBudget {
+ public:
+  // `bytes`: in front of `argument`, which has the size `size`.
+  absl::Status take(const JsonCursor& argument, std::uint64_t bytes, std::uint32_t size) {
+    if (bytes <= std::max(kAlwaysFree, size)) return absl::OkStatus();
+    taken_ += bytes;
+    if (taken_ <= kMaxBytes) return absl::OkStatus();
+    return argument.error(absl::StrCat("leaves a gap of ", bytes, " bytes in front of it; gaps of more than ",
+                                       kAlwaysFree, " bytes may have ", kMaxBytes,
+                                       " together, and up to here they have ", taken_));
+  }
+
+ private:
+  static constexpr std::uint32_t kAlwaysFree = 256;
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
+  std::uint64_t taken_ = 0;
+};
+
+}  // namespace
+
 // One argument, put into the kernel's buffer, and where it stands there.
-static absl::Status read_argument(const JsonCursor& cursor, ir::KernelParams& kernel, ir::Parameter& out) {
+static absl::Status read_argument(const JsonCursor& cursor, GapBudget& gaps, ir::KernelParams& kernel,
+                                  ir::Parameter& out) {
   CGRT_RETURN_IF_ERROR(cursor.expect_object());
   CGRT_RETURN_IF_ERROR(read_required(cursor, "offset", out.offset));
   CGRT_RETURN_IF_ERROR(read_required(cursor, "size", out.size));
@@ -103,7 +129,9 @@ static absl::Status read_argument(const JsonCursor& cursor, ir::KernelParams& ke
   if (bytes.size() != out.size) {
     return cursor.error(absl::StrCat("has the size ", out.size, " and ", counted(bytes.size(), "byte"), " of value"));
   }
-  if (kernel.arguments.size() < end) kernel.arguments.resize(end);
+  const std::size_t before = kernel.arguments.size();
+  if (out.offset > before) CGRT_RETURN_IF_ERROR(gaps.take(cursor, out.offset - before, out.size));
+  if (before < end) kernel.arguments.resize(end);
   std::copy(bytes.begin(), bytes.end(), kernel.arguments.begin() + out.offset);
   for (const auto& [at, address] : inner) {
     if (std::uint64_t{at} + 8 > out.size) {
@@ -207,7 +235,8 @@ static absl::Status read(const JsonCursor& node, ir::KernelParams& out) {
 }
 
 // What a kernel node runs, with its arguments: apart from the other keys, as the functions are numbered.
-static absl::Status read_function(const JsonCursor& node, ir::FunctionTable& functions, ir::KernelParams& out) {
+static absl::Status read_function(const JsonCursor& node, GapBudget& gaps, ir::FunctionTable& functions,
+                                  ir::KernelParams& out) {
   ir::Function function;
   CGRT_RETURN_IF_ERROR(read_required(node, "function", function.name));
   const std::optional<JsonCursor> arguments = node.member("arguments");
@@ -220,7 +249,7 @@ static absl::Status read_function(const JsonCursor& node, ir::FunctionTable& fun
   CGRT_ASSIGN_OR_RETURN(const std::size_t length, arguments->expect_array());
   function.parameters.resize(length);
   for (std::size_t i = 0; i < length; ++i) {
-    CGRT_RETURN_IF_ERROR(read_argument(arguments->element(i), out, function.parameters[i]));
+    CGRT_RETURN_IF_ERROR(read_argument(arguments->element(i), gaps, out, function.parameters[i]));
   }
   out.function = functions.add(function);
   return absl::OkStatus();
@@ -354,11 +383,12 @@ absl::StatusOr<ir::GraphIr> from_json(std::string_view text) {
     ir::GraphIr graph;
     CGRT_RETURN_IF_ERROR(read_required(root, "nodes", graph.nodes));
     ir::FunctionTable functions(graph.functions);
+    GapBudget gaps;
     const std::optional<JsonCursor> nodes = root.member("nodes");
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       auto* kernel = std::get_if<ir::KernelParams>(&graph.nodes[i].params);
       if (kernel == nullptr) continue;
-      CGRT_RETURN_IF_ERROR(read_function(nodes->element(i), functions, *kernel));
+      CGRT_RETURN_IF_ERROR(read_function(nodes->element(i), gaps, functions, *kernel));
     }
     CGRT_RETURN_IF_ERROR(read_required(root, "edges", graph.edges));
     CGRT_RETURN_IF_ERROR(read_required(root, "allocations", graph.allocations));

@@ -17,6 +17,7 @@
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/launch/function_name.h"
+#include "cgrt/launch/image.h"
 #include "cgrt/stream/capture_mode.h"
 
 namespace cgrt {
@@ -257,36 +258,31 @@ ImageKind kind_of(std::string_view image) {
   return image.find(".version") != std::string_view::npos ? ImageKind::kText : ImageKind::kUnknown;
 }
 
+// What the head of `image` speaks of; nullopt: it is damaged.
+template <class Header>
+std::optional<std::uint64_t> wanted_bytes(std::string_view image) {
+  Header header;
+  if (image.size() < sizeof(header)) return sizeof(header);
+  std::memcpy(&header, image.data(), sizeof(header));
+  return image_bytes(header);
+}
+
 // A driver is given an address and no size, and reads as far as the image says.
 absl::Status check_image(std::string_view image, ImageKind kind) {
-  std::uint64_t wanted = 0;
   if (kind == ImageKind::kUnknown) {
     return absl::InvalidArgumentError(absl::StrCat("An image of ", counted(image.size(), "byte"),
                                                    " is no cubin, no fatbin and no PTX: it has none of their heads."));
   }
-  if (kind == ImageKind::kElf) {
-    Elf64_Ehdr header{};
-    wanted = sizeof(header);
-    if (image.size() >= sizeof(header)) {
-      std::memcpy(&header, image.data(), sizeof(header));
-      wanted = header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize;
-    }
+  std::optional<std::uint64_t> wanted = 0;
+  if (kind == ImageKind::kElf) wanted = wanted_bytes<Elf64_Ehdr>(image);
+  if (kind == ImageKind::kFatbin) wanted = wanted_bytes<FatbinHeader>(image);
+  if (!wanted.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("The image is damaged: it has ", counted(image.size(), "byte"),
+                                                   ", and its head speaks of 2^64 or more."));
   }
-  if (kind == ImageKind::kFatbin) {
-    struct {  // fatBinaryHeader: what follows it has `bytes`
-      std::uint32_t magic;
-      std::uint16_t version, header_bytes;
-      std::uint64_t bytes;
-    } header{};
-    wanted = sizeof(header);
-    if (image.size() >= sizeof(header)) {
-      std::memcpy(&header, image.data(), sizeof(header));
-      wanted = header.header_bytes + header.bytes;
-    }
-  }
-  if (image.size() >= wanted) return absl::OkStatus();
+  if (image.size() >= *wanted) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("The image is cut short: it has ", counted(image.size(), "byte"),
-                                                 ", and its head speaks of ", wanted, "."));
+                                                 ", and its head speaks of ", *wanted, "."));
 }
 
 absl::StatusOr<CUlibrary> load_image(const char* image) {

@@ -91,8 +91,8 @@ class Library {
   Library() = default;
 
   // `image` is a cubin, a fatbin or PTX; it may be gone afterwards. Blocks while the code is loaded and, from PTX,
-  // compiled; disturbs no capture. kInvalidArgument when it is none of these, is cut short or does not compile, then
-  // with the compiler's words; kUnimplemented when it has no code for the device of `context`.
+  // compiled; disturbs no capture. kInvalidArgument when it is none of these, is cut short, has a damaged head or
+  // does not compile, then with the compiler's words; kUnimplemented when it has no code for the device of `context`.
   static absl::StatusOr<Library> load(ContextRef context, std::string_view image);
 
   // The kernel of that name: as in the image, or as in its source, with or without its namespaces and its template

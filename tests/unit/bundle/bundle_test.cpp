@@ -140,6 +140,34 @@ TEST_CASE("names that are not there are told with those that are", "[bundle]") {
   CHECK_THAT(load(small, {.graphs = {"prefill"}}).status(), is_not_found("\"step\""));
 }
 
+TEST_CASE("a loaded bundle that was moved from says so, and the other one goes on", "[bundle]") {
+  SmallBundle small;
+  small.write();
+  Simulator simulator;
+  SmallBundle::provide(simulator);
+  absl::StatusOr<LoadedBundle> loaded = load(small);
+  REQUIRE_OK(loaded);
+  const Stream stream = *Stream::create(kDevice);
+  const auto refused = [] {
+    return StatusIs(absl::StatusCode::kFailedPrecondition, "This LoadedBundle is empty: it was moved from");
+  };
+
+  LoadedBundle other = *std::move(loaded);
+
+  CHECK_THAT(loaded->launch("step", stream), refused());
+  CHECK_THAT(loaded->exec("step").status(), refused());
+  CHECK_THAT(loaded->input("step", "x").status(), refused());
+  CHECK_THAT(loaded->output("step", "z").status(), refused());
+  CHECK_THAT(loaded->restore("step"), refused());
+  CHECK_THAT(loaded->check("step").status(), refused());
+  CHECK(loaded->blocks().empty());
+  CHECK(loaded->times().memory_bytes == 0);
+  CHECK(loaded->times().code == absl::ZeroDuration());
+  CHECK(replay(other).empty());
+  *loaded = std::move(other);
+  CHECK(replay(*loaded).empty());
+}
+
 TEST_CASE("a second copy in one process is refused, and the first goes on", "[bundle]") {
   SmallBundle small;
   small.write();

@@ -1,6 +1,11 @@
 #include "cgrt/bundle/cubin.h"
 
+#include <elf.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -77,6 +82,16 @@ TEST_CASE("variables are found in a fatbin and in PTX", "[bundle][cubin]") {
   CHECK(internal::image_bytes(loaded_cubin().data()) == loaded_cubin().size());
   CHECK(internal::image_bytes(loaded_fatbin().data()) == loaded_fatbin().size());
   CHECK(internal::image_bytes(loaded_ptx().data()) == 0);
+}
+
+TEST_CASE("an image whose head speaks of 2^64 bytes has none", "[bundle][cubin]") {
+  std::string cubin(loaded_cubin()), fatbin(loaded_fatbin());
+  const std::uint64_t far = ~std::uint64_t{0} - 7;
+  std::memcpy(cubin.data() + offsetof(Elf64_Ehdr, e_shoff), &far, sizeof(far));
+  std::memcpy(fatbin.data() + 8, &far, sizeof(far));  // what follows the head
+
+  CHECK(internal::image_bytes(cubin.data()) == 0);
+  CHECK(internal::image_bytes(fatbin.data()) == 0);
 }
 
 TEST_CASE("a damaged image is an error or read as far as it goes", "[bundle][cubin]") {

@@ -135,6 +135,30 @@ std::size_t files_in(const Folder& folder, const char* part) {
   return fs::exists(path) ? static_cast<std::size_t>(std::distance(fs::directory_iterator(path), {})) : 0;
 }
 
+TEST_CASE("a Saver that was moved from says so, and the other one goes on", "[bundle][save]") {
+  const Folder folder;
+  Simulator simulator;
+  const MappedMemory memory;
+  TwoGraphs two(memory);
+  const Graph graph = two.scaled(two.x, two.x);
+  Saver saver = *Saver::create(folder.path(), cubin_of);
+  const auto prepared = saver.prepare(graph.ref(), "a");
+  REQUIRE_OK(prepared);
+  const auto refused = [] {
+    return StatusIs(absl::StatusCode::kFailedPrecondition, "This Saver is empty: it was moved from");
+  };
+
+  Saver other = std::move(saver);
+
+  CHECK_THAT(saver.prepare(graph.ref(), "b").status(), refused());
+  CHECK_THAT(saver.begin(*prepared), refused());
+  CHECK_THAT(saver.finish(*prepared), refused());
+  CHECK_THAT(saver.compare(*prepared).status(), refused());
+  saver.abandon(*prepared);
+  two.save(other, graph, "b");
+  CHECK(manifest_of(folder).graphs.size() == 1);
+}
+
 TEST_CASE("graphs have blocks, code and unchanged pieces of memory in common", "[bundle][save]") {
   const Folder folder;
   Simulator simulator;

@@ -106,6 +106,41 @@ TEST_CASE("addresses inside arguments are read back, and refused with their path
   check_refused(text, "nodes[1].arguments[0]: has an address that begins at byte 17 of 24");
 }
 
+TEST_CASE("gaps between arguments are read as compilers leave them", "[inspect][json]") {
+  ir::GraphIr graph;
+  const std::uint32_t aligned = 1024;  // a structure of that size
+  for (int i = 0; i < 1100; ++i) {
+    testing::add_kernel(graph, "few", {testing::value_argument(0, {1}), testing::value_argument(256, {2})});
+    testing::add_kernel(graph, "aligned",
+                        {testing::value_argument(0, {1}), testing::structure_argument(aligned, aligned, {})});
+  }
+
+  const absl::StatusOr<ir::GraphIr> again = from_json(to_json(graph));
+
+  REQUIRE_OK(again);
+  CHECK(*again == graph);
+}
+
+TEST_CASE("a small file cannot ask for much memory by gaps between arguments", "[inspect][json]") {
+  const auto with_gaps = [](int count) {
+    ir::GraphIr graph;
+    for (int i = 0; i < count; ++i) {
+      testing::add_kernel(graph, "far", {testing::value_argument(ir::kMaxParameterBytes - 1, {1})});
+    }
+    return graph;
+  };
+
+  const absl::StatusOr<ir::GraphIr> again = from_json(to_json(with_gaps(16)));
+  REQUIRE_OK(again);
+  CHECK(*again == with_gaps(16));
+
+  const std::string text = to_json(with_gaps(100));
+  CHECK(text.size() < 30'000);
+  check_refused(text,
+                "nodes[16].arguments[0]: leaves a gap of 65535 bytes in front of it; gaps of more than 256 bytes may "
+                "have 1048576 together, and up to here they have 1114095");
+}
+
 // Whatever a number is: a graph that is not valid, or one that reads back the same.
 TEST_CASE("numbers at the end of their range are written and read", "[inspect][json]") {
   const auto most = [](auto& field) { field = std::numeric_limits<std::decay_t<decltype(field)>>::max(); };
