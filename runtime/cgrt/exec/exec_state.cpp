@@ -61,6 +61,7 @@ void internal::destroy_exec(CUgraphExec exec) {
 absl::Status GraphExec::State::read_definition(const Graph& graph) {
   definition = graph.state();
   CGRT_ASSIGN_OR_RETURN(node_count, internal::count_nodes(definition->handle));
+  edits = definition->edits;
   is_complete = definition->knowledge.is_complete();
   const bool has_insides = !definition->children.empty() || !definition->conditionals.empty();
   if (is_complete && (!definition->knowledge.is_empty() || has_insides)) {
@@ -176,6 +177,7 @@ void internal::UsedLibraries::set(CUgraphNode node, const std::shared_ptr<const 
     return std::find(distinct_.begin(), distinct_.end(), one) != distinct_.end();
   };
   const std::shared_ptr<const void> before = std::exchange(by_node_[node], library);
+  if (library == nullptr) by_node_.erase(node);
   if (before == library || (before == nullptr && is_known(library))) return;
   distinct_.clear();
   for (const auto& [any, one] : by_node_) {
@@ -188,6 +190,7 @@ void GraphExec::State::swap(State& other) {
   std::swap(handle, other.handle);
   std::swap(definition, other.definition);
   std::swap(node_count, other.node_count);
+  std::swap(edits, other.edits);
   std::swap(is_complete, other.is_complete);
   std::swap(table, other.table);
   std::swap(rebind, other.rebind);

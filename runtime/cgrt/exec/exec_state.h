@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,7 +35,7 @@ class UsedLibraries {
   absl::Status prepare(CUcontext context, const std::shared_ptr<const void>& library) {
     return uses_.prepare(context, {library});
   }
-  // Launches from now on use `library` in `node`; those in flight keep what it was before.
+  // Launches from now on use `library`, null for none, in `node`; those in flight keep what it was before.
   void set(CUgraphNode node, const std::shared_ptr<const void>& library);
   // After a launch into `stream`.
   absl::Status launched(StreamRef stream) { return uses_.launched(stream); }
@@ -89,6 +90,7 @@ struct GraphExec::State {
   UniqueHandle<CUgraphExec, internal::destroy_exec> handle;  // null: `rebind` has variants
   InstantiateFlags flags = InstantiateFlags::kNone;
   std::size_t node_count = 0;
+  std::uint64_t edits = 0;  // of the definition, when this was made
   bool is_complete = true;  // the table
   internal::NodeTable table;
   UpdateCounts counts;

@@ -205,6 +205,12 @@ absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
   // What can fail comes first: after the driver's call the table must follow.
   CGRT_RETURN_IF_ERROR(state_->complete_table());
   CGRT_ASSIGN_OR_RETURN(std::vector<internal::NodeAttributes> attributes, internal::attributes_in(*child.state()));
+  std::shared_ptr<const std::vector<std::shared_ptr<const void>>> libraries;
+  if (auto used = internal::libraries_in(*child.state()); !used.empty()) {
+    libraries = std::make_shared<const std::vector<std::shared_ptr<const void>>>(std::move(used));
+    if (state_->libraries == nullptr) state_->libraries = std::make_unique<internal::UsedLibraries>();
+    CGRT_RETURN_IF_ERROR(state_->libraries->prepare(state_->definition->context, libraries));
+  }
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_GRAPH;
   params.graph.graph = child.ref().get();
@@ -213,6 +219,7 @@ absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
   if (ABSL_PREDICT_FALSE(!status.ok())) {
     return driver::annotate(status, "The child graph's topology and kinds of nodes must be those it was made with");
   }
+  if (state_->libraries != nullptr) state_->libraries->set(node.get(), libraries);
   ++state_->counts.set;
   state_->set_child_attributes(node.get(), std::move(attributes));
   return ABSL_PREDICT_TRUE(state_->guard == nullptr) ? absl::OkStatus() : state_->guard->set(node.get(), params);
@@ -274,6 +281,11 @@ absl::StatusOr<std::vector<UpdateBlocker>> GraphExec::find_blockers(const Graph&
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind != nullptr) return internal::rebindable_update();
+  if (state_->edits != state_->definition->edits) {
+    return absl::FailedPreconditionError(
+        "Nodes or edges of the graph that the executable was made from have been removed or added since, so that it no "
+        "longer says what the executable is. Ask before the graph is edited, or instantiate it again.");
+  }
   CGRT_RETURN_IF_ERROR(state_->complete_table());
   return internal::find_blockers(*state_->definition, state_->node_count, state_->table.attributes, state_->flags,
                                  *other.state());
@@ -304,8 +316,8 @@ absl::StatusOr<UpdateReport> GraphExec::update_or_instantiate(const Graph& other
   if (!refusal.has_value()) return UpdateReport{};
   // Not under the lock: what graphs kept is let go, and the observer is called.
   CGRT_ASSIGN_OR_RETURN(GraphExec fresh, instantiate(other, state_->flags));
-  if (state_->guard != nullptr) CGRT_RETURN_IF_ERROR(fresh.guard_addresses());
   const std::lock_guard lock(state_->mutex);
+  if (state_->guard != nullptr && fresh.state_->guard == nullptr) CGRT_RETURN_IF_ERROR(fresh.guard_addresses());
   state_->swap(*fresh.state_);
   ++state_->counts.instantiated;
   refusal->rung = UpdateRung::kInstantiated;
@@ -315,6 +327,11 @@ absl::StatusOr<UpdateReport> GraphExec::update_or_instantiate(const Graph& other
 absl::Status GraphExec::guard_addresses() {
   if (state_ == nullptr) return driver::empty_object("GraphExec");
   const std::lock_guard lock(state_->mutex);
+  if (state_->definition->handle == nullptr) {
+    return absl::FailedPreconditionError(
+        "The graph that the executable was made from is gone with the node that it was in, so that its addresses are "
+        "not known.");
+  }
   CGRT_ASSIGN_OR_RETURN(internal::AddressGuard guard, internal::AddressGuard::create(*state_->definition));
   if (state_->rebind != nullptr) CGRT_RETURN_IF_ERROR(guard.follow(*state_->rebind));
   state_->guard = std::make_unique<internal::AddressGuard>(std::move(guard));

@@ -147,7 +147,8 @@ class GraphExec {
   absl::Status set_params(SemaphoreSignalNode node, absl::Span<const SemaphoreValue> values);  // as many as it has
   absl::Status set_params(SemaphoreWaitNode node, absl::Span<const SemaphoreValue> values);
   // Takes over all parameters of `child`, launch attributes too, which must have the topology of the
-  // node's own child. What `child` keeps (Graph::keep) is not taken over: keep it in this graph.
+  // node's own child. Code of its kernels that was loaded at run time stays loaded (launch/library.h); what `child`
+  // keeps besides (Graph::keep) is not taken over: keep it in this graph.
   absl::Status set_params(ChildGraphNode node, const Graph& child);
 
   // A disabled node does nothing at launches from now on, as if it were empty; those in flight are
@@ -175,10 +176,12 @@ class GraphExec {
 
   // All nodes that keep update() from taking over `other`, and why: by CUDA's rules of topology, kinds, contexts,
   // memory and attributes, and where `other` was taken over, none. Costs some microseconds a node; a refusal itself
-  // names the first alone.
+  // names the first alone. Reads the graph that this was made from: kFailedPrecondition once nodes or edges of that
+  // were removed, or edges added, and not to be called beside a change of it.
   absl::StatusOr<std::vector<UpdateBlocker>> find_blockers(const Graph& other);
 
-  // Counted under the lock of the calls that it counts.
+  // What was counted since this was made or asked last; counting begins again at 0. An empty GraphExec: zeros. Counted
+  // under the lock of the calls that it counts.
   UpdateCounts take_counts();
 
   // Runs the calls again that this executable, which must be rebindable, was made from: `step` launches, copies and
@@ -189,10 +192,10 @@ class GraphExec {
   // kFailedPrecondition names the call with another kernel, block, shared memory or attributes, another grid of a
   // cooperative kernel, the call of another kind, too many or too few; then, and when `step` fails, nothing has
   // changed. Nodes that no call makes (empty ones) are passed over. In a graph of build_alternatives
-  // (graph/alternatives.h) calls may pass over nodes, which do not run then. Blocks for nothing, but where calls run
-  // together that no step of such a graph has: an executable may be made then, once. What the calls hand
-  // over, as a launch_host with a std::function does, is kept until another step has taken its place and the launches
-  // before have ended; while there is such, the executable waits for its launches when it is destroyed.
+  // (graph/alternatives.h) calls may pass over nodes, which do not run then. Does not block, with one exception: where
+  // no step of such a graph runs these calls together, an executable of all nodes may be instantiated, once. What the
+  // calls hand over, as a launch_host with a std::function does, is kept until another step has taken its place and the
+  // launches before have ended; while there is such, the executable waits for its launches when it is destroyed.
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);
 
   // Runs the calls as rebind does, and changes nothing: what they say is for rebind(Binding), as often as wanted, which
@@ -239,7 +242,9 @@ class GraphExec {
   // it knows whole allocations, so that nothing is said of memory that an allocator of one's own takes back. Memory of
   // the graph's allocation nodes is left out; that of another graph's is other memory at each launch of that graph.
   // What the device changes by itself is not seen. Where the driver fails to answer, the call that set the node returns
-  // that, and counts. With CGRT_GUARD_ADDRESSES in the environment every executable is made so.
+  // that, and counts. Begins with the graph that this was made from, as it is now: call it before nodes are set or
+  // disabled, before an update, and not beside a change of that graph; kFailedPrecondition where it was in a node that
+  // was removed. With CGRT_GUARD_ADDRESSES in the environment every executable is made so.
   absl::Status guard_addresses();
 
   // What the next launch is of. Valid until the next update_or_instantiate; where steps have executables of their own
@@ -261,9 +266,9 @@ class GraphExec {
   std::unique_ptr<State> state_;
 };
 
-// Blocks the host, and waits for no work; costs 0.8-4.1 us per node on an H200. Disturbs no capture. The graph may
-// change or die afterwards. Short of memory (kResourceExhausted), it trims the memory that graphs freed on this device
-// and tries once more.
+// Blocks the host, and waits for no work; costs 1.7 to 3.4 us a node from 10 nodes on (H200). Disturbs no capture. The
+// graph may change or die afterwards. Short of memory (kResourceExhausted), it trims the memory that graphs freed on
+// this device and tries once more.
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
 // The same, and all of its kernels, but those in bodies of conditional nodes, can be changed by rebind(): they become

@@ -132,7 +132,7 @@ class Row {
                          " steps, and only kernels and copies can be left out: put it into all of them, in the same "
                          "place."));
       }
-      CGRT_ASSIGN_OR_RETURN(const CUgraphNode node, internal::copy_node(item.node, before, graph));
+      CGRT_ASSIGN_OR_RETURN(const CUgraphNode node, internal::copy_node(item.node, before, graph.context, graph));
       if (graph.scope_runs.empty() ? !item.scope.empty() : graph.scope_runs.back().scope != item.scope) {
         CGRT_ASSIGN_OR_RETURN(const std::size_t count, internal::count_nodes(graph.handle));
         graph.scope_runs.push_back({count - 1, item.scope});

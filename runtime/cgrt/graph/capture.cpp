@@ -181,8 +181,7 @@ absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<abs
 
   CGRT_RETURN_IF_ERROR(state->prepare());
   CGRT_ASSIGN_OR_RETURN(const std::size_t first, internal::count_nodes(state->handle));
-  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes,
-                        internal::copy_nodes(captured->handle, *state, place.frontier_));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, internal::copy_nodes(*captured, *state, place.frontier_));
   absl::Cleanup take_out = [&] {
     for (CUgraphNode node : nodes) driver::api().GraphDestroyNode(node);
   };

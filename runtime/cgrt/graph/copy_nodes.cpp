@@ -20,13 +20,13 @@ absl::StatusOr<bool> is_device_updatable(CUgraphNode kernel) {
   return value.deviceUpdatableKernelNode.deviceUpdatable != 0;
 }
 
-absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, GraphState& into) {
+absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, CUcontext context, GraphState& into) {
   const driver::Api& api = driver::api();
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   CGRT_RETURN_IF_ERROR(driver::to_status(api.GraphNodeGetType(node, &type), "cuGraphNodeGetType"));
   if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) return cannot_be_copied(type);
   CUgraphNodeParams params{};
-  CGRT_RETURN_IF_ERROR(read_params(node, type, into.context, params));
+  CGRT_RETURN_IF_ERROR(read_params(node, type, context, params));
   CUgraphNode copy = nullptr;
   CGRT_RETURN_IF_ERROR(driver::to_status(
       api.GraphAddNode(&copy, into.handle, before.from.data(), before.data.data(), before.from.size(), &params),
@@ -80,10 +80,10 @@ std::string unfreed_allocation(CUgraph graph) {
   return allocated.empty() ? "" : absl::StrCat("node ", allocated.front().second, " (mem alloc)");
 }
 
-absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(CUgraph from, GraphState& into, Dependencies before) {
-  if (into.is_in_conditional) CGRT_RETURN_IF_ERROR(check_in_conditional(from));
-  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(into.context));
-  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(from));
+absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(const GraphState& from, GraphState& into, Dependencies before) {
+  if (into.is_in_conditional) CGRT_RETURN_IF_ERROR(check_in_conditional(from.handle));
+  CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(from.context));
+  CGRT_ASSIGN_OR_RETURN(const std::vector<CUgraphNode> nodes, nodes_of(from.handle));
   const DriverDependencies outer(before);
   std::vector<CUgraphNode> copies;
   absl::Cleanup take_out = [&] {
@@ -111,7 +111,7 @@ absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(CUgraph from, GraphState& in
       edges.data.assign(outer.edges.begin(), outer.edges.end());
       edges.data.resize(edges.from.size());
     }
-    const absl::StatusOr<CUgraphNode> copy = copy_node(node, edges, into);
+    const absl::StatusOr<CUgraphNode> copy = copy_node(node, edges, from.context, into);
     if (!copy.ok()) {
       const std::string broken = is_root ? broken_dependency(into, before) : "";
       return broken.empty() ? copy.status() : driver::annotate(copy.status(), broken);

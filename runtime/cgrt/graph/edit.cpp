@@ -90,11 +90,13 @@ absl::Status remove_node(GraphState& state, CUgraphNode node) {
     return absl::FailedPreconditionError(
         "A rebindable executable changes the nodes of this graph, so that none can be removed: build another graph.");
   }
+  const auto position = static_cast<std::size_t>(found - nodes.begin());
+  CGRT_RETURN_IF_ERROR(state.prepare_insides(position));
   const CUresult result = driver::api().GraphDestroyNode(node);
   if (result == CUDA_SUCCESS) {
     std::erase(state.left_out_at_first, node);
     state.variants.clear();
-    state.note_removed(static_cast<std::size_t>(found - nodes.begin()));
+    state.note_removed(position);
     return absl::OkStatus();
   }
   const absl::Status failure = driver::to_status(result, "cuGraphDestroyNode");
@@ -109,16 +111,24 @@ absl::Status remove_node(GraphState& state, CUgraphNode node) {
 }
 
 absl::Status add_edge(GraphState& state, const Dependency& from, CUgraphNode to) {
+  CGRT_RETURN_IF_ERROR(state.prepare());
   const DriverDependencies before({&from, 1});
   const CUresult result =
       driver::api().GraphAddDependencies(state.handle, before.nodes.data(), &to, before.edge_data(), 1);
-  if (result == CUDA_SUCCESS) return absl::OkStatus();
+  if (result == CUDA_SUCCESS) {
+    ++state.edits;
+    return absl::OkStatus();
+  }
   return explain_edge(driver::to_status(result, "cuGraphAddDependencies"), state, from, to);
 }
 
 absl::Status remove_edge(GraphState& state, CUgraphNode from, CUgraphNode to) {
+  CGRT_RETURN_IF_ERROR(state.prepare());
   const CUresult result = driver::api().GraphRemoveDependencies(state.handle, &from, &to, nullptr, 1);
-  if (result == CUDA_SUCCESS) return absl::OkStatus();
+  if (result == CUDA_SUCCESS) {
+    ++state.edits;
+    return absl::OkStatus();
+  }
   const absl::Status failure = driver::to_status(result, "cuGraphRemoveDependencies");
   const absl::StatusOr<std::vector<CUgraphNode>> nodes = nodes_of(state.handle);
   if (!nodes.ok()) return failure;
@@ -144,20 +154,22 @@ absl::Status set_params(GraphState& state, CUgraphNode node, const KernelLaunch&
   params.type = CU_GRAPH_NODE_TYPE_KERNEL;
   static_assert(sizeof(params.kernel) == sizeof(kernel.driver));  // v3 and v2 differ in what they promise only
   std::memcpy(&params.kernel, &kernel.driver, sizeof(kernel.driver));
-  const absl::Status status = set_params(node, params);
+  const absl::Status status = set_params(state, node, params);
   return status.ok() ? status : explain_launch(status, launch, state.context);
 }
 
-absl::Status set_params(CUgraphNode node, CUgraphNodeParams& params) {
+absl::Status set_params(GraphState& state, CUgraphNode node, CUgraphNodeParams& params) {
+  CGRT_RETURN_IF_ERROR(state.prepare());
   return driver::to_status(driver::api().GraphNodeSetParams(node, &params), "cuGraphNodeSetParams");
 }
 
-absl::Status set_semaphores(CUgraphNode node, SemaphoreAction action, absl::Span<const SemaphoreValue> values) {
+absl::Status set_semaphores(GraphState& state, CUgraphNode node, SemaphoreAction action,
+                            absl::Span<const SemaphoreValue> values) {
   CGRT_RETURN_IF_ERROR(check(values));
   SemaphoreArrays arrays = to_driver(action, values);
   CUgraphNodeParams params{};
   set_semaphore_params(params, action, arrays);
-  const absl::Status status = set_params(node, params);
+  const absl::Status status = set_params(state, node, params);
   return status.ok() ? status : explain(status, action, values);
 }
 

@@ -154,14 +154,14 @@ absl::Status Graph::set_params(MemcpyNode node, const CopyParams& copy) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CUgraphNodeParams params{};
   internal::set_copy_params(params, state_->context, copy);
-  return internal::explain(internal::set_params(node.get(), params), copy);
+  return internal::explain(internal::set_params(*state_, node.get(), params), copy);
 }
 
 absl::Status Graph::set_params(MemsetNode node, const FillParams& fill) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CUgraphNodeParams params{};
   internal::set_fill_params(params, state_->context, fill);
-  return internal::explain(internal::set_params(node.get(), params), fill);
+  return internal::explain(internal::set_params(*state_, node.get(), params), fill);
 }
 
 absl::Status Graph::set_params(HostNode node, CUhostFn function, void* data) {
@@ -169,7 +169,7 @@ absl::Status Graph::set_params(HostNode node, CUhostFn function, void* data) {
   if (function == nullptr) return absl::InvalidArgumentError("Host node: the function is null.");
   CUgraphNodeParams params{};
   internal::set_host_params(params, {function, data});
-  return internal::set_params(node.get(), params);
+  return internal::set_params(*state_, node.get(), params);
 }
 
 absl::Status Graph::set_params(EventRecordNode node, EventRef event) {
@@ -177,7 +177,7 @@ absl::Status Graph::set_params(EventRecordNode node, EventRef event) {
   if (event.get() == nullptr) return driver::empty_object("Event");
   CUgraphNodeParams params{};
   internal::set_record_params(params, event);
-  return internal::set_params(node.get(), params);
+  return internal::set_params(*state_, node.get(), params);
 }
 
 absl::Status Graph::set_params(EventWaitNode node, EventRef event) {
@@ -185,7 +185,7 @@ absl::Status Graph::set_params(EventWaitNode node, EventRef event) {
   if (event.get() == nullptr) return driver::empty_object("Event");
   CUgraphNodeParams params{};
   internal::set_wait_params(params, event);
-  return internal::set_params(node.get(), params);
+  return internal::set_params(*state_, node.get(), params);
 }
 
 absl::Status Graph::set_params(BatchMemOpNode node, absl::Span<const MemoryOp> ops) {
@@ -194,18 +194,18 @@ absl::Status Graph::set_params(BatchMemOpNode node, absl::Span<const MemoryOp> o
   std::vector<CUstreamBatchMemOpParams> operations = internal::to_driver(ops);
   CUgraphNodeParams params{};
   internal::set_memory_op_params(params, state_->context, operations);
-  const absl::Status status = internal::set_params(node.get(), params);
+  const absl::Status status = internal::set_params(*state_, node.get(), params);
   return status.ok() ? status : internal::explain(status, ops);
 }
 
 absl::Status Graph::set_params(SemaphoreSignalNode node, absl::Span<const SemaphoreValue> values) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  return internal::set_semaphores(node.get(), SemaphoreAction::kSignal, values);
+  return internal::set_semaphores(*state_, node.get(), SemaphoreAction::kSignal, values);
 }
 
 absl::Status Graph::set_params(SemaphoreWaitNode node, absl::Span<const SemaphoreValue> values) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  return internal::set_semaphores(node.get(), SemaphoreAction::kWait, values);
+  return internal::set_semaphores(*state_, node.get(), SemaphoreAction::kWait, values);
 }
 
 absl::StatusOr<Graph> Graph::clone() const {
@@ -223,6 +223,9 @@ absl::StatusOr<Graph> Graph::clone() const {
   if (!copy.ok()) {
     driver::destroy_graph(handle);
     return copy.status();
+  }
+  for (const std::shared_ptr<const void>& library : internal::libraries_lost_by_copy(*state_)) {
+    CGRT_RETURN_IF_ERROR(internal::keep_in_graph(handle, library));
   }
   for (const internal::GraphState::Variant& variant : state_->variants) {
     CGRT_ASSIGN_OR_RETURN(const Graph of_variant, Graph(variant.state).clone());

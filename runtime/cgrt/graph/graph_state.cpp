@@ -1,6 +1,7 @@
 #include "cgrt/graph/graph_state.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
@@ -51,15 +52,27 @@ bool GraphState::contains(const GraphState& other) const {
 
 namespace {
 
+// All graphs inside of a graph's nodes, or of the one at `position`; not those inside of these.
+std::vector<GraphState*> insides_of(const GraphState& state, std::optional<std::size_t> position = std::nullopt) {
+  const auto is_meant = [&](std::size_t at) { return !position.has_value() || *position == at; };
+  std::vector<GraphState*> insides;
+  for (const GraphState::Child& child : state.children) {
+    if (is_meant(child.position)) insides.push_back(child.state.get());
+  }
+  for (const GraphState::ConditionalNode& node : state.conditionals) {
+    if (!is_meant(node.position)) continue;
+    for (const std::shared_ptr<GraphState>& body : node.bodies) insides.push_back(body.get());
+  }
+  return insides;
+}
+
 // Of a driver graph that is gone with the node that it was in.
 void forget(GraphState& state) {
   state.handle = nullptr;
+  ++state.edits;
   state.is_owned = false;
   state.owner = nullptr;
-  for (const GraphState::Child& child : state.children) forget(*child.state);
-  for (const GraphState::ConditionalNode& node : state.conditionals) {
-    for (const std::shared_ptr<GraphState>& body : node.bodies) forget(*body);
-  }
+  for (GraphState* inside : insides_of(state)) forget(*inside);
 }
 
 template <class Node>
@@ -70,15 +83,22 @@ void take_out(std::vector<Node>& nodes, std::size_t position) {
 
 }  // namespace
 
+absl::Status GraphState::prepare_insides(std::size_t position) {
+  std::vector<GraphState*> insides = insides_of(*this, position);
+  while (!insides.empty()) {
+    GraphState* const inside = insides.back();
+    insides.pop_back();
+    CGRT_RETURN_IF_ERROR(inside->prepare());
+    const std::vector<GraphState*> more = insides_of(*inside);
+    insides.insert(insides.end(), more.begin(), more.end());
+  }
+  return absl::OkStatus();
+}
+
 void GraphState::note_removed(std::size_t position) {
   knowledge.remove(position);
-  for (const Child& child : children) {
-    if (child.position == position) forget(*child.state);
-  }
-  for (const ConditionalNode& node : conditionals) {
-    if (node.position != position) continue;
-    for (const std::shared_ptr<GraphState>& body : node.bodies) forget(*body);
-  }
+  ++edits;
+  for (GraphState* inside : insides_of(*this, position)) forget(*inside);
   take_out(children, position);
   take_out(conditionals, position);
   for (ScopeRun& run : scope_runs) run.first_node -= run.first_node > position ? 1 : 0;
@@ -161,6 +181,7 @@ absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& origina
   state->scope_id = original.scope_id;
   state->scope_runs = original.scope_runs;
   state->has_alternatives = original.has_alternatives;
+  state->kept = original.kept;
   std::vector<CUgraphNode> nodes;
   if (!original.knowledge.is_empty() || !original.children.empty()) {
     CGRT_ASSIGN_OR_RETURN(nodes, nodes_of(copy));
@@ -180,6 +201,29 @@ absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& origina
   }
   state->is_owned = is_owned;
   return state;
+}
+
+CUgraph outermost(const GraphState& state) {
+  for (const GraphOwner* owner = state.owner.get(); owner != nullptr; owner = owner->outer.get()) {
+    if (owner->graph != nullptr) return owner->graph;
+  }
+  return state.handle;
+}
+
+std::vector<std::shared_ptr<const void>> libraries_in(const GraphState& state) {
+  std::vector<std::shared_ptr<const void>> libraries = state.kept;
+  for (const GraphState* inside : insides_of(state)) {
+    for (std::shared_ptr<const void>& library : libraries_in(*inside)) {
+      if (std::find(libraries.begin(), libraries.end(), library) == libraries.end()) {
+        libraries.push_back(std::move(library));
+      }
+    }
+  }
+  return libraries;
+}
+
+std::vector<std::shared_ptr<const void>> libraries_lost_by_copy(const GraphState& state) {
+  return outermost(state) == state.handle ? std::vector<std::shared_ptr<const void>>() : libraries_in(state);
 }
 
 }  // namespace cgrt::internal

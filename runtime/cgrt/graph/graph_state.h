@@ -60,6 +60,9 @@ struct GraphState {
   CUgraph release();
   // The node at `position` is gone, and what was inside of it.
   void note_removed(std::size_t position);
+  // prepare() of all that is inside of the node at `position`, to be called before it is removed: executables that were
+  // made from a graph inside know its nodes from there.
+  absl::Status prepare_insides(std::size_t position);
   // Whether `other` is this graph or inside of it.
   bool contains(const GraphState& other) const;
 
@@ -68,6 +71,7 @@ struct GraphState {
   CUcontext context;
   std::uint64_t scope_id = 0;
   NodeKnowledge knowledge;
+  std::uint64_t edits = 0;  // nodes removed, edges added and removed
 
   bool is_owned = true;               // by this or by `owner`; else inside a driver graph that another state owns
   std::shared_ptr<GraphOwner> owner;  // null: this
@@ -139,6 +143,11 @@ absl::StatusOr<CUgraph> graph_inside(CUgraphNode child);
 // The state of a copy that the driver made of `original`, whose driver graph is `copy`; owns it when `is_owned`.
 absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& original, CUgraph copy, bool is_owned);
 
+// What keeps the code of kernels loaded, in the graph and inside of it.
+std::vector<std::shared_ptr<const void>> libraries_in(const GraphState& state);
+// The same where the driver's copy of the graph keeps none of it, since the graph around it does.
+std::vector<std::shared_ptr<const void>> libraries_lost_by_copy(const GraphState& state);
+
 // The driver's form of node parameters, for adding and for setting; `params` is zero before. Nothing
 // is copied: `launch` and its arguments must outlive the call that takes the result, and that is made while `out`
 // lives.
@@ -148,6 +157,8 @@ struct KernelNodeParams {
   std::optional<ScopedContext> current;  // where the call needs one
 };
 absl::Status set_kernel_params(KernelNodeParams& out, CUcontext context, const KernelLaunch& launch);
+// The driver graph that `state` is, or is inside of, and that executables are made from.
+CUgraph outermost(const GraphState& state);
 // Before a kernel is added: keeps what its code is in, if that was loaded at run time.
 absl::Status keep_library(GraphState& state, std::shared_ptr<const void> library);
 // The value of an argument, given its position and its offset, as the driver hands a node's parameters out (in
@@ -226,20 +237,22 @@ inline bool is_changed_by_host(const LaunchAttributes& attributes) { return attr
 // Whether a graph and what is inside of it may be in the body of a conditional node.
 absl::Status check_in_conditional(CUgraph graph);
 
-// A node with the parameters and attributes of another, which waits for the nodes that `before` comes from.
-absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, GraphState& into);
+// A node with the parameters and attributes of another, which waits for the nodes that `before` comes from. What is no
+// kernel runs in `context`.
+absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, CUcontext context, GraphState& into);
 
 // Copies the nodes of `from`, with their attributes and edges, into another graph; the roots wait for `before`. The
 // copies, in the order of the nodes. What `from` keeps is not kept.
-absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(CUgraph from, GraphState& into, Dependencies before);
+absl::StatusOr<std::vector<CUgraphNode>> copy_nodes(const GraphState& from, GraphState& into, Dependencies before);
 
 // See Graph.
 absl::Status remove_node(GraphState& state, CUgraphNode node);
 absl::Status add_edge(GraphState& state, const Dependency& from, CUgraphNode to);
 absl::Status remove_edge(GraphState& state, CUgraphNode from, CUgraphNode to);
 absl::Status set_params(GraphState& state, CUgraphNode node, const KernelLaunch& launch);
-absl::Status set_params(CUgraphNode node, CUgraphNodeParams& params);
-absl::Status set_semaphores(CUgraphNode node, SemaphoreAction action, absl::Span<const SemaphoreValue> values);
+absl::Status set_params(GraphState& state, CUgraphNode node, CUgraphNodeParams& params);
+absl::Status set_semaphores(GraphState& state, CUgraphNode node, SemaphoreAction action,
+                            absl::Span<const SemaphoreValue> values);
 // "node 1 (kernel "scale") -> node 2 (memset) -> node 1", of nodes that wait for each other; empty: there are none.
 [[gnu::cold]] std::string describe_cycle(CUgraph graph);
 

@@ -192,18 +192,6 @@ absl::Status set_attributes(GraphState& state, CUgraphNode node, const KernelLau
 
 }  // namespace
 
-namespace {
-
-// The driver graph that `state` is, or is inside of, and that executables are made from.
-CUgraph outermost(const GraphState& state) {
-  for (const GraphOwner* owner = state.owner.get(); owner != nullptr; owner = owner->outer.get()) {
-    if (owner->graph != nullptr) return owner->graph;
-  }
-  return state.handle;
-}
-
-}  // namespace
-
 absl::Status keep_library(GraphState& state, std::shared_ptr<const void> library) {
   if (std::find(state.kept.begin(), state.kept.end(), library) != state.kept.end()) return absl::OkStatus();
   CGRT_RETURN_IF_ERROR(keep_in_graph(outermost(state), library));
@@ -433,6 +421,9 @@ absl::StatusOr<ChildGraphNode> add_child(GraphState& state, Dependencies depende
   absl::Cleanup remove = [&] { driver::api().GraphDestroyNode(node.get()); };
   CGRT_ASSIGN_OR_RETURN(const CUgraph inside, graph_inside(node.get()));
   CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphState> copy, copy_state(*child, inside, false));
+  for (const std::shared_ptr<const void>& library : libraries_lost_by_copy(*child)) {
+    CGRT_RETURN_IF_ERROR(keep_library(state, library));
+  }
   state.children.push_back({position, node.get(), std::move(copy)});
   std::move(remove).Cancel();
   return node;

@@ -24,7 +24,7 @@ struct ScopeRun;
 
 class Scope {
  public:
-  // `name` must outlive the scope.
+  // `name` must outlive the scope. Destroy scopes on the thread that made them, the last one first.
   explicit Scope(std::string_view name);
   ~Scope();
   Scope(const Scope&) = delete;

@@ -4,8 +4,8 @@
 //   CGRT_ASSIGN_OR_RETURN(ir::GraphIr ir, snapshot(graph));
 //   CGRT_RETURN_IF_ERROR(inspect::write_file("step.cgrt.json", ir));      // graphdump show step.cgrt.json
 //
-// Reads only; the graph must not be changed meanwhile. Costs about 5 us per kernel node: not for
-// the hot path.
+// Reads only; the graph must not be changed meanwhile. Costs 1.2 to 1.8 us a node from 100 nodes on (H200): not for the
+// hot path.
 //
 // An argument of 8 bytes counts as a pointer when the driver knows the address, and so does each aligned word of 8
 // bytes inside a larger one, such as a structure or a tensor map: a file holds no addresses, so two runs of a
@@ -51,7 +51,7 @@ struct NodeNote {
 };
 
 // Any graph, with what `note_of` knows of its nodes; null: nothing. It is asked once for each node, in the order of
-// their ids.
+// their ids. What it returns must stay valid and unchanged until snapshot returns; nothing is owned or kept longer.
 absl::StatusOr<ir::GraphIr> snapshot(GraphRef graph, absl::FunctionRef<const NodeNote*(CUgraphNode)> note_of);
 
 // Which memory of this process an allocation of the IR is.

@@ -3,6 +3,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "cgrt/cgrt.h"
 #include "cgrt/driver/api.h"
@@ -249,6 +250,73 @@ TEST_CASE_METHOD(UpdateTest, "a graph with a child that was moved in is given up
     CHECK(driver::api().GraphDestroy(raw) == CUDA_SUCCESS);
   }
   CHECK(simulator.live_handles() == before);
+}
+
+TEST_CASE_METHOD(UpdateTest, "an executable of a graph inside goes on when the node around it is removed",
+                 "[exec][graph]") {
+  Graph child = *capture(stream, [&](StreamRef s) { return launch(s, kPlain, scale_kernel(), x, x, 2.0f, 1); });
+  GraphExec exec = *instantiate(child);
+  Graph parent = graph_of(1);
+  const ChildGraphNode node = *parent.add_child({}, std::move(child));
+
+  REQUIRE_OK(parent.remove(node));
+
+  CHECK(run(exec) == 2.0f);
+  CHECK_OK(
+      exec.update(*capture(stream, [&](StreamRef s) { return launch(s, kPlain, scale_kernel(), x, x, 3.0f, 1); })));
+  CHECK(run(exec) == 3.0f);
+  CHECK_THAT(exec.guard_addresses(), StatusIs(absl::StatusCode::kFailedPrecondition, "is gone with the node"));
+  CHECK_THAT(exec.find_blockers(scaling(3.0f)).status(), StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_CASE_METHOD(UpdateTest, "blockers are looked for in the graph that an executable was made from, not in another",
+                 "[exec][update]") {
+  Graph graph = *Graph::create(device);
+  std::vector<KernelNode> nodes;
+  for (int i = 0; i < 3; ++i) nodes.push_back(*graph.add_kernel({}, kPlain, scale_kernel(), x, x, 2.0f, 1));
+  const Graph same = *graph.clone();
+  const auto is_asked_after = [&](auto edit) {
+    GraphExec exec = *instantiate(graph);
+    CHECK(exec.find_blockers(*graph.clone())->empty());
+    REQUIRE_OK(edit());
+    CHECK_THAT(exec.find_blockers(same).status(),
+               StatusIs(absl::StatusCode::kFailedPrecondition, "have been removed or added since"));
+    return exec;
+  };
+  GraphExec first = is_asked_after([&] { return graph.add_edge(nodes[0], nodes[1]); });
+  CHECK_OK(first.update(same));
+  is_asked_after([&] { return graph.remove_edge(nodes[0], nodes[1]); });
+  is_asked_after([&] { return graph.remove(nodes[2]); });
+}
+
+TEST_CASE_METHOD(UpdateTest, "a guard that was asked for is that of an executable made anew as well", "[exec]") {
+  GraphExec exec = *instantiate(scaling(2.0f));
+  observed = &exec;
+  // As another thread might, between the refusal and the exchange.
+  set_instantiate_observer([](const Graph&) {
+    set_instantiate_observer(nullptr);
+    CHECK_OK(observed->guard_addresses());
+  });
+  REQUIRE_OK(exec.update_or_instantiate(scaling(3.0f, 2)));
+  CHECK(run(exec) == 9.0f);
+
+  buffer = PinnedBuffer();
+
+  CHECK_THAT(exec.launch(stream), StatusIs(absl::StatusCode::kFailedPrecondition, "were freed"));
+}
+
+TEST_CASE("what is captured into a graph runs in the context of its stream", "[exec][graph]") {
+  Simulator simulator{{.device_count = 2}};
+  const PinnedBuffer buffer = *PinnedBuffer::create(DeviceRef(0), 4);
+  const auto step = [&](StreamRef s) { return fill32(s, buffer.data(), 7u, 1); };
+  const Stream first = *Stream::create(DeviceRef(0)), second = *Stream::create(DeviceRef(1));
+  Graph graph = *Graph::create(DeviceRef(0));
+  Cursor cursor = graph.cursor();
+  REQUIRE_OK(capture_into(cursor, second, step));
+  GraphExec exec = *instantiate(graph);
+
+  CHECK_OK(exec.update(*capture(second, step)));
+  CHECK_FALSE(exec.update(*capture(first, step)).ok());
 }
 
 TEST_CASE_METHOD(UpdateTest, "counters say how far down the ladder an executable went", "[exec][update]") {

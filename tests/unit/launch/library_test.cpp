@@ -1,15 +1,21 @@
 // Loaded kernels: what is left when they are given up, and what the library costs.
 #include "cgrt/launch/library.h"
 
+#include <elf.h>
+
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cgrt/cgrt.h"
 #include "cgrt/driver/instrument.h"
+#include "cgrt/launch/image.h"
 #include "cgrt/simulator/simulator.h"
 #include "support/catch.h"
 #include "support/loaded_kernels.h"
@@ -105,6 +111,73 @@ TEST_CASE("an executable that dies in flight unloads its libraries behind its la
   CHECK(instrument.count("cuLibraryUnload") == 1);
 }
 
+TEST_CASE("an executable keeps the code of a child graph that a node was set to", "[library]") {
+  Simulator simulator;
+  driver::Instrument instrument;
+  const PinnedBuffer x = *PinnedBuffer::create(DeviceRef(0), 256);
+  const Stream stream = *Stream::create(DeviceRef(0));
+  const auto child_of = [&](float factor) {
+    const Library library = *Library::load(DeviceRef(0), loaded_ptx());
+    Graph inner = *Graph::create(DeviceRef(0)), child = *Graph::create(DeviceRef(0));
+    REQUIRE_OK(
+        inner.add_kernel({}, kConfig, *library.kernel<loaded_scale>("scale"), x.as<float>(), x.as<float>(), factor, 1));
+    REQUIRE_OK(child.add_child({}, inner));
+    return child;
+  };
+  Graph graph = *Graph::create(DeviceRef(0));
+  const ChildGraphNode node = *graph.add_child({}, child_of(2.0f));
+  std::optional<GraphExec> exec = *instantiate(graph);
+
+  CHECK_OK(exec->set_params(node, child_of(3.0f)));
+  collect_released();
+
+  CHECK(instrument.count("cuLibraryUnload") == 0);
+  x.as<float>()[0] = 1.0f;
+  CHECK_OK(exec->launch(stream));
+  CHECK_OK(stream.ref().synchronize());
+  CHECK(x.as<float>()[0] == 3.0f);
+
+  for (int i = 0; i < 2; ++i) CHECK_OK(exec->set_params(node, child_of(4.0f)));
+  collect_released();
+  CHECK(instrument.count("cuLibraryUnload") == 1);
+  exec.reset();
+  graph = Graph();
+  collect_released();
+  CHECK(instrument.count("cuLibraryUnload") == 4);
+}
+
+TEST_CASE("copies of a conditional body keep the code of its kernels", "[library]") {
+  Simulator simulator;
+  driver::Instrument instrument;
+  const PinnedBuffer x = *PinnedBuffer::create(DeviceRef(0), 256);
+  const Stream stream = *Stream::create(DeviceRef(0));
+  Graph cloned, around = *Graph::create(DeviceRef(0));
+  {
+    const Library library = *Library::load(DeviceRef(0), loaded_ptx());
+    Graph graph = *Graph::create(DeviceRef(0));
+    Conditional branch = *graph.add_if({}, *graph.add_conditional_handle(1));
+    REQUIRE_OK(branch.bodies[0].add_kernel({}, kConfig, *library.kernel<loaded_scale>("scale"), x.as<float>(),
+                                           x.as<float>(), 3.0f, 1));
+    cloned = *branch.bodies[0].clone();
+    REQUIRE_OK(around.add_child({}, branch.bodies[0]));
+  }
+  collect_released();
+
+  CHECK(instrument.count("cuLibraryUnload") == 0);
+  x.as<float>()[0] = 1.0f;
+  for (const Graph* graph : {&cloned, &around}) {
+    GraphExec exec = *instantiate(*graph);
+    CHECK_OK(exec.launch(stream));
+    CHECK_OK(stream.ref().synchronize());
+  }
+  CHECK(x.as<float>()[0] == 9.0f);
+
+  cloned = Graph();
+  around = Graph();
+  collect_released();
+  CHECK(instrument.count("cuLibraryUnload") == 1);
+}
+
 TEST_CASE("a kernel is one and the same, whoever asks for it", "[library]") {
   Simulator simulator;
   const Library library = *Library::load(DeviceRef(0), loaded_ptx());
@@ -156,6 +229,56 @@ TEST_CASE("parameters are read from PTX as its calling convention lays them out"
   CHECK((parameters[3].offset == 40 && parameters[3].bytes == 2));
   CHECK(parameters_of(*library.kernel_ref("none")).empty());
   CHECK(parameters_of(*library.kernel_ref("bare")).empty());
+}
+
+// The image with its head changed.
+template <class Header, class Change>
+std::string with_head(std::string_view image, Change change) {
+  std::string changed(image);
+  Header header;
+  std::memcpy(&header, changed.data(), sizeof(header));
+  change(header);
+  std::memcpy(changed.data(), &header, sizeof(header));
+  return changed;
+}
+
+TEST_CASE("an image that is cut short or has a damaged head is refused before the driver reads it", "[library]") {
+  Simulator simulator;
+  driver::Instrument instrument;
+  const std::string_view cubin = loaded_cubin(), fatbin = loaded_fatbin();
+  const std::uint64_t end = ~std::uint64_t{0};
+  const std::string cut_short = "The image is cut short: it has ", damaged = "The image is damaged: it has ";
+  const std::string too_much = ", and its head speaks of 2^64 or more.";
+  // Program headers behind all else, as nvcc writes them.
+  const std::string without_segments = with_head<Elf64_Ehdr>(cubin, [&](Elf64_Ehdr& header) {
+    header.e_phoff = cubin.size();
+    header.e_phnum = 6;
+    header.e_phentsize = sizeof(Elf64_Phdr);
+  });
+  const std::string bytes = std::to_string(cubin.size()) + " bytes";
+  const std::pair<std::string, std::string> images[] = {
+      {without_segments, cut_short + bytes + ", and its head speaks of " + std::to_string(cubin.size() + 336) + "."},
+      {std::string(cubin.substr(0, cubin.size() - 1)), cut_short},
+      {std::string(fatbin.substr(0, fatbin.size() - 1)), cut_short},
+      {with_head<Elf64_Ehdr>(cubin, [&](Elf64_Ehdr& header) { header.e_shoff = end - 63; }),
+       damaged + bytes + too_much},
+      {with_head<Elf64_Ehdr>(cubin,
+                             [&](Elf64_Ehdr& header) {
+                               header.e_phoff = end - 7;
+                               header.e_phnum = 1;
+                               header.e_phentsize = sizeof(Elf64_Phdr);
+                             }),
+       damaged + bytes + too_much},
+      {with_head<internal::FatbinHeader>(fatbin, [&](internal::FatbinHeader& header) { header.bytes = end - 7; }),
+       damaged + std::to_string(fatbin.size()) + " bytes" + too_much},
+  };
+
+  for (const auto& [image, message] : images) {
+    CHECK_THAT(Library::load(DeviceRef(0), image).status(), StatusIs(absl::StatusCode::kInvalidArgument, message));
+  }
+  CHECK(instrument.count("cuLibraryLoadData") == 0);
+  CHECK_OK(Library::load(DeviceRef(0), cubin));
+  CHECK_OK(Library::load(DeviceRef(0), fatbin));
 }
 
 TEST_CASE("the simulator says of which images it cannot read parameters", "[library]") {
