@@ -41,8 +41,8 @@ Bytes bytes_of(const std::vector<T>& values) {
 // Fails unless `status` is a refusal with `text` in its sentence.
 absl::Status refused(const absl::Status& status, const char* text);
 
-// From now on a Trial fails where a kernel was not loaded by a plan of its case: its first launch would load it, perhaps
-// inside a capture, or wait for a kernel that waits for what follows.
+// From now on a Trial fails where a kernel was not loaded by a plan of its case: its first launch would load it,
+// perhaps inside a capture, or wait for a kernel that waits for what follows.
 void watch_loading();
 
 // Arrays in device memory, each between guards, and a launch that is tried on them eagerly, captured

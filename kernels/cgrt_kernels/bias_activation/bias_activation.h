@@ -4,9 +4,12 @@
 //       .activation = BiasActivation::kGeluTanh, .type = DType::kBFloat16, .rows = tokens, .columns = hidden}));
 //   CGRT_RETURN_IF_ERROR(launch_bias_activation(stream.ref(), plan, {.out = y, .a = y, .bias = b}));
 //
-// A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no allocation. Arrays
-// are read and written 16 bytes at a time, however long rows are and wherever arrays begin; small ones 8 bytes or an
-// element at a time. Without a bias, elementwise/ has the same.
+// A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no allocation. Where
+// arrays are aligned, a thread writes 16 bytes, or 8 where rows are whole 8 bytes but no whole 16; rows of fewer than
+// 1,024 elements of a 16-bit type that are whole 4 bytes, but no whole 8, go 4 bytes at a time. All other rows and
+// arrays go 16 bytes at a time, aligned in `out`, and inputs are put together from the packs that they lie in. In small
+// launches a thread writes at most 8 bytes, or one element of these other rows and arrays. Without a bias, elementwise/
+// has the same.
 #pragma once
 
 #include <cstdint>

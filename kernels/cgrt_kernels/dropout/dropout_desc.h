@@ -23,12 +23,13 @@ struct DropoutDesc {
   float probability = 0.5f;      // of an element to be dropped: from 0 to below 1
 };
 
-// Device addresses. `out` may be `in`; any other overlap is undefined.
+// Device addresses. `out` and `in` are arrays of `count` elements, aligned to the size of these. `out` may be `in`; any
+// other overlap is undefined.
 struct DropoutArgs {
   void* out = nullptr;
   const void* in = nullptr;      // backward: the gradient of the output, and `out` that of the input
   std::uint8_t* mask = nullptr;  // (count + 7) / 8 bytes: bit i % 8 of byte i / 8 says that element i is kept
-  RandomState* state = nullptr;  // forward only
+  RandomState* state = nullptr;  // forward only: aligned to 8 bytes, and moved on by the launch
 };
 
 }  // namespace cgrt::kernels

@@ -32,8 +32,9 @@ struct GemmPlan {
   std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }
 };
 
-// kInvalidArgument for types other than float16 and bfloat16, and for rows of a, b or d that are not a multiple of 16
-// bytes. kUnimplemented where the device or the build has no code for sm_90a.
+// kInvalidArgument for types other than float16 and bfloat16; for m, n or k of 0 or of 2^31 and more; for n or k that
+// are not a multiple of 8, so that rows of a, b and d are multiples of 16 bytes; for n of 2^30 and more with kSiluGate;
+// and for more than 2^40 elements of d. kUnimplemented where the device or the build has no code for sm_90a.
 absl::StatusOr<GemmPlan> plan_gemm(ContextRef context, const MatmulDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.

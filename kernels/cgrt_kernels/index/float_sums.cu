@@ -1,5 +1,5 @@
 // What atomics add up of 16-bit types: floats that are nothing at first, and become part of the result at the end. One
-// for each element of the result, or where indices are fewer than rows, a row of them for each index.
+// for each element of the result, or where few indices name many rows, a row of them for each index.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -14,7 +14,7 @@
 // - three kernels for 16-bit types by atomics, with a workspace of 4 bytes for each element of `out`, or of `in`;
 // - one kernel otherwise.
 // The sort takes one kernel, and with it the launch three, of up to 65,536 indices (of scatter_add: elements) on GPUs
-// with clusters. Sums are as many as elements of `in` where indices are fewer than rows; a row of `out` has 4 bytes
+// with clusters. Sums are as many as elements of `in` where few indices name many rows; a row of `out` has 4 bytes
 // more then. Sums are float and rounded once in all three. alpha multiplies either elements or their sum, and atomics
 // take float subnormals for 0, so results may differ at the ends of the range. Nothing is allocated, and nothing waits.
 #pragma once
@@ -67,7 +67,7 @@ struct IndexPlan {
     std::uint64_t count;  // one for each element of `out`
     LaunchConfig clear, add_aligned, add_unaligned;
   };
-  // Likewise where indices are fewer than rows: sums for each index, and whose sums are those of a row.
+  // Likewise where few indices name many rows: sums for each index, and whose sums are those of a row.
   struct OwnedSums {
     std::uint64_t owners;  // where in the scratch memory, behind the sums
     std::uint32_t lines;   // indices of a thread that adds

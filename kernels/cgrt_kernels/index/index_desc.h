@@ -39,13 +39,19 @@ struct IndexDesc {
   SumOrder order = SumOrder::kAny;
 };
 
-// Device addresses of contiguous arrays that do not overlap; `out` is added to in place.
+// Device addresses of contiguous arrays that do not overlap, aligned to the size of their elements. kSelect overwrites
+// `out` and ignores alpha; the others add to `out` in place.
+//
+//   op            out                in                 index
+//   kSelect       [count, columns]   [rows, columns]    [count]
+//   kAdd          [rows, columns]    [count, columns]   [count]
+//   kScatterAdd   [rows, columns]    [count, columns]   [count, columns]
 struct IndexArgs {
   void* out = nullptr;
   const void* in = nullptr;
   const void* index = nullptr;
   float alpha = 1;
-  Workspace workspace = {};
+  Workspace workspace = {};  // IndexPlan::workspace_bytes
 };
 
 }  // namespace cgrt::kernels

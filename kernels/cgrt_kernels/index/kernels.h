@@ -51,7 +51,7 @@ using AddSumsKernel = Kernel<AddSumsParams>;
 ClearSumsKernel clear_sums_kernel();
 AddSumsKernel add_sums_kernel(DType type, Alignment alignment);
 
-// Where indices are fewer than rows, their sums are: a row's stand where one of the indices that name it does, its
+// Where few indices name many rows, their sums are: a row's stand where one of the indices that name it does, its
 // owner. Rows that no index names have no owner, and their words no value.
 struct OwnedSumsParams {
   void* out;

@@ -50,8 +50,9 @@ absl::StatusOr<RopePlan> plan_rope(ContextRef context, const RopeDesc& desc);
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
 absl::Status launch_rope(LaunchTarget target, const RopePlan& plan, const RopeArgs& args);
 
-// The table of the original embedding: pair i of position p is rotated by p * base^(-2 i / rotary_size). Angles are
-// computed in double: in float those of late positions are off by some hundredths.
+// The table of the original embedding: [positions, rotary_size / 2, 2], the cos and the sin of each angle. Pair i of
+// position p is rotated by p * base^(-2 i / rotary_size). Angles are computed in double: in float those of late
+// positions are off by some hundredths. rotary_size must be even, which is not checked.
 std::vector<float> rope_table(std::uint64_t positions, std::uint64_t rotary_size, double base = 10000);
 
 }  // namespace cgrt::kernels

@@ -29,8 +29,10 @@ struct UpsampleDesc {
   double factor_height = 0, factor_width = 0;
 };
 
-// Device addresses of contiguous arrays that do not overlap. Forward: `in` is the image, `out` the
-// larger one. Backward: `in` is the gradient of the larger one, `out` that of the image.
+// Device addresses of contiguous arrays that do not overlap, aligned to the size of their elements. The image is
+// [batch, channels, height, width], with kNhwc [batch, height, width, channels]. The resized image is the same with
+// out_height and out_width, which may also be smaller than height and width. Forward: `in` is the image, `out` the
+// resized one. Backward: `in` is the gradient of the resized one, `out` that of the image, which is overwritten.
 struct UpsampleArgs {
   void* out = nullptr;
   const void* in = nullptr;

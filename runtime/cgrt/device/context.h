@@ -48,7 +48,8 @@ class ContextRef {
 // Forgets what was found in contexts. Cheap; the next use of each kernel asks the driver again.
 void forget_contexts();
 
-// Makes a context current for a scope, on the thread that entered it.
+// Makes a context current for a scope, on the thread that entered it. It must be destroyed on that thread, those
+// entered later before it: it takes the top context off the thread's stack, whichever that is.
 //
 //   CGRT_ASSIGN_OR_RETURN(ScopedContext current, ScopedContext::enter(context));
 class ScopedContext {

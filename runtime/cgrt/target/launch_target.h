@@ -104,7 +104,9 @@ using CallKey = absl::Span<const std::uint64_t>;
 // One of several pieces of work that do not wait for each other: see fork_join (target/fork_join.h).
 using Branch = absl::FunctionRef<absl::Status(LaunchTarget)>;
 
-// What a target that is not a stream does with the work: graph/ and exec/ make these.
+// What a target that is not a stream does with the work: graph/ and exec/ make these. Called on the thread that
+// launches. References, spans, and `arguments` and `attributes` of a KernelLaunch are valid only during the call: a
+// sink copies what it keeps.
 class LaunchSink {
  public:
   virtual absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) = 0;
