@@ -20,15 +20,9 @@ from includes import included
 # Records that are older than what they measure, or that lack cases, and until when: the one excuses not the other. One
 # that is whole and current must go from here.
 OLDER, LACKS = "has changed since", "could not be measured"
-EDITS = "executables and edited graphs were mended since: until the next run on an H200"
 WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/sampling.json":
         ([LACKS], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
-    "samples/launch_overhead/records/h200.json": ([OLDER], EDITS),
-    "samples/mlp_step/records/h200.json": ([OLDER], "plan_matmul can choose gemm since, and " + EDITS),
-    "samples/occupancy_launch/records/h200.json": ([OLDER], EDITS),
-    "tools/graphbench/records/growth.json": ([OLDER], EDITS),
-    "tools/graphbench/records/h200.json": ([OLDER], EDITS),
 }
 # Host code that runs before anything is timed: how a library's call gets into a graph. The list of the driver's
 # functions, one more of which changes nothing for the others. What tests count and fail calls with.

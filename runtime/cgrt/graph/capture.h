@@ -56,7 +56,7 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
 // `place`'s graph that wait for its frontier, and its frontier is what the stream would wait for next. When it fails,
 // the graph and `place` are as they were; the driver's own capture into a graph destroys that graph then, and has the
 // next use of a conditional node around it crash (driver 580). So the nodes are captured into a graph of their own and
-// copied, which takes three times as long (1.6 to 3.5 us a node from 10 nodes on, H200); what the driver cannot copy,
+// copied, which takes three times as long (1.1 to 3.3 us a node from 10 nodes on, H200); what the driver cannot copy,
 // as memory allocations, is kUnimplemented.
 absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
                           CaptureOptions options = {});
