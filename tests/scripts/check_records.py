@@ -33,10 +33,31 @@ TREES = tempfile.TemporaryDirectory()
 
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
 INCLUDE = re.compile(r"^\s*#\s*(include|pragma once)\b.*$", re.M)
+# Records are of devices of compute capability 9.0, which run no code for others.
+ARCHITECTURE = re.compile(r"\s*#\s*if __CUDA_ARCH__ (>=|<) 900\s*$")
+CONDITION, ELSE, END = (re.compile(r"\s*#\s*" + word + r"\b") for word in ("if(def|ndef)?", "else", "endif"))
 # A plan loads its kernels before anything is timed.
 PRELOAD = re.compile(r"(\b(if|for) \((?:[^{}()]|\([^{}()]*\))*\)\s+)?CGRT_RETURN_IF_ERROR\(preload\([^;{}]*\)\);")
 WORD = re.compile(r'"(?:\\.|[^"\\\n])*"|\w+|[^\w\s]')
 NAMESPACE = re.compile(r"^(inline )?namespace( [\w :]+)?$")
+
+
+def for_hopper(text):
+    """Without the code of other architectures, and without what tells it apart."""
+    kept, conditions = [], []  # whether what follows is kept; None: of a condition on something else
+    for line in text.splitlines():
+        if match := ARCHITECTURE.match(line):
+            conditions.append(match[1] == ">=")
+        elif CONDITION.match(line):
+            kept += [line] * (False not in conditions)
+            conditions.append(None)
+        elif ELSE.match(line) and conditions[-1] is not None:
+            conditions[-1] = not conditions[-1]
+        elif END.match(line) and conditions.pop() is not None:
+            continue
+        elif False not in conditions:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def declarations_of(name, text):
@@ -46,7 +67,8 @@ def declarations_of(name, text):
         return [" ".join(re.sub(r"^\s*#.*$", "", text, flags=re.M).split())]
     if not name.endswith((".h", ".cuh", ".cpp", ".cu")):
         return [" ".join(text.split())]
-    text = COMMENT_OR_TEXT.sub(lambda match: " " if match[0].startswith("/") else match[0], PRELOAD.sub("", INCLUDE.sub("", text)))
+    text = PRELOAD.sub("", INCLUDE.sub("", for_hopper(text)))
+    text = COMMENT_OR_TEXT.sub(lambda match: " " if match[0].startswith("/") else match[0], text)
     found, words, depth, namespaces = [], [], 0, 0
     for word in WORD.findall(text):
         if depth == 0 and word == "{" and NAMESPACE.match(" ".join(words)):

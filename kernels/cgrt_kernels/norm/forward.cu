@@ -203,9 +203,18 @@ __global__ void __launch_bounds__(Rows::kThreads, Rows::kMinBlocks) norm_of_long
         const Row x{arrays...};
         const std::uint64_t first = work.first;
         const RowFacts facts = facts_from(part, p);
+#if __CUDA_ARCH__ >= 900
         if (kHasResidual && p.sum != nullptr) x.store_as_is(static_cast<T*>(p.sum) + first, place);
+#endif
         const auto weights = weight.from(work.begin, place), biases = bias.from(work.begin, place);
         x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint32_t, const auto& at) {
+#if __CUDA_ARCH__ < 900
+          // Elements are in the caller's arrays still, of which the sum may be one: none is read after its sum is
+          // there.
+          if (kHasResidual && p.sum != nullptr) {
+            UnitArray<T, Place>(static_cast<T*>(p.sum) + first, place).store(at, values);
+          }
+#endif
           float others[sizeof(values) / sizeof(float)];
           normalize<kOp>(values, facts);
           if (weight.is_there()) {
