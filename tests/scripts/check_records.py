@@ -62,7 +62,8 @@ def for_hopper(text):
 
 def declarations_of(name, text):
     """What of a file can change what is measured: the declarations of a C++ file, each as its words, without comments,
-    includes and namespaces, so that it does not matter in which file they stand; another file as a whole."""
+    includes and namespaces, so that it does not matter in which file they stand, and without what no record's device
+    compiles or what comes before anything is timed; another file as a whole."""
     if name.endswith(".py"):
         return [" ".join(re.sub(r"^\s*#.*$", "", text, flags=re.M).split())]
     if not name.endswith((".h", ".cuh", ".cpp", ".cu")):

@@ -209,8 +209,7 @@ __global__ void __launch_bounds__(Rows::kThreads, Rows::kMinBlocks) norm_of_long
         const auto weights = weight.from(work.begin, place), biases = bias.from(work.begin, place);
         x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint32_t, const auto& at) {
 #if __CUDA_ARCH__ < 900
-          // Elements are in the caller's arrays still, of which the sum may be one: none is read after its sum is
-          // there.
+          // Elements come from the caller's arrays, one of which the sum may be: none is read after its sum is stored.
           if (kHasResidual && p.sum != nullptr) {
             UnitArray<T, Place>(static_cast<T*>(p.sum) + first, place).store(at, values);
           }
