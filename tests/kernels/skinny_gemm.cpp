@@ -203,7 +203,8 @@ void check_refusals(Report& report) {
   refuses_args("workspace", *shared, {a, a, a, a, a, a, number});
 }
 
-// Few rows have the kernel for more where there is one and weights are many floats.
+// Few rows have the kernel for more where there is one and weights are many floats, and its blocks share tiles where
+// whole ones would leave many multiprocessors without any.
 absl::Status check_choice() {
   CGRT_ASSIGN_OR_RETURN(const int sms, kDevice.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const auto is_wide = [](const SkinnyGemmDesc& desc) -> absl::StatusOr<bool> {
@@ -216,8 +217,10 @@ absl::Status check_choice() {
       {{.n = 3001, .k = 1280}, true},         // many bytes
       {{.n = 3001, .k = 1160}, false},        // fewer
       {{.n = 3 * tile_each, .k = 64}, true},  // many tiles
-      {{.n = tile_each, .k = 4096}, false},    {{.n = 2 * tile_each, .k = 4096}, false},
-      {{.n = 2 * tile_each, .k = 2048}, true}, {{.n = 3001, .k = 2560, .weights = SkinnyWeights::kInt8}, false},
+      {{.n = tile_each, .k = 4096}, false},
+      {{.n = 2 * tile_each, .k = 4096}, true},
+      {{.n = 5 * tile_each, .k = 4096}, false},  // 128 of them for some of the multiprocessors
+      {{.n = 3001, .k = 2560, .weights = SkinnyWeights::kInt8}, false},
   };
   for (const std::uint64_t rows : {1, 8}) {
     for (auto [desc, is_faster_wide] : choices) {
@@ -227,7 +230,31 @@ absl::Status check_choice() {
       return absl::InternalError(absl::StrCat(name_of(desc), ": is_wide is ", chosen, "; of 9 rows it is ", has_wide));
     }
   }
+  const std::uint64_t all = 128 * static_cast<std::uint64_t>(sms);
+  for (const auto& [n, shares] :
+       {std::pair{all * 6 / 10, true}, {all, false}, {all + 128, true}, {all * 9 / 5, false}}) {
+    CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan plan,
+                          kernels::plan_skinny_gemm(kDevice, {.rows = 9, .n = n, .k = 8192}));
+    if (plan.wide_shares_tiles == (shares && has_wide)) continue;
+    return absl::InternalError(absl::StrCat("n ", n, ": wide_shares_tiles is ", plan.wide_shares_tiles));
+  }
   return absl::OkStatus();
+}
+
+// Blocks that share tiles of 128 rows of W: a few more than there are multiprocessors on an H200, and fewer.
+void check_shared_tiles(Report& report) {
+  for (const SkinnyWeights weights : {SkinnyWeights::kFloat, SkinnyWeights::kInt8, SkinnyWeights::kInt4}) {
+    const std::uint64_t stage = 1024 / bits_of(weights);
+    const SkinnyGemmDesc more{.rows = 64, .n = 17500, .k = 31 * stage, .weights = weights};
+    SkinnyGemmDesc fewer{.rows = 9, .n = 8800, .k = 85 * stage, .weights = weights};
+    report.check(name_of(more), check(more));
+    report.check(name_of(fewer), check(fewer));
+    for (const std::int32_t count : {3, 20}) {
+      report.check(absl::StrCat(name_of(more), ", ", count, " on the device"), check(more, count));
+    }
+    fewer.n /= 2, fewer.activation = SkinnyActivation::kSiluGate, fewer.has_bias = true;
+    report.check(name_of(fewer), check(fewer));
+  }
 }
 
 // A few of everything, with odd sizes.
@@ -255,6 +282,7 @@ SkinnyGemmDesc random_desc(std::mt19937& draw) {
 void check_skinny_gemm(Report& report) {
   check_refusals(report);
   report.check("skinny_gemm chooses a kernel for few rows", check_choice());
+  if (!report.is_simulated()) check_shared_tiles(report);
   const auto checks = [&](const SkinnyGemmDesc& desc) { report.check(name_of(desc), check(desc)); };
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
     for (const std::uint64_t rows : {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 32, 33, 63, 64}) {

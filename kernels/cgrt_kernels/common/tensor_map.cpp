@@ -9,7 +9,8 @@
 namespace cgrt::kernels {
 
 absl::StatusOr<CUtensorMap> make_tensor_map(const void* address, DType type,
-                                            std::initializer_list<TensorDimension> dimensions) {
+                                            std::initializer_list<TensorDimension> dimensions,
+                                            CUtensorMapL2promotion promotion) {
   constexpr std::size_t kMaxRank = 5;
   cuuint64_t sizes[kMaxRank] = {}, strides[kMaxRank] = {};
   cuuint32_t box[kMaxRank] = {}, steps[kMaxRank] = {};
@@ -25,8 +26,7 @@ absl::StatusOr<CUtensorMap> make_tensor_map(const void* address, DType type,
       driver::api().TensorMapEncodeTiled(
           &map, type == DType::kFloat16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
           static_cast<cuuint32_t>(rank), const_cast<void*>(address), sizes, strides + 1, box, steps,
-          CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+          CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
       "cuTensorMapEncodeTiled"));
   return map;
 }

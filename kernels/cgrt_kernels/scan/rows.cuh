@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kScanRowsThreads, kScanRowsBlocks) scan_rows(c
   using Pack = typename ElementOf<T>::Pack;
   constexpr int kPack = kPackSize<T>, kRows = kScanThreadBytes / 16 / kOfRow;
   const std::uint32_t lanes = 1u << p.lane_bits, lane = threadIdx.x & (lanes - 1), thread_rows = 32 >> p.lane_bits;
-  const std::uint32_t warp = (blockIdx.x * kScanRowsThreads + threadIdx.x) / 32;
+  const std::uint32_t warp = blockIdx.x * (kScanRowsThreads / 32) + threadIdx.x / 32;
   const std::uint32_t first = warp * kRows * thread_rows + (threadIdx.x % 32 >> p.lane_bits);
   const T* const x = static_cast<const T*>(p.in);
   T* const y = static_cast<T*>(p.out);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cgrt_kernels/common/arrival.cuh"
 #include "cgrt_kernels/common/block_copy.cuh"
 #include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/cluster_arrival.cuh"
@@ -37,6 +38,7 @@ struct WideBarriers {
   BulkBarrier full[kMaxStages];
   Mbarrier empty[kMaxStages];
   BulkBarrier sums;  // of all blocks of the cluster
+  bool is_last;      // of the blocks that share a tile
 };
 
 // A stage is 128 bytes of each of the 128 rows of W, and the same k of 16, 32 or 64 rows of x, 64 elements to a panel.
@@ -77,10 +79,29 @@ struct WideProduct {
   const std::uint32_t tiles = ((has_gate ? p.n : p.weight_rows) - 1) / (has_gate ? 64 : 128) + 1;
   const std::uint32_t blocks = p.cluster.value();  // of a cluster
   const std::uint32_t cluster = p.cluster.quotient(blockIdx.x), rank = blockIdx.x - cluster * blocks;
-  const std::uint32_t first_tile = cluster < p.clusters ? cluster : tiles;  // few rows of integers want more
   const std::uint32_t all_stages = (p.k - 1) / kDepth + 1;
   const std::uint32_t begin = p.cluster.quotient(all_stages * rank), end = p.cluster.quotient(all_stages * (rank + 1));
+  const SkinnyRanges ranges = {tiles, all_stages, p.wide_shares_tiles ? p.clusters : 1};
+  const std::uint32_t first_tile = cluster >= p.clusters ? tiles  // few rows of integers want more blocks
+                                   : p.wide_shares_tiles ? ranges.begin() / all_stages
+                                                         : cluster;
   std::uint32_t slot = 0, phase = 0;  // of the next stage
+
+  // What a block multiplies at once: stages of a tile, `begin` to `end` but where blocks share tiles.
+  struct Piece {
+    std::uint32_t tile, begin, end;
+  };
+  // Behind the last one, `tile` is `tiles` or more.
+  __device__ __forceinline__ Piece first_piece() const {
+    if (!p.wide_shares_tiles) return {first_tile, begin, end};
+    const std::uint32_t stage = ranges.begin() - first_tile * all_stages;
+    return {first_tile, stage, min(stage + ranges.count(), all_stages)};
+  }
+  __device__ __forceinline__ Piece piece_after(const Piece& piece) const {
+    if (!p.wide_shares_tiles) return {piece.tile + p.clusters, begin, end};
+    const std::uint32_t left = ranges.begin() + ranges.count() - (piece.tile * all_stages + piece.end);
+    return {left == 0 ? tiles : piece.tile + 1, 0, min(left, all_stages)};
+  }
 
   template <class Run>
   __device__ __forceinline__ void with_columns(Run run) {
@@ -104,10 +125,10 @@ struct WideProduct {
   template <class Each>
   __device__ __forceinline__ void for_stages(Each each, std::uint32_t max = ~0u) {
     std::uint32_t i = 0;
-    for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
-      for (std::uint32_t stage = begin; stage < end; ++stage) {
+    for (Piece piece = first_piece(); piece.tile < tiles; piece = piece_after(piece)) {
+      for (std::uint32_t stage = piece.begin; stage < piece.end; ++stage) {
         if (i == max) return;
-        each(i++, tile, stage);
+        each(i++, piece.tile, stage);
         advance();
       }
     }
@@ -185,9 +206,9 @@ struct WideProduct {
     if (lane == 0) barriers.empty[of_slot].arrive();
   }
   template <int kN>
-  __device__ __forceinline__ void multiply_floats(float (&sums)[kN / 2]) {
+  __device__ __forceinline__ void multiply_floats(const Piece& piece, float (&sums)[kN / 2]) {
     std::uint32_t before = 0;
-    for (std::uint32_t stage = begin; stage < end; ++stage) {
+    for (std::uint32_t stage = piece.begin; stage < piece.end; ++stage) {
       barriers.full[slot].wait(phase);
       const unsigned char* const of_stage = shared + slot * stage_bytes(kN);
       const std::uint64_t w = matrix_descriptor<MatrixMajor::kK>(of_stage + warpgroup * kBytesOfWeights);
@@ -196,11 +217,11 @@ struct WideProduct {
       fence_products();
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        multiply_add_shared_narrow<T, kN>(sums, w + 2 * j, x + 2 * j, stage > begin || j > 0);
+        multiply_add_shared_narrow<T, kN>(sums, w + 2 * j, x + 2 * j, stage > piece.begin || j > 0);
       }
       commit_products();
       fence_registers(sums);
-      if (stage > begin) {
+      if (stage > piece.begin) {
         wait_for_products<1>();
         release(before);
       }
@@ -252,11 +273,11 @@ struct WideProduct {
     const std::uint32_t row = min(first_row(tile, warpgroup) + of_warpgroup, p.weight_rows - 1);
     return static_cast<const T*>(p.args.scales) + std::uint64_t{row} * p.groups;
   }
-  // Those of a tile are asked for before the stages that they belong to.
-  __device__ __forceinline__ void prefetch_scales(std::uint32_t tile) const {
-    const std::uint32_t first = p.group.quotient(begin * kDepth);
-    const std::uint32_t behind = p.group.quotient(min(end * kDepth, p.k) - 1) + 1;
-    if (lane < 16) prefetch_to_l2(scales_of_row(tile, warp * 16 + lane) + first, (behind - first) * sizeof(T));
+  // Those of a piece are asked for before the stages that they belong to.
+  __device__ __forceinline__ void prefetch_scales(const Piece& piece) const {
+    const std::uint32_t first = p.group.quotient(piece.begin * kDepth);
+    const std::uint32_t behind = p.group.quotient(min(piece.end * kDepth, p.k) - 1) + 1;
+    if (lane < 16) prefetch_to_l2(scales_of_row(piece.tile, warp * 16 + lane) + first, (behind - first) * sizeof(T));
   }
   // Of a stage. Zeros behind k, where products have zeros too.
   __device__ __forceinline__ void load_scales(Scales& scales, const T* of_row, std::uint32_t stage) const {
@@ -270,22 +291,22 @@ struct WideProduct {
     return __shfl_sync(~0u, of_quad, half * 2 + row, 4);
   }
   template <int kN>
-  __device__ __forceinline__ void multiply_integers(std::uint32_t tile, float (&sums)[kN / 2]) {
+  __device__ __forceinline__ void multiply_integers(const Piece& piece, const Piece& following, float (&sums)[kN / 2]) {
     constexpr bool kToSums = kScales == SkinnyScales::kToSums;
-    if (tile + p.clusters < tiles) prefetch_scales(tile + p.clusters);
-    const T* const of_row = scales_of_row(tile, warp * 16 + quad % 2 * 8 + group);
+    if (following.tile < tiles) prefetch_scales(following);
+    const T* const of_row = scales_of_row(piece.tile, warp * 16 + quad % 2 * 8 + group);
     Scales next;
-    load_scales(next, of_row, begin);
+    load_scales(next, of_row, piece.begin);
     float of_group[kToSums ? kN / 2 : 1] = {}, scales[2] = {};
     std::uint32_t a[2][kSteps][4];
 #pragma unroll
     for (float& sum : sums) sum = 0;
     std::uint32_t before = 0;
     auto& to = choose(of_group, sums);
-    for (std::uint32_t stage = begin; stage < end; ++stage) {
+    for (std::uint32_t stage = piece.begin; stage < piece.end; ++stage) {
       Scales of_stage;
       memcpy(of_stage, next, sizeof(next));
-      if (stage + 1 < end) load_scales(next, of_row, stage + 1);
+      if (stage + 1 < piece.end) load_scales(next, of_row, stage + 1);
       barriers.full[slot].wait(phase);
       const unsigned char* const of_slot = shared + slot * stage_bytes(kN);
       const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(of_slot + kConsumers * kBytesOfWeights);
@@ -295,7 +316,7 @@ struct WideProduct {
         load_weights(a[half], of_slot + warpgroup * kBytesOfWeights, half, of_stage);
         wait_for_products<0>();
         fence_registers(to);
-        if (half == 0 && stage > begin) release(before);
+        if (half == 0 && stage > piece.begin) release(before);
         if constexpr (kToSums) {
           add_group(sums, of_group, scales);
           for (int i = 0; i < 2; ++i) scales[i] = to_float(scale_of(of_stage[0], half, i));
@@ -371,6 +392,49 @@ struct WideProduct {
     barriers.sums.wait_for_cluster(0);
     arrive_in_cluster();  // all that others send here has come
   }
+  // Of the blocks that share a tile, all but this one have left their sums. One thread.
+  __device__ __forceinline__ bool are_others_done(std::uint32_t tile) const {
+    const std::uint32_t first = ranges.first_block(tile);
+    std::uint32_t done;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                 : "=r"(done)
+                 : "l"(__cvta_generic_to_global(&p.counters[first]))
+                 : "memory");
+    return done == ranges.last_block(tile) - first;
+  }
+  // With the other blocks that have stages of the tile. True in the last of them, which has all sums then: it adds them
+  // in the order of the blocks. A block that has the first stages comes to them last, when the others are long done:
+  // `is_last`, which is the same in all threads, spares it the way through the workspace.
+  __device__ __forceinline__ bool join_blocks(std::uint32_t tile, bool is_last) const {
+    const std::uint32_t first = ranges.first_block(tile), last = ranges.last_block(tile), packs = rows * 32;
+    const auto part = [&](std::uint32_t block) {
+      return static_cast<float4*>(p.parts) + std::size_t{SkinnyRanges::slot_of(block, first)} * p.rows * 32;
+    };
+    const auto own = [&](std::uint32_t i) -> float4& {
+      return *reinterpret_cast<float4*>(own_sums() + i / 32 * kSumsOfRow + i % 32 * 4);
+    };
+    if (is_last) {
+      if (threadIdx.x == 0) p.counters[first] = 0;
+    } else {
+      for (std::uint32_t i = threadIdx.x; i < packs; i += kConsumerThreads) part(blockIdx.x)[i] = own(i);
+      meet_consumers();
+      if (threadIdx.x == 0) {
+        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+        barriers.is_last = arrive(&p.counters[first], last - first + 1) == last - first;
+        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+      }
+      meet_consumers();
+      if (!barriers.is_last) return false;
+    }
+    for (std::uint32_t i = threadIdx.x; i < packs; i += kConsumerThreads) {
+      const float4 begin_sums = is_last ? own(i) : __ldcg(part(first) + i);
+      float sums[4] = {begin_sums.x, begin_sums.y, begin_sums.z, begin_sums.w};
+      for (std::uint32_t block = first + 1; block <= last; ++block) add(sums, __ldcg(part(block) + i));
+      own(i) = {sums[0], sums[1], sums[2], sums[3]};
+    }
+    meet_consumers();
+    return true;
+  }
   // The rows of x that are this block's: `first` and following. kAtOnce: of a thread, whose steps hide each other's
   // latency.
   template <std::uint32_t kAtOnce>
@@ -427,22 +491,26 @@ struct WideProduct {
 
   __device__ __forceinline__ void consume(bool has_waited) {
     if constexpr (kBits != 16) {
-      if (first_tile < tiles) prefetch_scales(first_tile);
+      if (first_tile < tiles) prefetch_scales(first_piece());
     }
     if (!has_waited) wait_for_predecessors();  // they may read y
     with_columns([&]<int kN>() {
-      for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
+      for (Piece piece = first_piece(); piece.tile < tiles;) {
+        const Piece following = piece_after(piece);
+        const bool is_whole = piece.begin == begin && piece.end == end, is_first = piece.begin == 0;
         float sums[kN / 2];
+        if (!is_whole && threadIdx.x == 0) barriers.is_last = is_first && are_others_done(piece.tile);
         if constexpr (kBits == 16) {
-          multiply_floats<kN>(sums);
+          multiply_floats<kN>(piece, sums);
         } else {
-          multiply_integers<kN>(tile, sums);
+          multiply_integers<kN>(piece, following, sums);
         }
-        if (tile + p.clusters >= tiles) let_dependents_start();
+        if (following.tile >= tiles) let_dependents_start();
         place_sums<kN>(sums);
         if (blocks > 1) exchange_sums();
-        store_tile(tile);
-        if (blocks == 1) meet_consumers();  // before the sums of the next tile
+        if (is_whole || join_blocks(piece.tile, barriers.is_last)) store_tile(piece.tile);
+        if (blocks == 1) meet_consumers();  // before the sums of the next piece
+        piece = following;
       }
     });
     if (blocks == 1) return;

@@ -88,11 +88,11 @@ struct Planner {
 UpsamplePlan::Launch Planner::forward(std::uint32_t alignment) const {
   const auto size = static_cast<std::uint32_t>(size_of(desc.type));
   const bool is_nhwc = desc.layout == ImageLayout::kNhwc;
-  const std::uint32_t line = is_nhwc ? shape.channels : shape.columns.out_size;  // elements that lie side by side
+  const std::uint64_t line = std::uint64_t{is_nhwc ? shape.channels : shape.columns.out_size} * size;  // bytes
   std::uint32_t pack = std::max(alignment, size);
-  while (line * size % pack != 0) pack /= 2;
+  while (line % pack != 0) pack /= 2;
   UpsampleShape chosen = shape;
-  chosen.packs = Divisor(line * size / pack);
+  chosen.packs = Divisor(static_cast<std::uint32_t>(line / pack));
   const auto arrange = [&](std::uint32_t rows, std::uint32_t columns) {
     chosen.rows.together = rows, chosen.columns.together = columns;
     chosen.row_items = Divisor(ceil_divide(shape.rows.out_size, rows));
@@ -151,8 +151,10 @@ UpsamplePlan::Launch Planner::backward(std::uint32_t alignment) const {
     if (tiles) return *tiles;
   }
   chosen.row_items = Divisor(shape.rows.size), chosen.column_items = Divisor(shape.columns.size);
-  const std::uint32_t bytes = shape.channels * size;
-  if (alignment == 16 && bytes % 16 == 0) return of_items(Regime::kPixels, Alignment::kAligned, bytes / 16, pixels);
+  const std::uint64_t bytes = std::uint64_t{shape.channels} * size;
+  if (alignment == 16 && bytes % 16 == 0) {
+    return of_items(Regime::kPixels, Alignment::kAligned, static_cast<std::uint32_t>(bytes / 16), pixels);
+  }
   return of_items(Regime::kPixels, Alignment::kUnaligned, shape.channels, pixels);
 }
 

@@ -150,5 +150,25 @@ TEST_CASE("an epsilon that is no number, or negative, is refused") {
   CHECK(plan_norm(kDevice, {.rows = 2, .columns = 8, .epsilon = 0}).ok());
 }
 
+TEST_CASE("pixels of 4 GiB and more are upsampled in as many packs as they have") {
+  const Simulator simulator;
+  constexpr std::uint64_t kChannels = 1 << 30, kPacksOfBlock = 256;
+  for (const UpsampleOp op : {UpsampleOp::kForward, UpsampleOp::kBackward}) {
+    for (const std::uint64_t channels : {kChannels, kChannels + 4 * kPacksOfBlock}) {
+      CAPTURE(to_string(op), channels);
+      const absl::StatusOr<UpsamplePlan> plan = plan_upsample(kDevice, {.op = op,
+                                                                        .layout = ImageLayout::kNhwc,
+                                                                        .batch = 1,
+                                                                        .channels = channels,
+                                                                        .height = 1,
+                                                                        .width = 1,
+                                                                        .out_height = 1,
+                                                                        .out_width = 1});
+      REQUIRE(plan.ok());
+      CHECK(plan->by_alignment[0].config.grid.x == channels / 4 / kPacksOfBlock);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cgrt::testing
