@@ -109,6 +109,9 @@ class Reference {
 absl::Status check(const SkinnyGemmDesc& asked, std::int32_t row_count = kNoCount, std::size_t shift = 0) {
   CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan plan, kernels::plan_skinny_gemm(kDevice, asked));
   const SkinnyGemmDesc& desc = plan.desc;
+  if (!Trial::has_room_for(desc.n * desc.k * bits_of(desc.weights) / 8)) {
+    return absl::CancelledError("larger than this run's arrays");  // before they are made
+  }
   const Arrays arrays = arrays_of(desc);
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   SkinnyGemmArgs args;

@@ -404,7 +404,8 @@ struct WideProduct {
   }
   // With the other blocks that have stages of the tile. True in the last of them, which has all sums then: it adds them
   // in the order of the blocks. A block that has the first stages comes to them last, when the others are long done:
-  // `is_last`, which is the same in all threads, spares it the way through the workspace.
+  // `is_last`, which is the same in all threads, spares it a wait for its own sums. They go to the workspace all the
+  // same, so that what it holds behind a launch depends on nobody's time.
   __device__ __forceinline__ bool join_blocks(std::uint32_t tile, bool is_last) const {
     const std::uint32_t first = ranges.first_block(tile), last = ranges.last_block(tile), packs = rows * 32;
     const auto part = [&](std::uint32_t block) {
@@ -413,10 +414,10 @@ struct WideProduct {
     const auto own = [&](std::uint32_t i) -> float4& {
       return *reinterpret_cast<float4*>(own_sums() + i / 32 * kSumsOfRow + i % 32 * 4);
     };
+    for (std::uint32_t i = threadIdx.x; i < packs; i += kConsumerThreads) part(blockIdx.x)[i] = own(i);
     if (is_last) {
       if (threadIdx.x == 0) p.counters[first] = 0;
     } else {
-      for (std::uint32_t i = threadIdx.x; i < packs; i += kConsumerThreads) part(blockIdx.x)[i] = own(i);
       meet_consumers();
       if (threadIdx.x == 0) {
         asm volatile("fence.acq_rel.gpu;" ::: "memory");
