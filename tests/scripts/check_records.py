@@ -23,6 +23,11 @@ OLDER, LACKS = "has changed since", "could not be measured"
 WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/sampling.json":
         ([LACKS], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
+    **{f"kernels/bench/records/{family}.json":
+       ([OLDER], "make_tensor_map has one argument more, which this family leaves as it was")
+       for family in ("attention", "gemm", "gemm_ladder", "matmul")},
+    "kernels/bench/records/scan.json":
+        ([OLDER], "the warp of a short row is counted without overflow; its time was not taken again"),
 }
 # Host code that runs before anything is timed: how a library's call gets into a graph. The list of the driver's
 # functions, one more of which changes nothing for the others. What tests count and fail calls with.
