@@ -39,8 +39,9 @@ struct TransposeHeadsPlan {
   std::uint64_t topology_id() const { return topology_of_kernels({by_alignment[0].config.attributes}); }
 };
 
-// kInvalidArgument for other types, for sizes of 0 or of 2^31 and more, `tokens` among them with packed rows, and for
-// more elements than a grid has threads for.
+// kInvalidArgument for other types, for sizes of 0 or of 2^31 and more, the elements of a token and, with packed rows,
+// `tokens` among them, and for more elements than a grid has threads for: sequences of one position can be 2^31 - 257 at
+// most.
 absl::StatusOr<TransposeHeadsPlan> plan_transpose_heads(ContextRef context, const TransposeHeadsDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer, and for out == in.
