@@ -109,7 +109,8 @@ class Reference {
 absl::Status check(const SkinnyGemmDesc& asked, std::int32_t row_count = kNoCount, std::size_t shift = 0) {
   CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan plan, kernels::plan_skinny_gemm(kDevice, asked));
   const SkinnyGemmDesc& desc = plan.desc;
-  if (!Trial::has_room_for(desc.n * desc.k * bits_of(desc.weights) / 8)) {
+  const std::uint64_t weight_rows = desc.activation == SkinnyActivation::kSiluGate ? 2 * desc.n : desc.n;
+  if (!Trial::has_room_for(weight_rows * desc.k * bits_of(desc.weights) / 8)) {
     return absl::CancelledError("larger than this run's arrays");  // before they are made
   }
   const Arrays arrays = arrays_of(desc);
@@ -142,7 +143,8 @@ absl::Status check(const SkinnyGemmDesc& asked, std::int32_t row_count = kNoCoun
   const Bytes found = trial.found(args.y);
   const Reference reference(desc, arrays);
   const std::size_t size = size_of(desc.type);
-  const std::uint64_t step = desc.rows * desc.n * desc.k > 50'000'000 ? 1 + desc.n / 61 : 1;  // of columns
+  const std::uint64_t step = desc.rows * desc.n * desc.k > 50'000'000 ? 1 + std::min<std::uint64_t>(desc.n / 61, 62)
+                                                                      : 1;  // of columns: some of each tile
   for (std::uint64_t i = 0; i < found.size() / size; ++i) {
     const std::uint64_t row = i / desc.y_stride, column = i % desc.y_stride;
     const bool is_there = column < desc.n && (row_count == kNoCount || static_cast<std::int64_t>(row) < row_count);
@@ -206,6 +208,25 @@ void check_refusals(Report& report) {
   refuses_args("workspace", *shared, {a, a, a, a, a, a, number});
 }
 
+// Sizes at which blocks share tiles of 128 rows of W: a few tiles more than there are multiprocessors, of whole stages,
+// and not many more than half as many, of which the last stage is short.
+struct SharedTiles {
+  SkinnyGemmDesc more, fewer;
+};
+absl::StatusOr<SharedTiles> shared_tiles(SkinnyWeights weights) {
+  CGRT_ASSIGN_OR_RETURN(const int count, kDevice.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const auto sms = static_cast<std::uint64_t>(count);
+  const auto of_tiles = [&](std::uint64_t tiles, std::uint64_t rows) {
+    const std::uint64_t stages = 50'000'000 / (128 * 128) / (sms * 4 / 5 - tiles % sms) + 1;
+    return SkinnyGemmDesc{
+        .rows = rows, .n = tiles * 128 - 20, .k = stages * 1024 / bits_of(weights), .weights = weights};
+  };
+  SharedTiles sizes{of_tiles(sms + 5, 64), of_tiles(sms * 52 / 100 + 1, 9)};
+  sizes.fewer.type = DType::kBFloat16, sizes.fewer.has_residual = true;
+  sizes.fewer.k -= 32, sizes.fewer.group = 32;
+  return sizes;
+}
+
 // Few rows have the kernel for more where there is one and weights are many floats, and its blocks share tiles where
 // whole ones would leave many multiprocessors without any.
 absl::Status check_choice() {
@@ -233,30 +254,37 @@ absl::Status check_choice() {
       return absl::InternalError(absl::StrCat(name_of(desc), ": is_wide is ", chosen, "; of 9 rows it is ", has_wide));
     }
   }
+  const auto shares = [&](const SkinnyGemmDesc& desc, bool expected) -> absl::Status {
+    CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan plan, kernels::plan_skinny_gemm(kDevice, desc));
+    if (plan.wide_shares_tiles == (expected && has_wide)) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat(name_of(desc), ": wide_shares_tiles is ", plan.wide_shares_tiles));
+  };
   const std::uint64_t all = 128 * static_cast<std::uint64_t>(sms);
-  for (const auto& [n, shares] :
-       {std::pair{all * 6 / 10, true}, {all, false}, {all + 128, true}, {all * 9 / 5, false}}) {
-    CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan plan,
-                          kernels::plan_skinny_gemm(kDevice, {.rows = 9, .n = n, .k = 8192}));
-    if (plan.wide_shares_tiles == (shares && has_wide)) continue;
-    return absl::InternalError(absl::StrCat("n ", n, ": wide_shares_tiles is ", plan.wide_shares_tiles));
+  for (const std::uint64_t n : {all, all * 9 / 5}) CGRT_RETURN_IF_ERROR(shares({.rows = 9, .n = n, .k = 32768}, false));
+  for (const SkinnyWeights weights : {SkinnyWeights::kFloat, SkinnyWeights::kInt8, SkinnyWeights::kInt4}) {
+    CGRT_ASSIGN_OR_RETURN(const SharedTiles sizes, shared_tiles(weights));
+    CGRT_RETURN_IF_ERROR(shares(sizes.more, true));
+    CGRT_RETURN_IF_ERROR(shares(sizes.fewer, true));
   }
   return absl::OkStatus();
 }
 
-// Blocks that share tiles of 128 rows of W: a few more than there are multiprocessors on an H200, and fewer.
 void check_shared_tiles(Report& report) {
   for (const SkinnyWeights weights : {SkinnyWeights::kFloat, SkinnyWeights::kInt8, SkinnyWeights::kInt4}) {
-    const std::uint64_t stage = 1024 / bits_of(weights);
-    const SkinnyGemmDesc more{.rows = 64, .n = 17500, .k = 31 * stage, .weights = weights};
-    SkinnyGemmDesc fewer{.rows = 9, .n = 8800, .k = 85 * stage, .weights = weights};
+    const absl::StatusOr<SharedTiles> sizes = shared_tiles(weights);
+    if (!sizes.ok()) return report.check("skinny_gemm shares tiles", sizes.status());
+    auto [more, fewer] = *sizes;
     report.check(name_of(more), check(more));
     report.check(name_of(fewer), check(fewer));
-    for (const std::int32_t count : {3, 20}) {
+    for (const std::int32_t count : {2, 20}) {
       report.check(absl::StrCat(name_of(more), ", ", count, " on the device"), check(more, count));
     }
     fewer.n /= 2, fewer.activation = SkinnyActivation::kSiluGate, fewer.has_bias = true;
+    fewer.weights_are_constant = false;
     report.check(name_of(fewer), check(fewer));
+    if (weights != SkinnyWeights::kFloat) continue;
+    more.rows = 5, more.y_stride = more.n + 3;
+    report.check(name_of(more), check(more));
   }
 }
 

@@ -1,6 +1,6 @@
 // Products of more than a few rows, on sm_90a. A block of a cluster multiplies 128 rows of W with all rows of x over
-// its part of k; where there are fewer tiles than multiprocessors, the blocks of a cluster then send each other their
-// sums.
+// its part of k; where clusters have several blocks, these then send each other their sums. Where many blocks would
+// have no last tile, clusters are of one block, and all have equal ranges of the stages of all tiles.
 #include <cuda.h>
 
 #include <algorithm>
@@ -403,9 +403,9 @@ struct WideProduct {
     return done == ranges.last_block(tile) - first;
   }
   // With the other blocks that have stages of the tile. True in the last of them, which has all sums then: it adds them
-  // in the order of the blocks. A block that has the first stages comes to them last, when the others are long done:
-  // `is_last`, which is the same in all threads, spares it a wait for its own sums. They go to the workspace all the
-  // same, so that what it holds behind a launch depends on nobody's time.
+  // in the order of the blocks. `is_last`, the same in all threads: this block is known to be the last, as one that has
+  // the first stages mostly is, and need not wait until its own sums are stored. It stores them, too, so that launches
+  // leave the same bits in the workspace.
   __device__ __forceinline__ bool join_blocks(std::uint32_t tile, bool is_last) const {
     const std::uint32_t first = ranges.first_block(tile), last = ranges.last_block(tile), packs = rows * 32;
     const auto part = [&](std::uint32_t block) {

@@ -2,8 +2,8 @@
 //
 // On sm_90a more than 8 rows, and many 16-bit weights, have a kernel of their own (hopper.cu): W and x come through
 // shared memory and warpgroups multiply, a tile of 128 rows of W to a cluster, whose blocks have parts of k; or each
-// block has an equal range of the stages of all tiles, where many would idle in the last turn. What follows is of the
-// others.
+// block has an equal range of the stages of all tiles, where many would have no tile, or one less than others. What
+// follows is of the other kernels.
 //
 // A tile is the rows of W that a block multiplies at once: 16 for each of kRowWarps warps, while the other warps take
 // other parts of k. A stage is what a block loads of a tile at a time, straight into registers: through shared memory

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kName = "skinny_gemm";
 
-constexpr std::uint32_t kMinStages = 2;  // of a block that shares tiles
+constexpr std::uint32_t kMinStages = 2;  // of a block that shares tiles in the kernel for few rows
 
 #ifdef CGRT_HOPPER
 constexpr bool kHasWide = true;
@@ -178,8 +178,9 @@ std::uint32_t blocks_of(const SkinnyGemmDesc& desc, std::uint32_t row_warps, std
 }
 
 // Whether equal ranges of all stages are faster than tiles in turns, the last for `of_last` blocks. Tensor copies of
-// one block read at most 43 GB/s, so that fewer than four fifths of all miss the bandwidth of memory (H200); what these
-// do not read meanwhile must be worth the way of sums through the workspace, and more turns even out.
+// one block read at most 43 GB/s, so that four fifths of the blocks read as fast as memory is (H200; an H100 needs
+// fewer, and its memory was not asked). For each block that is missing, a tile is read later: these bytes must outweigh
+// the joining of sums, and with more turns they do so less often.
 bool share_tiles(std::uint64_t tile_bytes, std::uint64_t at_once, std::uint64_t turns, std::uint64_t of_last) {
   constexpr std::uint64_t kMinBytes = 50'000'000, kMinBytesOfMoreTurns = 110'000'000;
   const std::uint64_t enough = at_once * 4 / 5, idle = of_last < enough ? enough - of_last : 0;
