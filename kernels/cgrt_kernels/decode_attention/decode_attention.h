@@ -40,9 +40,9 @@ struct DecodeAttentionPlan {
 };
 
 // kInvalidArgument for other types and head sizes, for sizes of 0 or of 2^31 and more, for heads that are no multiple
-// of the cache's or more than kDecodeMaxGroup times as many, for strides that are no multiple of 8 or make arrays of more
-// than 2^60 elements, for a window of 2^31 and more, for more blocks than a grid has, for a scale that is not finite or
-// negative, and for a row of the block table whose pages hold fewer than `positions` positions.
+// of the cache's or more than kDecodeMaxGroup times as many, for strides that are no multiple of 8 or make arrays of
+// more than 2^60 elements, for a window of 2^31 and more, for more blocks than a grid has, for a scale that is not
+// finite or negative, and for a row of the block table whose pages hold fewer than `positions` positions.
 absl::StatusOr<DecodeAttentionPlan> plan_decode_attention(ContextRef context, const DecodeAttentionDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer and a workspace that is too small.

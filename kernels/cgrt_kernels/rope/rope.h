@@ -42,10 +42,10 @@ struct RopePlan {
   std::uint64_t topology_id() const { return topology_of_kernels({aligned.config.attributes}); }
 };
 
-// kInvalidArgument for other types, for sizes of 0 or of 2^31 and more, a row of qkv among them, for more threads than a
-// grid has, for a rotary_size that is odd or larger than a head, for a cache of other heads, for a row of the block table
-// whose pages hold fewer positions than the cache has, and for strides of a cache that make blocks of more than 2^60
-// elements.
+// kInvalidArgument for other types, for sizes of 0 or of 2^31 and more, a row of qkv among them, for more threads than
+// a grid has, for a rotary_size that is odd or larger than a head, for a cache of other heads, for a row of the block
+// table whose pages hold fewer positions than the cache has, and for strides of a cache that make blocks of more than
+// 2^60 elements.
 absl::StatusOr<RopePlan> plan_rope(ContextRef context, const RopeDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
