@@ -49,8 +49,9 @@ struct GroupNormPlan {
   std::uint64_t topology_id(std::size_t alignment = 16) const;
 };
 
-// kInvalidArgument for other types, for sizes of 0 and of 2^31 and more, for more channels than there can be, for
-// groups of which channels are no multiple, and for an epsilon that is negative or not finite.
+// kInvalidArgument for other types, for sizes of 0 and of 2^31 and more, the pixels of all images among them, for more
+// channels than kGroupNormMaxChannels, for groups of which channels are no multiple, and for an epsilon that is
+// negative or not finite.
 absl::StatusOr<GroupNormPlan> plan_group_norm(ContextRef context, const GroupNormDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer, and for a workspace that is too

@@ -34,7 +34,8 @@ inline constexpr float kSamplingMinTemperature = 1e-5f;
 // exponential race). Number i of a row from the state's offset on is token i's, and each row has a multiple of 4
 // numbers. Computed in float.
 //
-// NaN is less than all other logits and has the probability 0. A row that has nothing but NaN gives token 0.
+// NaN is less than all other logits and has the probability 0. A row that has nothing but NaN gives token 0. But a
+// log_probability is NaN where any logit of its row is, or all are -infinity.
 struct SamplingDesc {
   SamplingOp op = SamplingOp::kGreedy;
   DType type = DType::kFloat32;      // of the logits; or float16, bfloat16

@@ -30,7 +30,8 @@ struct TopkPlan {
   std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }
 };
 
-// kInvalidArgument for other types, for sizes of 0, for 2^31 tokens and more, and for more experts than there can be.
+// kInvalidArgument for other types, for sizes of 0, for 2^31 tokens and more, for more experts than kTopkMaxExperts,
+// and for a k above kTopkMaxChosen or the number of experts.
 absl::StatusOr<TopkPlan> plan_topk(ContextRef context, const TopkDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.
