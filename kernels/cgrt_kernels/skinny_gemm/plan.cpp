@@ -178,9 +178,9 @@ std::uint32_t blocks_of(const SkinnyGemmDesc& desc, std::uint32_t row_warps, std
 }
 
 // Whether equal ranges of all stages are faster than tiles in turns, the last for `of_last` blocks. Tensor copies of
-// one block read at most 43 GB/s, so that four fifths of the blocks read as fast as memory is (H200; an H100 needs
-// fewer, and its memory was not asked). For each block that is missing, a tile is read later: these bytes must outweigh
-// the joining of sums, and with more turns they do so less often.
+// one block read at most 43 GB/s, so that it takes four fifths of the blocks to saturate memory (H200; fewer on an
+// H100, where this was not measured). The tiles that the missing blocks could read meanwhile must outweigh the cost of
+// adding sums through the workspace; with more turns they seldom do.
 bool share_tiles(std::uint64_t tile_bytes, std::uint64_t at_once, std::uint64_t turns, std::uint64_t of_last) {
   constexpr std::uint64_t kMinBytes = 50'000'000, kMinBytesOfMoreTurns = 110'000'000;
   const std::uint64_t enough = at_once * 4 / 5, idle = of_last < enough ? enough - of_last : 0;
