@@ -208,27 +208,7 @@ void check_refusals(Report& report) {
   refuses_args("workspace", *shared, {a, a, a, a, a, a, number});
 }
 
-// Sizes at which blocks share tiles of 128 rows of W: a few tiles more than there are multiprocessors, of whole stages,
-// and not many more than half as many, of which the last stage is short.
-struct SharedTiles {
-  SkinnyGemmDesc more, fewer;
-};
-absl::StatusOr<SharedTiles> shared_tiles(SkinnyWeights weights) {
-  CGRT_ASSIGN_OR_RETURN(const int count, kDevice.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  const auto sms = static_cast<std::uint64_t>(count);
-  const auto of_tiles = [&](std::uint64_t tiles, std::uint64_t rows) {
-    const std::uint64_t stages = 50'000'000 / (128 * 128) / (sms * 4 / 5 - tiles % sms) + 1;
-    return SkinnyGemmDesc{
-        .rows = rows, .n = tiles * 128 - 20, .k = stages * 1024 / bits_of(weights), .weights = weights};
-  };
-  SharedTiles sizes{of_tiles(sms + 5, 64), of_tiles(sms * 52 / 100 + 1, 9)};
-  sizes.fewer.type = DType::kBFloat16, sizes.fewer.has_residual = true;
-  sizes.fewer.k -= 32, sizes.fewer.group = 32;
-  return sizes;
-}
-
-// Few rows have the kernel for more where there is one and weights are many floats, and its blocks share tiles where
-// whole ones would leave many multiprocessors without any.
+// Few rows have the kernel for more where there is one and weights are many floats.
 absl::Status check_choice() {
   CGRT_ASSIGN_OR_RETURN(const int sms, kDevice.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const auto is_wide = [](const SkinnyGemmDesc& desc) -> absl::StatusOr<bool> {
@@ -241,10 +221,8 @@ absl::Status check_choice() {
       {{.n = 3001, .k = 1280}, true},         // many bytes
       {{.n = 3001, .k = 1160}, false},        // fewer
       {{.n = 3 * tile_each, .k = 64}, true},  // many tiles
-      {{.n = tile_each, .k = 4096}, false},
-      {{.n = 2 * tile_each, .k = 4096}, true},
-      {{.n = 5 * tile_each, .k = 4096}, false},  // 128 of them for some of the multiprocessors
-      {{.n = 3001, .k = 2560, .weights = SkinnyWeights::kInt8}, false},
+      {{.n = tile_each, .k = 4096}, false},    {{.n = 2 * tile_each, .k = 4096}, true},
+      {{.n = 5 * tile_each, .k = 4096}, true}, {{.n = 3001, .k = 2560, .weights = SkinnyWeights::kInt8}, false},
   };
   for (const std::uint64_t rows : {1, 8}) {
     for (auto [desc, is_faster_wide] : choices) {
@@ -254,37 +232,30 @@ absl::Status check_choice() {
       return absl::InternalError(absl::StrCat(name_of(desc), ": is_wide is ", chosen, "; of 9 rows it is ", has_wide));
     }
   }
-  const auto shares = [&](const SkinnyGemmDesc& desc, bool expected) -> absl::Status {
-    CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan plan, kernels::plan_skinny_gemm(kDevice, desc));
-    if (plan.wide_shares_tiles == (expected && has_wide)) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(name_of(desc), ": wide_shares_tiles is ", plan.wide_shares_tiles));
-  };
-  const std::uint64_t all = 128 * static_cast<std::uint64_t>(sms);
-  for (const std::uint64_t n : {all, all * 9 / 5}) CGRT_RETURN_IF_ERROR(shares({.rows = 9, .n = n, .k = 32768}, false));
-  for (const SkinnyWeights weights : {SkinnyWeights::kFloat, SkinnyWeights::kInt8, SkinnyWeights::kInt4}) {
-    CGRT_ASSIGN_OR_RETURN(const SharedTiles sizes, shared_tiles(weights));
-    CGRT_RETURN_IF_ERROR(shares(sizes.more, true));
-    CGRT_RETURN_IF_ERROR(shares(sizes.fewer, true));
-  }
   return absl::OkStatus();
 }
 
-void check_shared_tiles(Report& report) {
-  for (const SkinnyWeights weights : {SkinnyWeights::kFloat, SkinnyWeights::kInt8, SkinnyWeights::kInt4}) {
-    const absl::StatusOr<SharedTiles> sizes = shared_tiles(weights);
-    if (!sizes.ok()) return report.check("skinny_gemm shares tiles", sizes.status());
-    auto [more, fewer] = *sizes;
-    report.check(name_of(more), check(more));
-    report.check(name_of(fewer), check(fewer));
-    for (const std::int32_t count : {2, 20}) {
-      report.check(absl::StrCat(name_of(more), ", ", count, " on the device"), check(more, count));
+// More tiles of 128 rows of W than multiprocessors, and less, of many stages: x comes in other ways than in the first.
+void check_many_tiles(Report& report) {
+  const absl::StatusOr<int> count = kDevice.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  if (!count.ok()) return report.check("skinny_gemm with many tiles", count.status());
+  const auto sms = static_cast<std::uint64_t>(*count);
+  struct Size {
+    std::uint64_t tiles, rows;
+  };
+  for (const Size& size : {Size{sms + 5, 1}, Size{sms + 5, 64}, Size{sms * 52 / 100 + 1, 9}, Size{sms * 2 / 5, 16},
+                           Size{sms * 2 / 5, 64}, Size{sms / 5, 33}}) {
+    SkinnyGemmDesc desc{
+        .rows = size.rows, .n = size.tiles * 128 - 20, .k = 1024 * (sms / size.tiles + 1) - 24, .has_residual = true};
+    report.check(name_of(desc), check(desc));
+    if (size.rows == 64) {
+      for (const std::int32_t of_launch : {2, 20}) {
+        report.check(absl::StrCat(name_of(desc), ", ", of_launch, " on the device"), check(desc, of_launch));
+      }
     }
-    fewer.n /= 2, fewer.activation = SkinnyActivation::kSiluGate, fewer.has_bias = true;
-    fewer.weights_are_constant = false;
-    report.check(name_of(fewer), check(fewer));
-    if (weights != SkinnyWeights::kFloat) continue;
-    more.rows = 5, more.y_stride = more.n + 3;
-    report.check(name_of(more), check(more));
+    desc.type = DType::kBFloat16, desc.activation = SkinnyActivation::kSiluGate, desc.n /= 2;
+    desc.x_stride = desc.k + 8, desc.y_stride = desc.n + 3, desc.weights_are_constant = false;
+    report.check(name_of(desc), check(desc));
   }
 }
 
@@ -313,7 +284,7 @@ SkinnyGemmDesc random_desc(std::mt19937& draw) {
 void check_skinny_gemm(Report& report) {
   check_refusals(report);
   report.check("skinny_gemm chooses a kernel for few rows", check_choice());
-  if (!report.is_simulated()) check_shared_tiles(report);
+  if (!report.is_simulated()) check_many_tiles(report);
   const auto checks = [&](const SkinnyGemmDesc& desc) { report.check(name_of(desc), check(desc)); };
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
     for (const std::uint64_t rows : {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 32, 33, 63, 64}) {

@@ -1,6 +1,6 @@
 // Products of more than a few rows, on sm_90a. A block of a cluster multiplies 128 rows of W with all rows of x over
-// its part of k; where clusters have several blocks, these then send each other their sums. Where many blocks would
-// have no last tile, clusters are of one block, and all have equal ranges of the stages of all tiles.
+// its part of k; where there are fewer tiles than multiprocessors, the blocks of a cluster then send each other their
+// sums. Tensor copies bring W, and x where threads do not.
 #include <cuda.h>
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cgrt_kernels/common/arrival.cuh"
+#include "cgrt_kernels/common/async_copy.cuh"
+#include "cgrt_kernels/common/async_copy_or_zero.cuh"
 #include "cgrt_kernels/common/block_copy.cuh"
 #include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/cluster_arrival.cuh"
@@ -38,7 +39,6 @@ struct WideBarriers {
   BulkBarrier full[kMaxStages];
   Mbarrier empty[kMaxStages];
   BulkBarrier sums;  // of all blocks of the cluster
-  bool is_last;      // of the blocks that share a tile
 };
 
 // A stage is 128 bytes of each of the 128 rows of W, and the same k of 16, 32 or 64 rows of x, 64 elements to a panel.
@@ -61,6 +61,11 @@ struct WideProduct {
                                                    (skinny_wide_bytes(kBits) - 3072 - sums_bytes(kColumns)) /
                                                        stage_bytes(kColumns));
   static_assert(kSlots<32> >= kEarlyStages && kSlots<64> >= kEarlyStages);
+  // A row of x takes tensor copies as long as one of W, and they limit what a multiprocessor reads: 56 us became 41
+  // with 80 tiles of k = 8192 (H200). So threads load x of floats. Not of the first stages, which come 0.5 us sooner by
+  // tensor copies, and not where blocks have a third of k or less and x has few rows: there it took up to 5 % more.
+  static constexpr std::uint32_t kLoadingWarps = 3;
+  static_assert(kBits != 16 || kSlots<64> > kLoadingWarps);
   static constexpr int kSteps = 512 / kBits / 16;  // of 16 values of k, in half a stage
   static constexpr std::uint32_t kValuesOfScale = kScales == SkinnyScales::kToSums ? kDepth / 2 : 32;
   // Of one of the two rows of W that a thread has, in half a stage: the four lanes of a quad hold those of all rows and
@@ -78,30 +83,12 @@ struct WideProduct {
   const bool has_gate = p.activation == SkinnyActivation::kSiluGate;
   const std::uint32_t tiles = ((has_gate ? p.n : p.weight_rows) - 1) / (has_gate ? 64 : 128) + 1;
   const std::uint32_t blocks = p.cluster.value();  // of a cluster
+  const bool loads_x = kBits == 16 && (blocks <= 2 || columns == 64);
   const std::uint32_t cluster = p.cluster.quotient(blockIdx.x), rank = blockIdx.x - cluster * blocks;
+  const std::uint32_t first_tile = cluster < p.clusters ? cluster : tiles;  // few rows of integers want more
   const std::uint32_t all_stages = (p.k - 1) / kDepth + 1;
   const std::uint32_t begin = p.cluster.quotient(all_stages * rank), end = p.cluster.quotient(all_stages * (rank + 1));
-  const SkinnyRanges ranges = {tiles, all_stages, p.wide_shares_tiles ? p.clusters : 1};
-  const std::uint32_t first_tile = cluster >= p.clusters ? tiles  // few rows of integers want more blocks
-                                   : p.wide_shares_tiles ? ranges.begin() / all_stages
-                                                         : cluster;
   std::uint32_t slot = 0, phase = 0;  // of the next stage
-
-  // What a block multiplies at once: stages of a tile, `begin` to `end` but where blocks share tiles.
-  struct Piece {
-    std::uint32_t tile, begin, end;
-  };
-  // Behind the last one, `tile` is `tiles` or more.
-  __device__ __forceinline__ Piece first_piece() const {
-    if (!p.wide_shares_tiles) return {first_tile, begin, end};
-    const std::uint32_t stage = ranges.begin() - first_tile * all_stages;
-    return {first_tile, stage, min(stage + ranges.count(), all_stages)};
-  }
-  __device__ __forceinline__ Piece piece_after(const Piece& piece) const {
-    if (!p.wide_shares_tiles) return {piece.tile + p.clusters, begin, end};
-    const std::uint32_t left = ranges.begin() + ranges.count() - (piece.tile * all_stages + piece.end);
-    return {left == 0 ? tiles : piece.tile + 1, 0, min(left, all_stages)};
-  }
 
   template <class Run>
   __device__ __forceinline__ void with_columns(Run run) {
@@ -125,10 +112,10 @@ struct WideProduct {
   template <class Each>
   __device__ __forceinline__ void for_stages(Each each, std::uint32_t max = ~0u) {
     std::uint32_t i = 0;
-    for (Piece piece = first_piece(); piece.tile < tiles; piece = piece_after(piece)) {
-      for (std::uint32_t stage = piece.begin; stage < piece.end; ++stage) {
+    for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
+      for (std::uint32_t stage = begin; stage < end; ++stage) {
         if (i == max) return;
-        each(i++, piece.tile, stage);
+        each(i++, tile, stage);
         advance();
       }
     }
@@ -139,7 +126,6 @@ struct WideProduct {
   }
   __device__ __forceinline__ void copy_weights(std::uint32_t tile, std::uint32_t stage) {
     unsigned char* const to = weights_of(slot);
-    barriers.full[slot].expect(stage_bytes(columns));
     copy_box(to, p.maps[0], stage * 64, first_row(tile, 0), barriers.full[slot]);
     if (has_gate) copy_box(to + kBytesOfWeights, p.maps[0], stage * 64, first_row(tile, 1), barriers.full[slot]);
   }
@@ -156,6 +142,10 @@ struct WideProduct {
       }
     }
   }
+  __device__ __forceinline__ void begin_stage(std::uint32_t tile, std::uint32_t stage) {
+    barriers.full[slot].expect(stage_bytes(columns));
+    copy_weights(tile, stage);
+  }
   // One thread. W may be read before what writes x has ended, and before the other barriers are there.
   __device__ __forceinline__ void copy_early(bool has_waited) {
     prefetch_tensor_map(p.maps[0]), prefetch_tensor_map(p.maps[1]);
@@ -163,8 +153,7 @@ struct WideProduct {
     for (BulkBarrier& barrier : barriers.full) barrier.initialize();
     make_barriers_visible();
     if (!has_waited && !p.weights_are_constant) wait_for_predecessors();
-    for_stages([&](std::uint32_t, std::uint32_t tile, std::uint32_t stage) { copy_weights(tile, stage); },
-               kEarlyStages);
+    for_stages([&](std::uint32_t, std::uint32_t tile, std::uint32_t stage) { begin_stage(tile, stage); }, kEarlyStages);
   }
   // All threads of the block. A warp whose lanes initialized a barrier each would take them in turns: 1,400 clocks
   // (H100), so one thread of each of three warps has some.
@@ -183,16 +172,57 @@ struct WideProduct {
     slot = 0, phase = 0;  // the same in all threads, which products ask for
     if (blocks > 1) arrive_in_cluster();
   }
+  // One thread: all stages, or those before others load x.
   __device__ __forceinline__ void copy_stages(bool has_waited) {
     if (!has_waited && p.weights_are_constant) wait_for_predecessors();
-    for_stages([&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
+    const auto each = [&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
       if (i >= slots) barriers.empty[slot].wait(phase ^ 1);
-      if (i >= kEarlyStages) copy_weights(tile, stage);
+      if (i >= kEarlyStages) begin_stage(tile, stage);
       copy_x(stage);
+    };
+    for_stages(each, loads_x ? slots : ~0u);
+  }
+  // By a warp, to where a tensor copy would bring it: 16 bytes of a row are at their number, exclusive or with that of
+  // the row. Rows behind the last are not written, and make sums that nobody reads.
+  __device__ __forceinline__ void load_x(std::uint32_t stage) const {
+    unsigned char* const to = weights_of(slot) + kConsumers * kBytesOfWeights;
+    const std::uint32_t piece = lane % 8, k = stage * kDepth + piece * 8;
+    for (std::uint32_t row = lane / 8; row < rows; row += 4) {
+      const T* const from = static_cast<const T*>(p.args.x) + row * p.x_stride + k;
+      copy_or_zero_asynchronously(to + row * 128 + (piece ^ row % 8) * 16, from, k < p.k);
+    }
+  }
+  // The stages that copy_stages leaves, by three warps in turn. Each has x of two in flight.
+  __device__ __forceinline__ void load_stages(bool has_waited) {
+    if (!has_waited) wait_for_predecessors();
+    BulkBarrier* before = nullptr;
+    const auto complete = [&] {
+      fence_for_tensor_copies();  // for products, x is there
+      __syncwarp();
+      if (lane == 0) before->expect(kConsumers * kBytesOfWeights);
+    };
+    for_stages([&](std::uint32_t i, std::uint32_t tile, std::uint32_t stage) {
+      if (i < slots || i % kLoadingWarps != warp - 1) return;
+      barriers.empty[slot].wait(phase ^ 1);
+      if (lane == 0) copy_weights(tile, stage);
+      load_x(stage);
+      end_copy_group();
+      if (before != nullptr) {
+        wait_for_copies<1>();
+        complete();
+      }
+      before = &barriers.full[slot];
     });
+    if (before == nullptr) return;
+    wait_for_copies<0>();
+    complete();
   }
   __device__ __forceinline__ void produce(bool has_waited) {
-    if (threadIdx.x == kConsumerThreads) copy_stages(has_waited);
+    if (threadIdx.x == kConsumerThreads) {
+      copy_stages(has_waited);
+    } else if (kBits == 16 && warp > 0 && loads_x) {
+      load_stages(has_waited);
+    }
     __syncwarp();
     let_dependents_start();
     if (blocks == 1) return;
@@ -206,9 +236,9 @@ struct WideProduct {
     if (lane == 0) barriers.empty[of_slot].arrive();
   }
   template <int kN>
-  __device__ __forceinline__ void multiply_floats(const Piece& piece, float (&sums)[kN / 2]) {
+  __device__ __forceinline__ void multiply_floats(float (&sums)[kN / 2]) {
     std::uint32_t before = 0;
-    for (std::uint32_t stage = piece.begin; stage < piece.end; ++stage) {
+    for (std::uint32_t stage = begin; stage < end; ++stage) {
       barriers.full[slot].wait(phase);
       const unsigned char* const of_stage = shared + slot * stage_bytes(kN);
       const std::uint64_t w = matrix_descriptor<MatrixMajor::kK>(of_stage + warpgroup * kBytesOfWeights);
@@ -217,11 +247,11 @@ struct WideProduct {
       fence_products();
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        multiply_add_shared_narrow<T, kN>(sums, w + 2 * j, x + 2 * j, stage > piece.begin || j > 0);
+        multiply_add_shared_narrow<T, kN>(sums, w + 2 * j, x + 2 * j, stage > begin || j > 0);
       }
       commit_products();
       fence_registers(sums);
-      if (stage > piece.begin) {
+      if (stage > begin) {
         wait_for_products<1>();
         release(before);
       }
@@ -273,11 +303,11 @@ struct WideProduct {
     const std::uint32_t row = min(first_row(tile, warpgroup) + of_warpgroup, p.weight_rows - 1);
     return static_cast<const T*>(p.args.scales) + std::uint64_t{row} * p.groups;
   }
-  // Those of a piece are asked for before the stages that they belong to.
-  __device__ __forceinline__ void prefetch_scales(const Piece& piece) const {
-    const std::uint32_t first = p.group.quotient(piece.begin * kDepth);
-    const std::uint32_t behind = p.group.quotient(min(piece.end * kDepth, p.k) - 1) + 1;
-    if (lane < 16) prefetch_to_l2(scales_of_row(piece.tile, warp * 16 + lane) + first, (behind - first) * sizeof(T));
+  // Those of a tile are asked for before the stages that they belong to.
+  __device__ __forceinline__ void prefetch_scales(std::uint32_t tile) const {
+    const std::uint32_t first = p.group.quotient(begin * kDepth);
+    const std::uint32_t behind = p.group.quotient(min(end * kDepth, p.k) - 1) + 1;
+    if (lane < 16) prefetch_to_l2(scales_of_row(tile, warp * 16 + lane) + first, (behind - first) * sizeof(T));
   }
   // Of a stage. Zeros behind k, where products have zeros too.
   __device__ __forceinline__ void load_scales(Scales& scales, const T* of_row, std::uint32_t stage) const {
@@ -291,22 +321,22 @@ struct WideProduct {
     return __shfl_sync(~0u, of_quad, half * 2 + row, 4);
   }
   template <int kN>
-  __device__ __forceinline__ void multiply_integers(const Piece& piece, const Piece& following, float (&sums)[kN / 2]) {
+  __device__ __forceinline__ void multiply_integers(std::uint32_t tile, float (&sums)[kN / 2]) {
     constexpr bool kToSums = kScales == SkinnyScales::kToSums;
-    if (following.tile < tiles) prefetch_scales(following);
-    const T* const of_row = scales_of_row(piece.tile, warp * 16 + quad % 2 * 8 + group);
+    if (tile + p.clusters < tiles) prefetch_scales(tile + p.clusters);
+    const T* const of_row = scales_of_row(tile, warp * 16 + quad % 2 * 8 + group);
     Scales next;
-    load_scales(next, of_row, piece.begin);
+    load_scales(next, of_row, begin);
     float of_group[kToSums ? kN / 2 : 1] = {}, scales[2] = {};
     std::uint32_t a[2][kSteps][4];
 #pragma unroll
     for (float& sum : sums) sum = 0;
     std::uint32_t before = 0;
     auto& to = choose(of_group, sums);
-    for (std::uint32_t stage = piece.begin; stage < piece.end; ++stage) {
+    for (std::uint32_t stage = begin; stage < end; ++stage) {
       Scales of_stage;
       memcpy(of_stage, next, sizeof(next));
-      if (stage + 1 < piece.end) load_scales(next, of_row, stage + 1);
+      if (stage + 1 < end) load_scales(next, of_row, stage + 1);
       barriers.full[slot].wait(phase);
       const unsigned char* const of_slot = shared + slot * stage_bytes(kN);
       const std::uint64_t x = matrix_descriptor<MatrixMajor::kK>(of_slot + kConsumers * kBytesOfWeights);
@@ -316,7 +346,7 @@ struct WideProduct {
         load_weights(a[half], of_slot + warpgroup * kBytesOfWeights, half, of_stage);
         wait_for_products<0>();
         fence_registers(to);
-        if (half == 0 && stage > piece.begin) release(before);
+        if (half == 0 && stage > begin) release(before);
         if constexpr (kToSums) {
           add_group(sums, of_group, scales);
           for (int i = 0; i < 2; ++i) scales[i] = to_float(scale_of(of_stage[0], half, i));
@@ -392,50 +422,6 @@ struct WideProduct {
     barriers.sums.wait_for_cluster(0);
     arrive_in_cluster();  // all that others send here has come
   }
-  // Of the blocks that share a tile, all but this one have left their sums. One thread.
-  __device__ __forceinline__ bool are_others_done(std::uint32_t tile) const {
-    const std::uint32_t first = ranges.first_block(tile);
-    std::uint32_t done;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-                 : "=r"(done)
-                 : "l"(__cvta_generic_to_global(&p.counters[first]))
-                 : "memory");
-    return done == ranges.last_block(tile) - first;
-  }
-  // With the other blocks that have stages of the tile. True in the last of them, which has all sums then: it adds them
-  // in the order of the blocks. `is_last`, the same in all threads: this block is known to be the last, as one that has
-  // the first stages mostly is, and need not wait until its own sums are stored. It stores them, too, so that launches
-  // leave the same bits in the workspace.
-  __device__ __forceinline__ bool join_blocks(std::uint32_t tile, bool is_last) const {
-    const std::uint32_t first = ranges.first_block(tile), last = ranges.last_block(tile), packs = rows * 32;
-    const auto part = [&](std::uint32_t block) {
-      return static_cast<float4*>(p.parts) + std::size_t{SkinnyRanges::slot_of(block, first)} * p.rows * 32;
-    };
-    const auto own = [&](std::uint32_t i) -> float4& {
-      return *reinterpret_cast<float4*>(own_sums() + i / 32 * kSumsOfRow + i % 32 * 4);
-    };
-    for (std::uint32_t i = threadIdx.x; i < packs; i += kConsumerThreads) part(blockIdx.x)[i] = own(i);
-    if (is_last) {
-      if (threadIdx.x == 0) p.counters[first] = 0;
-    } else {
-      meet_consumers();
-      if (threadIdx.x == 0) {
-        asm volatile("fence.acq_rel.gpu;" ::: "memory");
-        barriers.is_last = arrive(&p.counters[first], last - first + 1) == last - first;
-        asm volatile("fence.acq_rel.gpu;" ::: "memory");
-      }
-      meet_consumers();
-      if (!barriers.is_last) return false;
-    }
-    for (std::uint32_t i = threadIdx.x; i < packs; i += kConsumerThreads) {
-      const float4 begin_sums = is_last ? own(i) : __ldcg(part(first) + i);
-      float sums[4] = {begin_sums.x, begin_sums.y, begin_sums.z, begin_sums.w};
-      for (std::uint32_t block = first + 1; block <= last; ++block) add(sums, __ldcg(part(block) + i));
-      own(i) = {sums[0], sums[1], sums[2], sums[3]};
-    }
-    meet_consumers();
-    return true;
-  }
   // The rows of x that are this block's: `first` and following. kAtOnce: of a thread, whose steps hide each other's
   // latency.
   template <std::uint32_t kAtOnce>
@@ -492,26 +478,22 @@ struct WideProduct {
 
   __device__ __forceinline__ void consume(bool has_waited) {
     if constexpr (kBits != 16) {
-      if (first_tile < tiles) prefetch_scales(first_piece());
+      if (first_tile < tiles) prefetch_scales(first_tile);
     }
     if (!has_waited) wait_for_predecessors();  // they may read y
     with_columns([&]<int kN>() {
-      for (Piece piece = first_piece(); piece.tile < tiles;) {
-        const Piece following = piece_after(piece);
-        const bool is_whole = piece.begin == begin && piece.end == end, is_first = piece.begin == 0;
+      for (std::uint32_t tile = first_tile; tile < tiles; tile += p.clusters) {
         float sums[kN / 2];
-        if (!is_whole && threadIdx.x == 0) barriers.is_last = is_first && are_others_done(piece.tile);
         if constexpr (kBits == 16) {
-          multiply_floats<kN>(piece, sums);
+          multiply_floats<kN>(sums);
         } else {
-          multiply_integers<kN>(piece, following, sums);
+          multiply_integers<kN>(tile, sums);
         }
-        if (following.tile >= tiles) let_dependents_start();
+        if (tile + p.clusters >= tiles) let_dependents_start();
         place_sums<kN>(sums);
         if (blocks > 1) exchange_sums();
-        if (is_whole || join_blocks(piece.tile, barriers.is_last)) store_tile(piece.tile);
-        if (blocks == 1) meet_consumers();  // before the sums of the next piece
-        piece = following;
+        store_tile(tile);
+        if (blocks == 1) meet_consumers();  // before the sums of the next tile
       }
     });
     if (blocks == 1) return;

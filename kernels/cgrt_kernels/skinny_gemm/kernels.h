@@ -1,8 +1,7 @@
 // What skinny_gemm's plan and device code have in common. Internal.
 //
 // On sm_90a more than 8 rows, and many 16-bit weights, have a kernel of their own (hopper.cu): W and x come through
-// shared memory and warpgroups multiply, a tile of 128 rows of W to a cluster, whose blocks have parts of k; or each
-// block has an equal range of the stages of all tiles, where many would have no tile, or one less than others. What
+// shared memory and warpgroups multiply, a tile of 128 rows of W to a cluster, whose blocks have parts of k. What
 // follows is of the other kernels.
 //
 // A tile is the rows of W that a block multiplies at once: 16 for each of kRowWarps warps, while the other warps take
@@ -90,8 +89,6 @@ __host__ __device__ constexpr std::uint32_t skinny_wide_columns(std::uint32_t ro
   return rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
 }
 constexpr std::uint32_t skinny_wide_bytes(std::uint32_t bits) { return (bits == 16 ? 216 : 192) << 10; }
-// The sums of a tile, in the workspace.
-constexpr std::size_t skinny_wide_part_bytes(std::uint64_t rows) { return rows * 128 * sizeof(float); }
 inline constexpr std::uint32_t kSkinnyBoxRows = 16;  // of x, in a tensor copy for fewer columns than were planned
 constexpr std::uint32_t skinny_wide_stage_values(std::uint32_t bits) { return 1024 / bits; }
 
@@ -107,9 +104,7 @@ struct SkinnyGemmParams {
   Divisor group;
   std::uint32_t groups;  // of a row
   SkinnyActivation activation;
-  bool weights_are_constant;
-  bool has_room_for_x;     // for few rows, which the kernel for more may keep
-  bool wide_shares_tiles;  // in the kernel for more rows: its clusters, of one block each, have equal ranges of stages
+  bool weights_are_constant, has_room_for_x;  // for few rows, which the kernel for more may keep
   std::uint64_t y_stride;
   SkinnyGemmArgs args;
   std::uint32_t* counters;  // of blocks that share a tile, at the number of the first

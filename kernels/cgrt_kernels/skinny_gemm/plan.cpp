@@ -177,16 +177,6 @@ std::uint32_t blocks_of(const SkinnyGemmDesc& desc, std::uint32_t row_warps, std
   return blocks;
 }
 
-// Whether equal ranges of all stages are faster than tiles in turns, the last for `of_last` blocks. Tensor copies of
-// one block read at most 43 GB/s, so that it takes four fifths of the blocks to saturate memory (H200; fewer on an
-// H100, where this was not measured). The tiles that the missing blocks could read meanwhile must outweigh the cost of
-// adding sums through the workspace; with more turns they seldom do.
-bool share_tiles(std::uint64_t tile_bytes, std::uint64_t at_once, std::uint64_t turns, std::uint64_t of_last) {
-  constexpr std::uint64_t kMinBytes = 50'000'000, kMinBytesOfMoreTurns = 110'000'000;
-  const std::uint64_t enough = at_once * 4 / 5, idle = of_last < enough ? enough - of_last : 0;
-  return idle * tile_bytes >= (turns <= 2 ? kMinBytes : kMinBytesOfMoreTurns);
-}
-
 absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan plan) {
   const SkinnyGemmDesc& desc = plan.desc;
   const std::uint32_t bits = bits_of(desc.weights);
@@ -201,24 +191,16 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   // Clusters take tiles in turn, and copies of the next go on while one is stored. As few as need no more turns are the
   // faster ones, but with floats as many as run at once, if half of them have a last turn.
   const std::uint64_t turns = ceil_divide<std::uint64_t>(tiles, at_once), of_last = (tiles - 1) % at_once + 1;
-  const std::uint64_t tile_bytes = stages * (128 * 128);
-  plan.wide_shares_tiles =
-      cluster == 1 && at_once <= WorkspaceHeader::kCounters && share_tiles(tile_bytes, at_once, turns, of_last);
-  const bool takes_all =
-      plan.wide_shares_tiles || (desc.weights == SkinnyWeights::kFloat && of_last >= at_once / 2 && turns > 1);
+  const bool takes_all = desc.weights == SkinnyWeights::kFloat && of_last >= at_once / 2 && turns > 1;
   plan.clusters = takes_all ? at_once : static_cast<std::uint32_t>(ceil_divide(tiles, turns));
-  std::size_t parts_bytes = 0;
-  if (plan.wide_shares_tiles) parts_bytes = 2 * plan.clusters * skinny_wide_part_bytes(desc.rows);
   plan.config.attributes.cluster = cluster;
   plan.config.grid = plan.clusters * cluster;
-  if (scales_of(desc) == SkinnyScales::kToSums) {
-    // A launch may have few rows, which small tiles want.
-    bool has_shared = false;
-    plan.blocks = blocks_of(desc, 1, at_once * cluster, has_shared);
-    plan.config.grid = std::max(plan.clusters, ceil_divide(plan.blocks, cluster)) * cluster;
-    if (has_shared) parts_bytes = std::max(parts_bytes, 2 * plan.blocks * skinny_part_bytes({1, 1}));
-  }
-  if (parts_bytes > 0) plan.workspace_bytes = workspace_with(parts_bytes);
+  if (scales_of(desc) != SkinnyScales::kToSums) return plan;
+  // A launch may have few rows, which small tiles want.
+  bool has_shared = false;
+  plan.blocks = blocks_of(desc, 1, at_once * cluster, has_shared);
+  plan.config.grid = std::max(plan.clusters, ceil_divide(plan.blocks, cluster)) * cluster;
+  if (has_shared) plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes({1, 1}));
   return plan;
 }
 
@@ -253,16 +235,13 @@ absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan p
 }
 
 // Whether the kernel for more rows is faster than this plan for few, up to 1.4 times: it reads many weights faster, and
-// has one epilogue where blocks here have three or more. But a block here with a tile of its own is as fast, and so are
-// these blocks where there would be a cluster, of one block, for few multiprocessors.
+// has one epilogue where blocks here have three or more. But a block here with a tile of its own is as fast.
 bool is_faster_wide(const Machine& machine, const SkinnyGemmPlan& few) {
   constexpr std::uint64_t kMinBytes = 7 << 20, kManyTiles = 3;
   const SkinnyGemmDesc& desc = few.desc;
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * shape_of(machine, desc).row_warps);
-  const std::uint64_t clusters = ceil_divide<std::uint64_t>(weight_rows_of(desc), 128);
   const bool has_many = weight_rows_of(desc) * desc.k * 2 >= kMinBytes || tiles >= kManyTiles * few.blocks;
-  const bool has_few_clusters = clusters * 2 > machine.sms && clusters * 3 < machine.sms * 2;
-  return desc.weights == SkinnyWeights::kFloat && has_many && tiles != few.blocks && !has_few_clusters;
+  return desc.weights == SkinnyWeights::kFloat && has_many && tiles != few.blocks;
 }
 
 }  // namespace
@@ -324,7 +303,6 @@ absl::Status launch_skinny_gemm(LaunchTarget target, const SkinnyGemmPlan& plan,
   params.cluster = Divisor(plan.config.attributes.cluster.x);
   params.activation = desc.activation;
   params.weights_are_constant = desc.weights_are_constant;
-  params.wide_shares_tiles = plan.wide_shares_tiles;
   params.has_room_for_x = kept_bytes(desc) <= plan.config.shared_bytes;
   if (!plan.is_wide) return launch(target, plan.config, plan.kernel, params);
 

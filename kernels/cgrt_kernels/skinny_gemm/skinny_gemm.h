@@ -36,8 +36,7 @@ struct SkinnyGemmPlan {
   LaunchConfig config;
   bool is_wide = false;             // has the kernel for more than 8 rows, or many 16-bit weights, on 9.0
   std::uint32_t blocks = 0;         // that share tiles of W; of that kernel: in launches with few rows
-  std::uint32_t clusters = 0;       // of that kernel: clusters that have tiles, or parts of some
-  bool wide_shares_tiles = false;   // of that kernel: its blocks share tiles of W, too
+  std::uint32_t clusters = 0;       // of that kernel: clusters that have tiles
   std::size_t workspace_bytes = 0;  // common/workspace.h
 
   // See common/topology.h.
