@@ -53,6 +53,7 @@ struct Case {
   Tokens queries = {}, keys = {};
   bool has_lse = true;
   std::size_t shift = 0;  // bytes that arrays are behind an address that is aligned to 256
+  double same = 0;        // all elements of q and k, unless 0
 };
 
 // The first elements of the rows that count, in the order of sequences, heads and tokens.
@@ -71,8 +72,8 @@ std::vector<std::uint64_t> rows_of(const AttentionDesc& desc, const Tokens& toke
 
 // Numbers in those rows, and none elsewhere.
 Bytes numbers_in(const AttentionDesc& desc, std::uint64_t elements, const std::vector<std::uint64_t>& rows, double mean,
-                 std::uint32_t seed) {
-  const Bytes all = random_elements(desc.type, elements, mean, 1, seed);
+                 std::uint32_t seed, double deviation = 1) {
+  const Bytes all = random_elements(desc.type, elements, mean, deviation, seed);
   Bytes bytes(2 * elements);
   for (std::uint64_t i = 0; i < elements; ++i) write_element(desc.type, &bytes[2 * i], std::nan(""));
   for (const std::uint64_t row : rows) {
@@ -106,7 +107,9 @@ absl::Status check(const Case& test) {
   const auto k_rows = rows_of(desc, test.keys, desc.k, desc.keys, desc.kv_heads);
   const auto v_rows = rows_of(desc, test.keys, desc.v, desc.keys, desc.kv_heads);
   const auto out_rows = rows_of(desc, test.queries, desc.out, desc.queries, desc.heads);
-  const Bytes q = numbers_in(desc, q_elements, q_rows, 0.1, 1), k = numbers_in(desc, k_elements, k_rows, 0, 2);
+  const bool is_same = test.same != 0;
+  const Bytes q = numbers_in(desc, q_elements, q_rows, is_same ? test.same : 0.1, 1, is_same ? 0 : 1);
+  const Bytes k = numbers_in(desc, k_elements, k_rows, test.same, 2, is_same ? 0 : 1);
   const Bytes v = numbers_in(desc, v_elements, v_rows, 0.2, 3);
 
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
@@ -286,6 +289,15 @@ void check_random(Report& report) {
   }
 }
 
+// Equal scores far from zero: each step of keys leaves what the steps before have summed as it is.
+void check_equal_scores(Report& report) {
+  for (const std::uint64_t head_size : {64, 128, 256}) {
+    Case test{desc_of(DType::kBFloat16, AttentionMask::kNone, 1, 65, 1024, 1, 1, head_size)};
+    test.same = 3072;
+    check_case(report, test);
+  }
+}
+
 // As models have them; and keys of several steps of the grid's sections.
 void check_real(Report& report) {
   for (const AttentionMask mask : kMasks) {
@@ -368,6 +380,7 @@ void check_attention(Report& report) {
   check_refusals(report);
   check_table(report);
   check_random(report);
+  check_equal_scores(report);
   if (!report.is_simulated()) check_real(report);
 }
 

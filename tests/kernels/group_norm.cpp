@@ -112,7 +112,7 @@ void check_refusals(Report& report) {
   refuses_args("x (0x", {memory, memory + 1});
   refuses_args("weight (0x", {memory, memory, memory + 1});
   refuses_args("bias (0x", {memory, memory, memory, memory + 1});
-  refuses_args("workspace", {memory, memory, memory, memory, {memory, 256}});
+  refuses_args("workspace", {memory + 4, memory, memory, memory, {memory, 256}});
 }
 
 struct Shape {

@@ -261,8 +261,8 @@ class Consumer {
         for (std::uint32_t j = 2 * half; j < kKeys / 2; j += 4) most = fmaxf(most, fmaxf(scores[j], scores[j + 1]));
         most = fmaxf(most, shuffle(most, 1));
         most = fmaxf(most, shuffle(most, 2));
-        const float base = finite_or_zero(most) * scale;
-        correction[half] = exp2_of(max[half] * scale - base);
+        const float shift = finite_or_zero(most), base = shift * scale;
+        correction[half] = exp2_of((max[half] - shift) * scale);  // 1 where the maximum stays
         max[half] = most;
         sum[half] *= correction[half];
 #pragma unroll

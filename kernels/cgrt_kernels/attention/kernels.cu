@@ -103,7 +103,8 @@ class WarpQueries {
       }
       max = fmaxf(max, shuffle(max, 1));
       max = fmaxf(max, shuffle(max, 2));
-      const float base = finite_or_zero(max) * scale, correction = exp2_of(max_[tile][half] * scale - base);
+      const float shift = finite_or_zero(max), base = shift * scale;
+      const float correction = exp2_of((max_[tile][half] - shift) * scale);  // 1 where the maximum stays
       max_[tile][half] = max;
       sum_[tile][half] *= correction;
 #pragma unroll

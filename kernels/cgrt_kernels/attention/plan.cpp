@@ -142,7 +142,7 @@ absl::StatusOr<std::uint32_t> count_tiles(const AttentionDesc& desc, std::uint32
 
 absl::Status plan_portable(const Machine& machine, AttentionPlan& plan) {
   const AttentionDesc& desc = plan.desc;
-  // Large blocks where there are at least two for each multiprocessor, which has room for two.
+  // Large blocks where there are at least two for each multiprocessor, which has room for two (8.0, 9.0).
   const auto large = ceil_divide<std::uint64_t>(desc.queries, attention_queries(AttentionBlock::kLarge));
   const bool is_large = desc.head_size != 256 && desc.queries > attention_queries(AttentionBlock::kSmall) &&
                         !has_at_most(desc, large, std::uint64_t{2} * machine.sms - 1);

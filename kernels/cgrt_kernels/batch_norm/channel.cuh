@@ -260,8 +260,9 @@ __device__ __forceinline__ Coefficients finish_channel(const BatchNormParams& p,
       p.save_mean[channel] = mean_of_all;
       p.save_invstd[channel] = invstd;
       if (p.running_mean != nullptr) {
-        p.running_mean[channel] = of.running_mean + p.momentum * (mean_of_all - of.running_mean);
-        p.running_variance[channel] = of.running_variance + p.momentum * (all.b / (count - 1) - of.running_variance);
+        const float kept = 1 - p.momentum;  // a momentum of 1 keeps nothing
+        p.running_mean[channel] = kept * of.running_mean + p.momentum * mean_of_all;
+        p.running_variance[channel] = kept * of.running_variance + p.momentum * (all.b / (count - 1));
       }
     }
     return {mean_of_all, invstd * of.weight, of.bias, 0};

@@ -18,7 +18,7 @@ constexpr std::size_t kSlotBytes = 16;   // and a channel's coefficients
 
 // Packs of a tile's row (shorter ones need more slots, longer ones more threads), the rows that a thread
 // should have at least, and the most waves of the whole device.
-constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kMinRows = 16, kMaxWaves = 4;
+constexpr std::uint32_t kTileOfPlanes = 256, kTileOfChannels = 32, kMinRows = 16, kMinFewRows = 4, kMaxWaves = 4;
 // Rows of a thread of kApply, in packs (the few: where they are faster on an H200) and in elements; bytes from which on
 // they go by packs too.
 constexpr std::uint32_t kMaxPacks = 8, kFewPacks = 4, kMaxElements = 32;
@@ -163,8 +163,11 @@ absl::Status plan_splits(const Machine& machine, std::uint32_t shared_bytes, Bat
   const std::uint32_t height = kBatchNormThreads / shape.tile_packs;
   CGRT_ASSIGN_OR_RETURN(const Occupancy fill, occupancy(kernel, machine.context, kBatchNormThreads, shared_bytes));
   const std::uint64_t wave = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(fill.blocks_per_sm);
-  const std::uint64_t limit = std::min(std::max(kMaxWaves * wave / shape.tiles, std::uint64_t{1}),
-                                       std::max(std::uint64_t{shape.rows} / (height * kMinRows), std::uint64_t{1}));
+  // A block has kMinRows rows of each thread or more, and fewer only as long as there are multiprocessors without one.
+  const std::uint64_t of_many = shape.rows / (height * kMinRows);
+  const std::uint64_t of_few = std::min(shape.rows / (height * kMinFewRows), machine.sms / shape.tiles);
+  const std::uint64_t limit = std::clamp<std::uint64_t>(std::max(of_many, of_few), 1,
+                                                        std::max<std::uint64_t>(kMaxWaves * wave / shape.tiles, 1));
   shape.splits = 1;
   double best_share = 0;
   for (std::uint64_t splits = 1; splits <= limit; ++splits) {
@@ -195,8 +198,16 @@ absl::Status plan_streamed(const Machine& machine, BatchNormPlan& plan) {
         {kernel(BatchNormStep::kStatistics),
          {.grid = shape.tiles * shape.splits, .block = kBatchNormThreads, .shared_bytes = shared_bytes}});
     const std::uint32_t finishing = std::clamp(std::bit_ceil(shape.slots / 4), 32u, kBatchNormThreads);
-    plan.steps.push_back(
-        {kernel(BatchNormStep::kFinish), {.grid = static_cast<std::uint32_t>(plan.desc.channels), .block = finishing}});
+    shape.finish_warps = finishing / 32;
+    // Several channels in a block where there are many: blocks cost time to begin.
+    std::uint32_t channels = 1;
+    while (finishing * channels < kBatchNormThreads &&
+           plan.desc.channels >= 8 * std::uint64_t{machine.sms} * channels) {
+      channels *= 2;
+    }
+    plan.steps.push_back({kernel(BatchNormStep::kFinish),
+                          {.grid = static_cast<std::uint32_t>(ceil_divide<std::uint64_t>(plan.desc.channels, channels)),
+                           .block = finishing * channels}});
     plan.coefficients_begin = plan.desc.channels * shape.slots * kSlotBytes;
     plan.workspace_bytes = workspace_with(plan.coefficients_begin + plan.desc.channels * kSlotBytes);
   }

@@ -3,6 +3,7 @@
 #include <cooperative_groups.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "cgrt_kernels/batch_norm/channel.cuh"
 #include "cgrt_kernels/batch_norm/host_body.cuh"
@@ -193,16 +194,40 @@ __device__ __forceinline__ float2 sums_of_channel(float2 value, std::uint32_t bi
   return value;
 }
 
-// Of `count` elements; forward, their sums are around the first element, which is one of them: see Merged.
-template <bool kBackward>
-__device__ __forceinline__ Part whole_channel(float2 sums, std::uint32_t count) {
-  Part all{sums.x, sums.y, 0};
-  if constexpr (!kBackward) {
-    all.a /= static_cast<float>(count);
-    all.b -= sums.x * all.a;
-    if (all.b < 0) all.b = 0;  // keeps NaN
+// The same value, but what is made of it is made again in each round of a loop, not kept in registers.
+template <class Value>
+__device__ __forceinline__ Value not_kept(Value value) {
+  if constexpr (sizeof(Value) == 2) {
+    std::uint16_t bits;
+    memcpy(&bits, &value, 2);
+    asm volatile("" : "+h"(bits));
+    memcpy(&value, &bits, 2);
+  } else {
+    std::uint32_t words[sizeof(Value) / 4];
+    memcpy(words, &value, sizeof(Value));
+#pragma unroll
+    for (std::uint32_t& word : words) asm volatile("" : "+r"(word));
+    memcpy(&value, words, sizeof(Value));
   }
-  return all;
+  return value;
+}
+
+// Of `count` elements, whose sums are those of sums_around(reference). Forward, `reference` is an element of the
+// channel before, and the mean of all, or nearly, behind it where the element was so far from the mean that most digits
+// of the squares cancelled: then they are summed once more. Threads with different channels call it together.
+template <bool kBackward, class SumsAround>
+__device__ __forceinline__ Part whole_channel(std::uint32_t count, float& reference, bool has_one_channel,
+                                              SumsAround sums_around) {
+  for (bool is_first = true;; is_first = false) {
+    const float2 sums = sums_around(reference);
+    if constexpr (kBackward) return {sums.x, sums.y, 0};
+    const float mean = sums.x / static_cast<float>(count), squares = sums.y - sums.x * mean;
+    const bool has_cancelled = is_first && squares < sums.y / 64;
+    const bool is_last = !(has_one_channel ? has_cancelled : __syncthreads_or(has_cancelled));
+    if (is_last) return {mean, squares < 0 ? 0 : squares, 0};  // keeps NaN
+    if (has_cancelled) reference += mean;
+    __syncthreads();  // before sums of warps are written again
+  }
 }
 
 // Channels of few elements, wherever they begin: a block has one of them, or a tile of a few side by side where the
@@ -241,19 +266,20 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNo
   });
   const std::uint32_t some = count != 0 ? channel : 0;
   const ChannelParameters<kBackward> parameters(p, some);
-  const float first = kBackward ? 0 : first_element<T>(p, some);
+  float reference = kBackward ? parameters.mean : first_element<T>(p, some);
   let_dependents_start();
-  float2 sums{0, 0};
+  const Part all = whole_channel<kBackward>(of_channel, reference, bits == 0, [&](float around) {
+    float2 sums{0, 0};
 #pragma unroll
-  for (std::uint32_t k = 0; k < kHeld; ++k) {
-    if (begin + k * depth >= count) continue;
-    const float delta = to_float(x[k]) - (kBackward ? parameters.mean : first);
-    const float factor = kBackward ? to_float(gradient[kBackward ? k : 0]) : delta;
-    sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
-  }
-  sums = sums_of_channel(sums, bits, of_warps);
-  const Part all = whole_channel<kBackward>(sums, of_channel);
-  const Coefficients of = finish_channel(p, some, parameters, first, all, begin == 0 && count != 0);
+    for (std::uint32_t k = 0; k < kHeld; ++k) {
+      if (begin + k * depth >= count) continue;
+      const float delta = to_float(not_kept(x[k])) - around;
+      const float factor = kBackward ? to_float(gradient[kBackward ? k : 0]) : delta;
+      sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
+    }
+    return sums_of_channel(sums, bits, of_warps);
+  });
+  const Coefficients of = finish_channel(p, some, parameters, reference, all, begin == 0 && count != 0);
   walk([&](std::uint32_t k, std::uint32_t at) {
     float value = __fmaf_rn(to_float(x[k]) - of.x, of.y, of.z);
     if constexpr (kBackward) value = __fmaf_rn(to_float(gradient[k]), of.w, value);
@@ -286,25 +312,26 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_packed(Batch
     if constexpr (kBackward) gradient[k] = static_cast<const Pack*>(p.gradient)[at];
   });
   const ChannelParameters<kBackward> parameters(p, channel);
-  const float first = kBackward ? 0 : first_element<T>(p, channel);
+  float reference = kBackward ? parameters.mean : first_element<T>(p, channel);
   let_dependents_start();
-  float2 sums{0, 0};
+  const Part all = whole_channel<kBackward>(p.rows * p.plane, reference, true, [&](float around) {
+    float2 sums{0, 0};
 #pragma unroll
-  for (std::uint32_t k = 0; k < kBatchNormHeldPacks; ++k) {
-    if (k * blockDim.x + threadIdx.x >= packs) continue;
-    float values[kLanes], factors[kLanes];
-    unpack(x[k], values);
-    if constexpr (kBackward) unpack(gradient[kBackward ? k : 0], factors);
+    for (std::uint32_t k = 0; k < kBatchNormHeldPacks; ++k) {
+      if (k * blockDim.x + threadIdx.x >= packs) continue;
+      float values[kLanes], factors[kLanes];
+      unpack(not_kept(x[k]), values);
+      if constexpr (kBackward) unpack(gradient[kBackward ? k : 0], factors);
 #pragma unroll
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const float delta = values[lane] - (kBackward ? parameters.mean : first);
-      const float factor = kBackward ? factors[lane] : delta;
-      sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const float delta = values[lane] - around;
+        const float factor = kBackward ? factors[lane] : delta;
+        sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
+      }
     }
-  }
-  sums = sums_of_channel(sums, 0, of_warps);
-  const Part all = whole_channel<kBackward>(sums, p.rows * p.plane);
-  const Coefficients of = finish_channel(p, channel, parameters, first, all, threadIdx.x == 0);
+    return sums_of_channel(sums, 0, of_warps);
+  });
+  const Coefficients of = finish_channel(p, channel, parameters, reference, all, threadIdx.x == 0);
   walk([&](std::uint32_t k, std::uint32_t at) {
     float values[kLanes], gradients[kLanes];
     unpack(x[k], values);

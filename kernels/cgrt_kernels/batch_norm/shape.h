@@ -21,6 +21,7 @@ struct BatchNormShape {
   std::uint32_t channels = 0;                     // channel_apply_shifted
   std::uint32_t step_rows = 0, step_columns = 0;  // channels_held: from an element of a thread to the next
   std::uint32_t slots = 0;
+  std::uint32_t finish_warps = 0;  // channel_finish: of each channel
 };
 
 }  // namespace cgrt::kernels

@@ -110,11 +110,13 @@ __global__ void __launch_bounds__(kBatchNormThreads, 4) channel_statistics(Batch
   });
 }
 
-// A block per channel.
+// A block has a channel, or several of few slots.
 template <class T, int kLanes, bool kBackward>
 __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormParams p) {
   __shared__ Merged<kBackward> of_warps[kBatchNormThreads / 32];
-  const std::uint32_t channel = blockIdx.x, tile_columns = p.tile_packs * kLanes;
+  const std::uint32_t warps = p.finish_warps, warp = threadIdx.x / 32, in_block = warp / warps;
+  const std::uint32_t all_channels = p.columns / p.plane, tile_columns = p.tile_packs * kLanes;
+  const std::uint32_t some = blockIdx.x * (blockDim.x / 32 / warps) + in_block, channel = min(some, all_channels - 1);
   const std::uint32_t tiles = ((channel + 1) * p.plane - 1) / tile_columns - channel * p.plane / tile_columns + 1;
   const float4* const slots = static_cast<const float4*>(p.partials) + std::uint64_t{channel} * p.slots;
   let_dependents_start();
@@ -127,7 +129,7 @@ __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormPar
   merged.reference = slots[0].x;
   const std::uint32_t count = tiles * p.splits;
 #pragma unroll 4
-  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+  for (std::uint32_t i = threadIdx.x - in_block * warps * 32; i < count; i += warps * 32) {
     const float4 slot = slots[i];
     merged.add({slot.x, slot.y, slot.z});
   }
@@ -135,11 +137,12 @@ __global__ void __launch_bounds__(kBatchNormThreads) channel_finish(BatchNormPar
   for (int mask = 16; mask > 0; mask /= 2) {
     merged.add_shuffled([mask](float value) { return __shfl_xor_sync(0xffffffff, value, mask); });
   }
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = merged;
+  if (threadIdx.x % 32 == 0) of_warps[warp] = merged;
   __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (std::uint32_t warp = 1; warp < blockDim.x / 32; ++warp) {
-    merged.a += of_warps[warp].a, merged.b += of_warps[warp].b, merged.count += of_warps[warp].count;
+  if (threadIdx.x % (warps * 32) != 0 || some != channel) return;
+  for (std::uint32_t other = 1; other < warps; ++other) {
+    const Merged<kBackward>& of_other = of_warps[warp + other];
+    merged.a += of_other.a, merged.b += of_other.b, merged.count += of_other.count;
   }
   static_cast<Coefficients*>(p.coefficients)[channel] =
       finish_channel(p, channel, parameters, first, merged.part(), true);

@@ -8,7 +8,7 @@
 
 namespace cgrt::kernels {
 
-enum class BiasActivation : std::uint8_t { kRelu, kSilu, kGelu, kGeluTanh };  // kGelu: by erf
+enum class BiasActivation : std::uint8_t { kRelu, kSilu, kGelu, kGeluTanh };  // kGelu: by erf; of -infinity 0 or NaN
 
 enum class BiasGate : std::uint8_t {
   kNone,   // out[r, c] = activation(a[r, c] + bias[c])

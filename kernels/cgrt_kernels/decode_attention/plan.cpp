@@ -145,9 +145,13 @@ absl::StatusOr<DecodeAttentionPlan> plan_decode_attention(ContextRef context, co
   if (desc.q_stride == 0) desc.q_stride = desc.heads * head_size;
 
   const auto kernel_of = [&](DecodeBlock block) { return decode_attention_kernel(desc.type, head_size, block); };
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, kernel_of(DecodeBlock::kWhole)));
+  CGRT_ASSIGN_OR_RETURN(Machine machine, machine_of(context, kernel_of(DecodeBlock::kWhole)));
   const std::uint64_t pairs = desc.cache.sequences * desc.cache.kv_heads;
-  const Split most{kDecodeMaxCluster, machine.has_clusters};
+  Split most{kDecodeMaxCluster, machine.has_clusters};
+  if (shared_bytes_of(desc, DecodeBlock::kHalf, most) > machine.shared_per_block) {  // devices of 12.x have 99 KiB
+    machine = without_clusters(machine);
+    most.is_cluster = false;
+  }
   const bool is_whole =
       pairs <= machine.sms && shared_bytes_of(desc, DecodeBlock::kWhole, most) <= machine.shared_per_block;
   DecodeAttentionPlan plan{desc, {}, {}, 1, 0};

@@ -55,7 +55,8 @@ struct GroupNormPlan {
 absl::StatusOr<GroupNormPlan> plan_group_norm(ContextRef context, const GroupNormDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer, and for a workspace that is too
-// small.
+// small where images are read twice. They are read once, without a workspace, where they fit and all arrays are aligned
+// to 16 bytes.
 absl::Status launch_group_norm(LaunchTarget target, const GroupNormPlan& plan, const GroupNormArgs& args);
 
 }  // namespace cgrt::kernels

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kName = "group_norm";
 // Of a multiprocessor: blocks that sum, and that apply.
-constexpr std::uint64_t kSumBlocksPerSm = 2, kBlocksPerSm = 4;
+constexpr std::uint64_t kSumBlocksPerSm = 2, kBlocksPerSm = 4, kBlocksAtOnce = 8;
 constexpr std::uint64_t kMinPixels = 4;         // of a thread, where there are so many
 constexpr std::uint32_t kMaxClusterBlocks = 8;  // that every device with clusters has
 // Of a resident block: bytes of static and reserved shared memory, at most; those below which more blocks gain nothing,
@@ -128,6 +128,13 @@ std::optional<Slices> slices_of(const Machine& machine, const GroupNormDesc& des
         groups = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * groups, desc.groups));
       }
       if (groups * size / pack > kGroupNormBlock) continue;
+      // Wider ones where a block would have fewer packs than threads, and there are more blocks than run at once.
+      const auto is_wider = [&](std::uint32_t wider) {
+        return wider <= desc.groups && wider * size / pack <= kGroupNormBlock &&
+               desc.plane * (wider * size / pack) <= kGroupNormBlock &&
+               desc.batch * (desc.groups / wider) >= std::uint64_t{machine.sms} * kBlocksAtOnce;
+      };
+      while (is_wider(2 * groups)) groups *= 2;
       const std::uint64_t count = desc.batch * ceil_divide<std::uint64_t>(desc.groups, groups);
       for (Slices slices{groups, 1, 0}; slices.blocks <= max_blocks; slices.blocks *= 2) {
         if (bytes_of(slices) >= room || count * slices.blocks > kMaxCount) continue;
@@ -205,9 +212,9 @@ absl::Status launch_group_norm(LaunchTarget target, const GroupNormPlan& plan, c
   CGRT_RETURN_IF_ERROR(check_array(kName, "x", args.x, desc.type));
   CGRT_RETURN_IF_ERROR(check_array(kName, "weight", args.weight, desc.type, Need::kOptional));
   CGRT_RETURN_IF_ERROR(check_array(kName, "bias", args.bias, desc.type, Need::kOptional));
-  CGRT_RETURN_IF_ERROR(check_workspace(kName, args.workspace, plan.workspace_bytes));
   const Alignment alignment = alignment_of(args.y, args.x, args.weight, args.bias);
   const GroupNormPlan::Launch& chosen = alignment == Alignment::kAligned ? plan.aligned : plan.unaligned;
+  CGRT_RETURN_IF_ERROR(check_workspace(kName, args.workspace, workspace_of(desc, chosen)));
   const auto narrow = [](std::uint64_t size) { return static_cast<std::uint32_t>(size); };
   GroupNormParams params{};
   params.args = args;
@@ -216,10 +223,12 @@ absl::Status launch_group_norm(LaunchTarget target, const GroupNormPlan& plan, c
   params.activation = desc.activation, params.epsilon = desc.epsilon;
   params.group_channels = Divisor(narrow(desc.channels / desc.groups));
   params.shape = chosen.shape;
-  params.counters = header_of(args.workspace)->counters;
-  unsigned char* const scratch = scratch_of(args.workspace);
-  params.statistics = reinterpret_cast<GroupNormStatistics*>(scratch);
-  params.parts = reinterpret_cast<GroupNormPart*>(scratch + statistics_bytes(desc));
+  if (chosen.elements) {
+    params.counters = header_of(args.workspace)->counters;
+    unsigned char* const scratch = scratch_of(args.workspace);
+    params.statistics = reinterpret_cast<GroupNormStatistics*>(scratch);
+    params.parts = reinterpret_cast<GroupNormPart*>(scratch + statistics_bytes(desc));
+  }
   CGRT_RETURN_IF_ERROR(launch(target, chosen.config, chosen.kernel, params));
   if (!chosen.elements) return absl::OkStatus();
   if (chosen.elements->edge == EdgeKind::kProgrammatic) target = target.programmatic();
