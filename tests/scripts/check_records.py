@@ -25,7 +25,9 @@ WAITING = {  # by file: what is wrong with it, and why
         ([LACKS], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
     **{f"kernels/bench/records/{family}.json":
        ([OLDER], "make_tensor_map has one argument more, which this family leaves as it was")
-       for family in ("attention", "gemm", "gemm_ladder", "matmul")},
+       for family in ("gemm", "gemm_ladder")},
+    "kernels/bench/records/lengths.json":
+        ([OLDER], "batch_norm has changed (its own record is of the new code); its rows here were not taken again"),
     "kernels/bench/records/scan.json":
         ([OLDER], "the warp of a short row is counted without overflow; its time was not taken again"),
 }

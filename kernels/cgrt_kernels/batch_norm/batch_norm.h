@@ -10,7 +10,7 @@
 //
 // As PyTorch does with 16-bit tensors: parameters, statistics and sums are float32, whatever the type of x. A channel's
 // sums are of differences from its first element, so values far from zero lose no bits; a first element d away from the
-// mean costs the mean d / 2^24. Results do not vary between runs.
+// mean costs the mean d / 2^23. Results do not vary between runs.
 //
 // Inference is one kernel. Training and backward are one kernel, which reads its inputs once, in three cases. First, in
 // registers: an NCHW plane is two or more whole packs of 16 bytes, and a channel has at most 64 KB (backward: 48 KB).
