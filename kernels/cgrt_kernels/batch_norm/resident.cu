@@ -3,7 +3,6 @@
 #include <cooperative_groups.h>
 
 #include <cstdint>
-#include <cstring>
 
 #include "cgrt_kernels/batch_norm/channel.cuh"
 #include "cgrt_kernels/batch_norm/host_body.cuh"
@@ -194,40 +193,23 @@ __device__ __forceinline__ float2 sums_of_channel(float2 value, std::uint32_t bi
   return value;
 }
 
-// The same value, but what is made of it is made again in each round of a loop, not kept in registers.
-template <class Value>
-__device__ __forceinline__ Value not_kept(Value value) {
-  if constexpr (sizeof(Value) == 2) {
-    std::uint16_t bits;
-    memcpy(&bits, &value, 2);
-    asm volatile("" : "+h"(bits));
-    memcpy(&value, &bits, 2);
-  } else {
-    std::uint32_t words[sizeof(Value) / 4];
-    memcpy(words, &value, sizeof(Value));
-#pragma unroll
-    for (std::uint32_t& word : words) asm volatile("" : "+r"(word));
-    memcpy(&value, words, sizeof(Value));
-  }
-  return value;
-}
-
 // Of `count` elements, whose sums are those of sums_around(reference). Forward, `reference` is an element of the
 // channel before, and the mean of all, or nearly, behind it where the element was so far from the mean that most digits
 // of the squares cancelled: then they are summed once more. Threads with different channels call it together.
 template <bool kBackward, class SumsAround>
 __device__ __forceinline__ Part whole_channel(std::uint32_t count, float& reference, bool has_one_channel,
                                               SumsAround sums_around) {
-  for (bool is_first = true;; is_first = false) {
-    const float2 sums = sums_around(reference);
-    if constexpr (kBackward) return {sums.x, sums.y, 0};
-    const float mean = sums.x / static_cast<float>(count), squares = sums.y - sums.x * mean;
-    const bool has_cancelled = is_first && squares < sums.y / 64;
-    const bool is_last = !(has_one_channel ? has_cancelled : __syncthreads_or(has_cancelled));
-    if (is_last) return {mean, squares < 0 ? 0 : squares, 0};  // keeps NaN
+  float2 sums = sums_around(reference);
+  if constexpr (kBackward) return {sums.x, sums.y, 0};
+  float mean = sums.x / static_cast<float>(count), squares = sums.y - sums.x * mean;
+  const bool has_cancelled = squares < sums.y / 64;
+  if (has_one_channel ? has_cancelled : __syncthreads_or(has_cancelled)) {
     if (has_cancelled) reference += mean;
     __syncthreads();  // before sums of warps are written again
+    sums = sums_around(reference);
+    mean = sums.x / static_cast<float>(count), squares = sums.y - sums.x * mean;
   }
+  return {mean, squares < 0 ? 0 : squares, 0};  // keeps NaN
 }
 
 // Channels of few elements, wherever they begin: a block has one of them, or a tile of a few side by side where the
@@ -273,7 +255,7 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_held(BatchNo
 #pragma unroll
     for (std::uint32_t k = 0; k < kHeld; ++k) {
       if (begin + k * depth >= count) continue;
-      const float delta = to_float(not_kept(x[k])) - around;
+      const float delta = to_float(x[k]) - around;
       const float factor = kBackward ? to_float(gradient[kBackward ? k : 0]) : delta;
       sums.x += factor, sums.y = __fmaf_rn(factor, delta, sums.y);
     }
@@ -320,7 +302,7 @@ __global__ void __launch_bounds__(kHeldThreads<kBackward>) channels_packed(Batch
     for (std::uint32_t k = 0; k < kBatchNormHeldPacks; ++k) {
       if (k * blockDim.x + threadIdx.x >= packs) continue;
       float values[kLanes], factors[kLanes];
-      unpack(not_kept(x[k]), values);
+      unpack(x[k], values);
       if constexpr (kBackward) unpack(gradient[kBackward ? k : 0], factors);
 #pragma unroll
       for (int lane = 0; lane < kLanes; ++lane) {
