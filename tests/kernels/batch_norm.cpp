@@ -314,6 +314,9 @@ constexpr Shape kShapes[] = {
     {kNchw, 256, 2, 784},
     {kNchw, 256, 1, 3136},
     {kNhwc, 256, 128, 49},
+    // Several channels in a block that finishes them, the last one not full.
+    {kNhwc, 3000, 1111, 1},
+    {kNhwc, 1000, 2056, 1},
     // Too long for shared memory: read twice. Packs in one channel, across two, and across many; the
     // last tile not full, channels that begin and end within tiles.
     {kNchw, 150, 3, 12544},

@@ -113,7 +113,14 @@ absl::Status check(const SkinnyGemmDesc& asked, std::int32_t row_count = kNoCoun
   if (!Trial::has_room_for(weight_rows * desc.k * bits_of(desc.weights) / 8)) {
     return absl::CancelledError("larger than this run's arrays");  // before they are made
   }
-  const Arrays arrays = arrays_of(desc);
+  Arrays arrays = arrays_of(desc);
+  // What no product may take: x behind k, and rows behind those that there are.
+  for (std::uint64_t i = 0; i < arrays.x.size() / size_of(desc.type); ++i) {
+    const bool is_behind = row_count != kNoCount && static_cast<std::int64_t>(i / desc.x_stride) >= row_count;
+    if (i % desc.x_stride >= desc.k || is_behind) {
+      write_element(desc.type, &arrays.x[i * size_of(desc.type)], std::nan(""));
+    }
+  }
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   SkinnyGemmArgs args;
   CGRT_ASSIGN_OR_RETURN(args.y, trial.output(arrays.y, shift));

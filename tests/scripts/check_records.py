@@ -29,7 +29,7 @@ WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/batch_norm.json":
         ([OLDER], "a second round of sums, of channels with a far first element, stands in no loop any more"),
     "kernels/bench/records/lengths.json":
-        ([OLDER], "batch_norm has changed (its own record is of the new code); its rows here were not taken again"),
+        ([OLDER], "batch_norm has changed; its rows here were not taken again"),
     "kernels/bench/records/scan.json":
         ([OLDER], "the warp of a short row is counted without overflow; its time was not taken again"),
 }

@@ -260,7 +260,7 @@ __device__ __forceinline__ Coefficients finish_channel(const BatchNormParams& p,
       p.save_mean[channel] = mean_of_all;
       p.save_invstd[channel] = invstd;
       if (p.running_mean != nullptr) {
-        const float kept = 1 - p.momentum;  // a momentum of 1 keeps nothing
+        const float kept = 1 - p.momentum;  // a momentum of 1 keeps nothing of a finite one
         p.running_mean[channel] = kept * of.running_mean + p.momentum * mean_of_all;
         p.running_variance[channel] = kept * of.running_variance + p.momentum * (all.b / (count - 1));
       }

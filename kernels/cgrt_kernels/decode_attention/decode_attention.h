@@ -9,10 +9,11 @@
 // Lengths and the block table are read on the device: one executable serves all lengths up to the cache's positions,
 // and a length of 0 stands for a sequence that is not there. The cache is read once. Where sequences and heads of the
 // cache are few, one has several blocks, which take parts of equal length. They are the blocks of a cluster and send
-// their results to each other; or more than these, or on a GPU without clusters, of which the one that ends last finds
-// the results of all in the workspace. The number of blocks is planned for sequences of one length: where lengths of a
-// launch differ much, it takes as long as the longest. A plan is a value and depends on the device and the descriptor
-// only. One kernel, no allocation, the same bits in every run for the same lengths.
+// their results to each other; or more than these, or on a GPU without clusters (or without the shared memory for
+// them), of which the one that ends last finds the results of all in the workspace. The number of blocks is planned for
+// sequences of one length: where lengths of a launch differ much, it takes as long as the longest. A plan is a value
+// and depends on the device and the descriptor only. One kernel, no allocation, the same bits in every run for the same
+// lengths.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr const char* kName = "group_norm";
-// Of a multiprocessor: blocks that sum, and that apply.
+// Of a multiprocessor: blocks that sum, that apply, and that hold parts of small images at once.
 constexpr std::uint64_t kSumBlocksPerSm = 2, kBlocksPerSm = 4, kBlocksAtOnce = 8;
 constexpr std::uint64_t kMinPixels = 4;         // of a thread, where there are so many
 constexpr std::uint32_t kMaxClusterBlocks = 8;  // that every device with clusters has

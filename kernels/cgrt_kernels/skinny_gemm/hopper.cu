@@ -1,6 +1,6 @@
 // Products of more than a few rows, on sm_90a. A block of a cluster multiplies 128 rows of W with all rows of x over
-// its part of k; where there are fewer tiles than multiprocessors, the blocks of a cluster then send each other their
-// sums. Tensor copies bring W, and x where threads do not.
+// its part of k; where tiles are at most half as many as multiprocessors, the blocks of a cluster then send each other
+// their sums. Tensor copies bring W, and x where threads do not.
 #include <cuda.h>
 
 #include <algorithm>

@@ -104,7 +104,8 @@ struct SkinnyGemmParams {
   Divisor group;
   std::uint32_t groups;  // of a row
   SkinnyActivation activation;
-  bool weights_are_constant, has_room_for_x;  // for few rows, which the kernel for more may keep
+  bool weights_are_constant,
+      has_room_for_x;  // for few rows, which the kernel for more may keep
   std::uint64_t y_stride;
   SkinnyGemmArgs args;
   std::uint32_t* counters;  // of blocks that share a tile, at the number of the first

@@ -1,4 +1,4 @@
-// How blocks share tiles of W, and how sums become elements of y: the same in all kernels of skinny_gemm.
+// How blocks of the kernel for few rows share tiles of W, and how sums become elements of y in both kernels.
 #pragma once
 
 #include <cstdint>
