@@ -242,7 +242,8 @@ absl::Status check_choice() {
   return absl::OkStatus();
 }
 
-// More tiles of 128 rows of W than multiprocessors, and less, of many stages: x comes in other ways than in the first.
+// More tiles of 128 rows of W than multiprocessors, and fewer. There are more stages than a block holds at once: beside
+// 16-bit weights threads load x of the later ones, but for few rows in clusters of three blocks or more.
 void check_many_tiles(Report& report) {
   const absl::StatusOr<int> count = kDevice.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   if (!count.ok()) return report.check("skinny_gemm with many tiles", count.status());
@@ -263,6 +264,14 @@ void check_many_tiles(Report& report) {
     desc.type = DType::kBFloat16, desc.activation = SkinnyActivation::kSiluGate, desc.n /= 2;
     desc.x_stride = desc.k + 8, desc.y_stride = desc.n + 3, desc.weights_are_constant = false;
     report.check(name_of(desc), check(desc));
+  }
+  for (const SkinnyWeights weights : {SkinnyWeights::kInt8, SkinnyWeights::kInt4}) {
+    for (const std::uint64_t group : {128, 32}) {  // scales of sums, and of weights with a last stage that is short
+      const std::uint64_t k = 16 * 1024 / bits_of(weights) - (group == 32 ? 32 : 0);
+      const SkinnyGemmDesc desc{
+          .rows = 64, .n = (sms + 5) * 128 - 20, .k = k, .weights = weights, .group = group, .has_bias = true};
+      report.check(name_of(desc), check(desc));
+    }
   }
 }
 

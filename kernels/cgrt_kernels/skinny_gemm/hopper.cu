@@ -61,9 +61,10 @@ struct WideProduct {
                                                    (skinny_wide_bytes(kBits) - 3072 - sums_bytes(kColumns)) /
                                                        stage_bytes(kColumns));
   static_assert(kSlots<32> >= kEarlyStages && kSlots<64> >= kEarlyStages);
-  // A row of x takes tensor copies as long as one of W, and they limit what a multiprocessor reads: 56 us became 41
-  // with 80 tiles of k = 8192 (H200). So threads load x of floats. Not of the first stages, which come 0.5 us sooner by
-  // tensor copies, and not where blocks have a third of k or less and x has few rows: there it took up to 5 % more.
+  // A row of x takes tensor copies as long as one of W, and they limit what a multiprocessor reads. So threads load x
+  // beside 16-bit weights: 51 us became 40 with one row and 80 tiles of k = 8192 (H200). Not in the first stages, which
+  // come up to 0.7 us sooner by tensor copies, and not where blocks have a third of k or less and x has at most 32
+  // rows: there it took up to 5 % more.
   static constexpr std::uint32_t kLoadingWarps = 3;
   static_assert(kBits != 16 || kSlots<64> > kLoadingWarps);
   static constexpr int kSteps = 512 / kBits / 16;  // of 16 values of k, in half a stage
