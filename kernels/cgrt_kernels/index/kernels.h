@@ -139,7 +139,10 @@ using SumKernel = Kernel<IndexSumParams>;
 
 inline constexpr std::uint32_t kJoinBlock = 1024;
 
-SumKernel sum_pairs_kernel(DType type, std::uint32_t pack_bytes);  // 16, 8, 4 or 2
+// Packs of 16, 8, 4 or 2 bytes. Spread: of so many elements, one for each of the threads side by side, then the next.
+inline constexpr std::uint32_t kSpreadSize = 4;
+
+SumKernel sum_pairs_kernel(DType type, std::uint32_t pack_bytes, bool is_spread);
 SumKernel join_partials_kernel(DType type);
 
 }  // namespace cgrt::kernels

@@ -102,12 +102,14 @@ std::uint32_t pack_of(DType type, std::uint64_t columns, std::uint32_t alignment
 }
 
 IndexPlan::Sum make_sum(DType type, std::uint64_t columns, std::uint32_t chunks, std::uint32_t alignment) {
-  const std::uint32_t pack = pack_of(type, columns, alignment);
-  const std::uint64_t packs = columns / pack;
+  const std::uint32_t of_array = pack_of(type, columns, alignment);
+  const bool is_spread = of_array == 1 && columns >= kSortFromColumns;
+  const std::uint32_t pack = is_spread ? kSpreadSize : of_array;
+  const std::uint64_t packs = ceil_divide<std::uint64_t>(columns, pack);
   const auto lane_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
   const Divisor slices(ceil_divide(packs, std::uint64_t{1} << lane_bits));
   const std::uint32_t blocks = ceil_divide(std::uint64_t{chunks} << lane_bits, kIndexBlock);
-  return {sum_pairs_kernel(type, pack * static_cast<std::uint32_t>(size_of(type))),
+  return {sum_pairs_kernel(type, of_array * static_cast<std::uint32_t>(size_of(type)), is_spread),
           {.grid = blocks * slices.value(), .block = kIndexBlock},
           lane_bits,
           slices};

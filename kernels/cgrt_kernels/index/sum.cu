@@ -82,6 +82,21 @@ __device__ __forceinline__ void pack_into(WordPack<T, uint2>& pack, const float 
   for (int k = 0; k < kHalf; ++k) first[k] = values[k], second[k] = values[kHalf + k];
   pack.words = {Word<T>::pack(first), Word<T>::pack(second)};
 }
+// Elements as far apart as there are threads side by side, for rows that begin anywhere.
+template <class T>
+struct SpreadPack {
+  T elements[kSpreadSize];
+};
+template <class T>
+__device__ __forceinline__ void unpack(const SpreadPack<T>& pack, float (&values)[kSpreadSize]) {
+#pragma unroll
+  for (std::uint32_t k = 0; k < kSpreadSize; ++k) values[k] = to_float(pack.elements[k]);
+}
+template <class T>
+__device__ __forceinline__ void pack_into(SpreadPack<T>& pack, const float (&values)[kSpreadSize]) {
+#pragma unroll
+  for (std::uint32_t k = 0; k < kSpreadSize; ++k) pack.elements[k] = from_float<T>(values[k]);
+}
 template <class T, std::uint32_t kBytes>
 using PackOfBytes = std::conditional_t<
     kBytes == 16, PackFor<T, Alignment::kAligned>,
@@ -94,32 +109,56 @@ __device__ __forceinline__ void prefetch(const void* address) {
 
 // Threads side by side take a chunk, each with a pack of the columns. The row of the output is fetched
 // when its first summand is. Where few rows repeat, these fetches wait one for the other: all begin before the first.
-template <class T, std::uint32_t kBytes>
+template <class T, class Pack>
 __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
-  using Pack = PackOfBytes<T, kBytes>;
-  constexpr int kCount = kBytes / sizeof(T);
-  constexpr std::uint32_t kAhead = kBytes == 16 ? 4 : 8;       // rows of a thread in flight
-  const std::uint32_t chunks = p.slices.quotient(blockIdx.x);  // of earlier blocks, in blocks
+  constexpr bool kIsSpread = std::is_same_v<Pack, SpreadPack<T>>;
+  constexpr std::uint32_t kCount = sizeof(Pack) / sizeof(T);
+  constexpr std::uint32_t kAhead = sizeof(Pack) == 16 || kIsSpread ? 4 : 8;  // rows of a thread in flight
+  const std::uint32_t chunks = p.slices.quotient(blockIdx.x);                // of earlier blocks, in blocks
   const std::uint32_t slice = blockIdx.x - chunks * p.slices.value();
   const std::uint32_t chunk = (chunks * kIndexBlock + threadIdx.x) >> p.lane_bits;
-  const std::uint32_t packs = p.columns / kCount, lanes = 1u << p.lane_bits;
-  const std::uint32_t column = slice * lanes + (threadIdx.x & (lanes - 1));
-  const auto* const from = static_cast<const Pack*>(p.in) + column;
-  auto* const to = static_cast<Pack*>(p.out) + column;
+  const std::uint32_t lanes = 1u << p.lane_bits, lane = threadIdx.x & (lanes - 1);
+  const std::uint32_t column = slice * lanes * kCount + (kIsSpread ? lane : lane * kCount);
+  const auto* const from = static_cast<const T*>(p.in) + column;
+  auto* const to = static_cast<T*>(p.out) + column;
   let_dependents_start();
   wait_for_predecessors();
   const std::uint32_t count = p.counters->pairs;
-  if (column >= packs || chunk >= p.chunks || chunk * p.chunk >= count) return;
+  if (column >= p.columns || chunk >= p.chunks || chunk * p.chunk >= count) return;
   const ChunkEnds ends(p.pairs, count, p.chunk, chunk);
+  const auto row_of = [&](auto* array, std::uint32_t row) { return array + std::uint64_t{row} * p.columns; };
+  const auto for_elements = [&](auto each) {
+#pragma unroll
+    for (std::uint32_t k = 0; k < kCount; ++k) {
+      if (column + k * lanes < p.columns) each(k, k * lanes);
+    }
+  };
+  const auto load = [&](Pack& pack, const T* row) {
+    if constexpr (kIsSpread) {
+      for_elements([&](std::uint32_t k, std::uint32_t at) { pack.elements[k] = row[at]; });
+    } else {
+      pack = *reinterpret_cast<const Pack*>(row);
+    }
+  };
+  const auto store = [&](T* row, const Pack& pack) {
+    if constexpr (kIsSpread) {
+      for_elements([&](std::uint32_t k, std::uint32_t at) { row[at] = pack.elements[k]; });
+    } else {
+      *reinterpret_cast<Pack*>(row) = pack;
+    }
+  };
 
   std::uint32_t key = ends.first_key;
-  Pack held = to[std::uint64_t{key} * packs];
+  Pack held;
+  load(held, row_of(to, key));
   float sums[kCount] = {};
   const auto leave_partial = [&](std::uint32_t which) {
-    float* const left = p.partials + (std::uint64_t{2 * chunk + which} * packs + column) * kCount;
-    if constexpr (kCount % 4 == 0) {
+    float* const left = row_of(p.partials + column, 2 * chunk + which);
+    if constexpr (kIsSpread) {
+      for_elements([&](std::uint32_t k, std::uint32_t at) { left[at] = sums[k]; });
+    } else if constexpr (kCount % 4 == 0) {
 #pragma unroll
-      for (int k = 0; k < kCount; k += 4) {
+      for (std::uint32_t k = 0; k < kCount; k += 4) {
         *reinterpret_cast<float4*>(left + k) = {sums[k], sums[k + 1], sums[k + 2], sums[k + 3]};
       }
     } else if constexpr (kCount == 2) {
@@ -136,11 +175,13 @@ __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
     float values[kCount];
     unpack(held, values);
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) values[k] += p.alpha * sums[k];
+    for (std::uint32_t k = 0; k < kCount; ++k) values[k] += p.alpha * sums[k];
     pack_into(held, values);
-    to[std::uint64_t{key} * packs] = held;
+    store(row_of(to, key), held);
   };
 
+  // The threads of a chunk fetch all that they have of a row.
+  const std::uint32_t ahead = kIsSpread ? min(lane * (kCount - 1), p.columns - 1 - column) : 0;
   uint2 next[kAhead];
 #pragma unroll
   for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = p.pairs[min(ends.first + i, count - 1)];
@@ -154,8 +195,8 @@ __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
       is_mine[i] = at + i < ends.last ? ends.begin != Begin::kSkipped || pair[i].x != ends.first_key
                                       : ends.end == End::kInNext && at + i < count && pair[i].x == ends.last_key;
       if (!is_mine[i]) continue;
-      pack[i] = from[std::uint64_t{pair[i].y} * packs];
-      if (pair[i].x != (i == 0 ? key : pair[i == 0 ? 0 : i - 1].x)) prefetch(to + std::uint64_t{pair[i].x} * packs);
+      load(pack[i], row_of(from, pair[i].y));
+      if (pair[i].x != (i == 0 ? key : pair[i == 0 ? 0 : i - 1].x)) prefetch(row_of(to, pair[i].x) + ahead);
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < kAhead; ++i) next[i] = p.pairs[min(at + kAhead + i, count - 1)];
@@ -165,14 +206,14 @@ __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
       if (pair[i].x != key) {
         finish();
         key = pair[i].x;
-        held = to[std::uint64_t{key} * packs];
+        load(held, row_of(to, key));
 #pragma unroll
-        for (int k = 0; k < kCount; ++k) sums[k] = 0;
+        for (float& sum : sums) sum = 0;
       }
       float values[kCount];
       unpack(pack[i], values);
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) sums[k] += values[k];
+      for (std::uint32_t k = 0; k < kCount; ++k) sums[k] += values[k];
     }
     if (at + kAhead >= ends.last && !(ends.end == End::kInNext && is_mine[kAhead - 1])) break;
   }
@@ -325,13 +366,17 @@ void join_on_host(HostGrid, IndexSumParams p) {
 
 }  // namespace
 
-SumKernel sum_pairs_kernel(DType type, std::uint32_t pack_bytes) {
-  return of_float_type(type, [=]<class T>() -> SumKernel {
-    constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
-    if (pack_bytes == 16) return make_kernel<sum_pairs<T, 16>, sum_on_host<T>, kResources>();
-    if (pack_bytes == 8) return make_kernel<sum_pairs<T, 8>, sum_on_host<T>, kResources>();
-    if (pack_bytes == 4) return make_kernel<sum_pairs<T, 4>, sum_on_host<T>, kResources>();
-    return make_kernel<sum_pairs<T, sizeof(T)>, sum_on_host<T>, kResources>();
+SumKernel sum_pairs_kernel(DType type, std::uint32_t pack_bytes, bool is_spread) {
+  return of_float_type(type, [=]<class T>() {
+    const auto with = [=]<class Pack>() {
+      return make_kernel<sum_pairs<T, Pack>, sum_on_host<T>,
+                         KernelResources{.registers = 64, .max_threads = kIndexBlock}>();
+    };
+    if (is_spread) return with.template operator()<SpreadPack<T>>();
+    if (pack_bytes == 16) return with.template operator()<PackOfBytes<T, 16>>();
+    if (pack_bytes == 8) return with.template operator()<PackOfBytes<T, 8>>();
+    if (pack_bytes == 4) return with.template operator()<PackOfBytes<T, 4>>();
+    return with.template operator()<T>();
   });
 }
 
