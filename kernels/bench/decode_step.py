@@ -36,7 +36,10 @@ def product(rows, n, k):
 
 
 def nodes(hidden, rows):
-    """The kernels of a step by what they are there for, and their sizes. The gate is a kernel of its own here."""
+    """The kernels of a step by what they are there for, and their sizes. The gate is a kernel of its own here.
+
+    The whole layer: two norms, the products, rope, attention and the gate behind one another.
+    """
     heads, wide = hidden // HEAD, INTERMEDIATE[hidden]
     of_heads = {"heads": heads, "kv_heads": KV_HEADS, "head_size": HEAD}
     return {
@@ -52,6 +55,8 @@ def nodes(hidden, rows):
         "greedy token": ("sample_greedy", {"rows": rows, "vocabulary": VOCABULARY}),
         "drawn token": ("sample_random", {"rows": rows, "vocabulary": VOCABULARY}),
         "routing to experts": ("topk_softmax", {"tokens": rows, "experts": 128, "k": 8}),
+        "whole layer": ("layer", {"rows": rows, "hidden": hidden, "intermediate": wide, "positions": POSITIONS,
+                                  **of_heads}),
     }
 
 

@@ -1,6 +1,10 @@
 // Products of more than a few rows, on sm_90a. A block of a cluster multiplies 128 rows of W with all rows of x over
 // its part of k; where tiles are at most half as many as multiprocessors, the blocks of a cluster then send each other
 // their sums. Tensor copies bring W, and x where threads do not.
+//
+// Dependents start when blocks end. Earlier, those of a product would take the multiprocessors that this one leaves
+// idle, and share theirs unevenly: 80 tiles behind 80 took 55 us in place of 43, a decoder's layer of 16 rows 505 in
+// place of 490 (H200).
 #include <cuda.h>
 
 #include <algorithm>
@@ -224,9 +228,8 @@ struct WideProduct {
     } else if (kBits == 16 && warp > 0 && loads_x) {
       load_stages(has_waited);
     }
-    __syncwarp();
-    let_dependents_start();
     if (blocks == 1) return;
+    __syncwarp();
     wait_for_cluster();
     arrive_in_cluster();
     wait_for_cluster();
@@ -490,7 +493,6 @@ struct WideProduct {
         } else {
           multiply_integers<kN>(tile, sums);
         }
-        if (tile + p.clusters >= tiles) let_dependents_start();
         place_sums<kN>(sums);
         if (blocks > 1) exchange_sums();
         store_tile(tile);

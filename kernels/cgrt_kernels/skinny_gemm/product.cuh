@@ -366,6 +366,9 @@ struct SkinnyProduct {
 template <class T, int kBits, SkinnyScales kScales, int kColumns, int kRowWarps>
 __global__ void __launch_bounds__(kSkinnyThreads, skinny_blocks(kBits, kColumns))
     skinny_gemm(const __grid_constant__ SkinnyGemmParams p) {
+#if CGRT_NO_PTX_90 && __CUDA_ARCH__ == 900
+  if constexpr (kColumns > 1) return;  // its devices have hopper.cu's kernel for so many rows
+#endif
   extern __shared__ __align__(16) unsigned char skinny_shared[];
   if constexpr (kColumns > 1 && kScales != SkinnyScales::kToWeights) {
     // Fewer rows than were planned for are multiplied as a plan for them would do it.
