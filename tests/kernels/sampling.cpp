@@ -34,10 +34,18 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // How the logits of all rows are: `deviation` 0 makes them equal.
 struct Logits {
   double deviation = 3;
-  bool has_special = true;  // in some rows: ones that are masked, NaN, infinite, equal, or in order
+  bool has_special = true;          // in some rows: ones that are masked, NaN, infinite, equal, or in order
+  std::vector<double> of_row = {};  // all of them, of each row
 };
 
 Bytes logits_of(const SamplingDesc& desc, const Logits& like) {
+  if (!like.of_row.empty()) {
+    Bytes bytes(desc.rows * desc.vocabulary * size_of(desc.type));
+    for (std::uint64_t i = 0; i < desc.rows * desc.vocabulary; ++i) {
+      write_element(desc.type, &bytes[i * size_of(desc.type)], like.of_row[i % desc.vocabulary]);
+    }
+    return bytes;
+  }
   Bytes bytes = random_elements(desc.type, desc.rows * desc.vocabulary, 0, like.deviation, 1);
   for (std::uint64_t row = 0; like.has_special && row < desc.rows; ++row) {
     for (std::uint64_t i = 0; i < desc.vocabulary; ++i) {
@@ -321,10 +329,34 @@ void check_filters(Report& report, DType type, std::uint64_t vocabulary) {
   }
 }
 
+// Rows of float logits that go wrong where ranks are compared as floats, or keys overflow.
+void check_extremes(Report& report) {
+  std::vector<double> small(16, -1e-39);
+  small[0] = 0x1.fffffep-8, small[1] = 0;
+  struct {
+    const char* name;
+    std::vector<double> logits;
+    float temperature, top_p;
+  } const cases[] = {{"a zero beside tiny numbers below it", small, 1, 0.5f},
+                     {"keys beyond floats", {2e38, 3e38}, 0.5f, 1},
+                     {"keys beyond floats, filtered", {1e38, 2e38, 3e38}, 1e-5f, 0.9f},
+                     {"negative keys beyond floats", {-3e38, -2e38}, 0.5f, 1},
+                     {"the largest temperature", {-1.5e38, 1.5e38, 0, 1}, 3.4e38f, 1},
+                     {"zeros of both signs", {1, 0.0, -0.0}, 1, 0.6f}};
+  for (const auto& [name, logits, temperature, top_p] : cases) {
+    for (const SamplingOp op : {SamplingOp::kRandom, SamplingOp::kFiltered}) {
+      const SamplingDesc desc{.op = op, .rows = 20, .vocabulary = logits.size()};
+      report.check(absl::StrCat(to_string(op), ": ", name),
+                   check(desc, {.of_row = logits}, same(desc.rows, temperature, 0, top_p), {}));
+    }
+  }
+}
+
 }  // namespace
 
 void check_sampling(Report& report) {
   check_refusals(report);
+  check_extremes(report);
   for (const SamplingRule& rule :
        {SamplingRule{}, SamplingRule{0.5f, 3, 1}, SamplingRule{2, 0, 0.7}, SamplingRule{1, 6, 0.8}}) {
     report.check(absl::StrCat("shares of top-k ", rule.top_k, ", top-p ", rule.top_p), check_shares(rule));

@@ -380,7 +380,7 @@ class Filter {
   }
   // More than that of no token.
   __device__ static float key_of(float logit, const Draw& draw, std::uint32_t number) {
-    return fmaxf(race_key(logit, draw.scale, number), kLowest);
+    return fmaxf(race_key(logit, draw, number), kLowest);
   }
   __device__ static T* resident() {
     extern __shared__ __align__(16) unsigned char slice[];
@@ -489,13 +489,13 @@ class Filter {
       Histogram& histogram = is_listed_ || turn_++ % 2 == 0 ? memory_.finer : memory_.other_finer;
       clear(histogram);
       __syncthreads();
-      const float low_value = Order<T>::value(low), high_value = Order<T>::value(high);
       for_each([&](std::uint32_t, const auto& values, int count) {
         constexpr int kSize = sizeof(values) / sizeof(float);
 #pragma unroll
         for (int i = 0; i < kSize; ++i) {
-          if (i >= count || !(values[i] >= low_value && values[i] <= high_value)) continue;
-          const std::uint32_t buckets[1] = {(high - Order<T>::rank(values[i])) >> shift};
+          const std::uint32_t below = high - Order<T>::rank(values[i]);
+          if (i >= count || below > high - low) continue;
+          const std::uint32_t buckets[1] = {below >> shift};
           const std::uint32_t weights[1] = {has_mass ? weight_of(values[i]) : 0};
           histogram.add(buckets, weights, true);
         }

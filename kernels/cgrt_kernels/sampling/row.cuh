@@ -56,14 +56,14 @@ __device__ __forceinline__ float temperature_of(const SamplingParams& p, std::ui
 }
 __device__ __forceinline__ bool is_greedy(float temperature) { return !(temperature >= kSamplingMinTemperature); }
 
-// How a row's token is drawn.
+// How a row's token is drawn. Keys are those of sampling_desc.h, times a temperature below 1, so that none overflows.
 struct Draw {
   std::uint64_t seed, offset;
-  float scale;  // 1 / temperature
+  float of_logit, of_noise;  // factors
 };
 __device__ __forceinline__ Draw draw_of(const SamplingParams& p, std::uint32_t row, float temperature) {
   const std::uint64_t offset = p.args.state->offset + row * sampling_draws_of_row(p.vocabulary);
-  return {p.args.state->seed, offset, 1 / temperature};
+  return {p.args.state->seed, offset, 1 / fmaxf(temperature, 1), fminf(temperature, 1)};
 }
 // For all threads of a block, at its end.
 __device__ __forceinline__ void leave_state(const SamplingParams& p) {
@@ -71,9 +71,9 @@ __device__ __forceinline__ void leave_state(const SamplingParams& p) {
 }
 
 // v is below 1, or a token of some probability could lose to one of none.
-__device__ __forceinline__ float race_key(float logit, float scale, std::uint32_t number) {
+__device__ __forceinline__ float race_key(float logit, const Draw& draw, std::uint32_t number) {
   const float v = fminf((static_cast<float>(number) + 0.5f) * 0x1p-32f, 0x1.fffffep-1f);
-  return logit * scale - __logf(-log1pf(-v));
+  return logit * draw.of_logit - draw.of_noise * __logf(-log1pf(-v));
 }
 
 // The largest rank, and the first index that has it.
@@ -143,7 +143,7 @@ __device__ __forceinline__ Found look_through(const T* row, std::uint32_t begin,
 #pragma unroll
     for (int i = 0; i < kSize; ++i) {
       if (i >= count || values[i] < least) continue;
-      const float key = kIsDrawn ? race_key(values[i], draw.scale, numbers[i / 4].of[i % 4]) : values[i];
+      const float key = kIsDrawn ? race_key(values[i], draw, numbers[i / 4].of[i % 4]) : values[i];
       if (key > best) best = key, index = first + i;
     }
     if (has_sum) add_to(found.sum, values, count);

@@ -32,7 +32,8 @@ inline constexpr float kSamplingMinTemperature = 1e-5f;
 // for it probabilities are rounded to multiples of 2^-31 of the largest. One of those kept is drawn, with its
 // probability among them: the one with the largest logit / temperature - log(-log1p(-v)), v uniform from 0 to 1 (an
 // exponential race). Number i of a row from the state's offset on is token i's, and each row has a multiple of 4
-// numbers. Computed in float.
+// numbers. Computed in float: of nearly equal logits the first is drawn too often at temperatures below some 10^-6 of
+// them.
 //
 // NaN is less than all other logits and has the probability 0. A row that has nothing but NaN gives token 0. But a
 // log_probability is NaN where any logit of its row is, or all are -infinity.
