@@ -52,13 +52,13 @@ absl::Status check_sums(const UpsampleDesc& desc, const UpsampleShape& shape, co
   return absl::OkStatus();
 }
 
-absl::Status check(const UpsampleDesc& desc, std::size_t shift) {
+absl::Status check(const UpsampleDesc& desc, std::size_t shift, double mean = 0.5, double deviation = 1) {
   CGRT_ASSIGN_OR_RETURN(const UpsamplePlan plan, kernels::plan_upsample(kDevice, desc));
   const UpsampleShape& shape = plan.by_alignment[0].shape;
   const std::size_t small = upsample_pixels(shape);
   const std::size_t large = desc.batch * desc.channels * desc.out_height * desc.out_width;
   const bool is_forward = desc.op == UpsampleOp::kForward;
-  const Bytes x = random_elements(desc.type, is_forward ? small : large, 0.5, 1, 1);
+  const Bytes x = random_elements(desc.type, is_forward ? small : large, mean, deviation, 1);
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   UpsampleArgs args;
   CGRT_ASSIGN_OR_RETURN(args.out, trial.output((is_forward ? large : small) * size_of(desc.type), shift));
@@ -138,6 +138,16 @@ void check_upsample(Report& report) {
   for (const Images& images : kImages) check_images(report, images, true);
   if (!report.is_simulated()) {
     for (const Images& images : kReal) check_images(report, images, false);
+  }
+
+  // One sum after the other would lose the last ones.
+  for (const ImageLayout layout : {ImageLayout::kNchw, ImageLayout::kNhwc}) {
+    for (const std::uint64_t width : {512, 1 << 12, 1 << 20}) {
+      const UpsampleDesc many{UpsampleOp::kBackward, DType::kFloat32, layout, 1, 4, 1, 1, (1 << 20) / width, width};
+      report.check(absl::StrCat("upsample_backward of 2^20 copies, rows of ", width,
+                                layout == ImageLayout::kNchw ? "" : ", nhwc"),
+                   check(many, 0, 0.7, 0));
+    }
   }
 
   const UpsampleDesc good{.batch = 2, .channels = 3, .height = 4, .width = 4, .out_height = 8, .out_width = 8};

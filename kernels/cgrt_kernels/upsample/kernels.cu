@@ -175,7 +175,8 @@ struct Copies {
 };
 
 // An item is a pack of channels of a pixel, or an element: always of channels last, or of one channel. Where no pixel
-// has more than kCopies copies in a row, all are in flight at once; kCopies 0: however many, one after the other.
+// has more than kCopies copies in a row, all are in flight at once; kCopies 0: however many, in runs whose sums are
+// added, so that a long sum loses no small ones.
 template <class T, Alignment kAlignment, int kCopies>
 __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(UpsampleParams p) {
   const UpsampleShape shape = p.shape;
@@ -217,9 +218,24 @@ __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(UpsampleParams p) {
       }
     }
   } else {
+    constexpr std::uint32_t kRun = 256, kInFlight = 4;
     for (std::uint32_t row = 0; row < copies.rows; ++row) {
-      for (std::uint32_t column = 0; column < copies.columns; ++column) {
-        add(sums, from[(row * shape.columns.out_size + column) * packs]);
+      for (std::uint32_t begin = 0; begin < copies.columns; begin += kRun) {
+        const std::uint32_t end = min(begin + kRun, copies.columns);
+        float of_run[kCount] = {};
+        for (std::uint32_t column = begin; column < end; column += kInFlight) {
+          Pack held[kInFlight];
+#pragma unroll
+          for (std::uint32_t i = 0; i < kInFlight; ++i) {
+            if (column + i < end) held[i] = from[(row * shape.columns.out_size + column + i) * packs];
+          }
+#pragma unroll
+          for (std::uint32_t i = 0; i < kInFlight; ++i) {
+            if (column + i < end) add(of_run, held[i]);
+          }
+        }
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) sums[k] += of_run[k];
       }
     }
   }
