@@ -154,6 +154,13 @@ void check_refusals(Report& report) {
   refuses("probability is -0.1", {.count = 8, .probability = -0.1f});
   refuses("probability is nan", {.count = 8, .probability = std::nanf("")});
   refuses("float64", {.type = DType::kFloat64, .count = 8});
+  report.check("dropout of 2^34 elements has as many blocks as of 2^30", [&]() -> absl::Status {
+    CGRT_ASSIGN_OR_RETURN(const DropoutPlan less, kernels::plan_dropout(kDevice, {.count = std::uint64_t{1} << 30}));
+    CGRT_ASSIGN_OR_RETURN(const DropoutPlan more, kernels::plan_dropout(kDevice, {.count = std::uint64_t{1} << 34}));
+    const std::uint32_t expected = less.aligned.config.grid.x, found = more.aligned.config.grid.x;
+    if (found == expected) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("expected ", expected, ", found ", found));
+  }());
 
   const absl::StatusOr<DropoutPlan> forward = kernels::plan_dropout(kDevice, {.count = 4});
   const absl::StatusOr<DropoutPlan> backward = kernels::plan_dropout(kDevice, {.op = DropoutOp::kBackward, .count = 4});

@@ -27,7 +27,7 @@ absl::StatusOr<DropoutPlan> plan_dropout(ContextRef context, const DropoutDesc& 
   CGRT_ASSIGN_OR_RETURN(const int threads, device.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
   constexpr std::uint64_t kMaxSingleBytes = 128 + 3 * 16;
   const auto at_once = static_cast<std::uint64_t>(sms) * static_cast<std::uint64_t>(threads / kDropoutBlock);
-  const std::uint64_t pack = 16 / size_of(desc.type), packs = ceil_divide(desc.count, pack);
+  const std::uint64_t pack = 16 / size_of(desc.type), packs = ceil_divide<std::uint64_t>(desc.count, pack);
   const bool is_forward = desc.op == DropoutOp::kForward, is_small = packs <= at_once * kDropoutBlock;
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(packs, kDropoutBlock * (is_small ? 1 : kDropoutPacks));
   // Each block of dropout takes part in moving the state on. Some waves are enough, and fewer are no better than one.
