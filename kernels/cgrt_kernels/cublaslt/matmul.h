@@ -52,8 +52,8 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
 
 // The plan that took least time of what was measured now: gemm's, if it has one for this product, and those of the
 // algorithms that cuBLASLt's heuristics name, eight at most; desc.kernel restricts both. Each is launched into `stream`
-// with `args`, some hundred times in all: d is overwritten, and a d that is the residual grows. What fits into the L2
-// cache is read from there. args.workspace limits what a plan may need, as desc.max_workspace_bytes does. Blocks until
+// with `args`, up to some 250 times: d is overwritten, and a d that is the residual grows. What fits into the L2 cache
+// is read from there. args.workspace limits what a plan may need, as desc.max_workspace_bytes does. Blocks until
 // all is measured, some milliseconds or, for large products, a hundred times as long as one. Errors as of
 // plan_matmul and launch_matmul; kFailedPrecondition while `stream` captures. Thread-safe, with a stream and arrays
 // that nothing else uses meanwhile. The simulator has nothing to measure: as plan_matmul.

@@ -25,7 +25,7 @@ struct ElementwisePlan {
   std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }  // see common/topology.h
 };
 
-// kInvalidArgument for 0 elements, for arrays of more than 8 TiB and for types that the operation does not have.
+// kInvalidArgument for 0 elements, for arrays of 8 TiB and more and for types that the operation does not have.
 absl::StatusOr<ElementwisePlan> plan_elementwise(ContextRef context, const ElementwiseDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.

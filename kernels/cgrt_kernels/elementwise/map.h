@@ -44,7 +44,7 @@ absl::Status check_map_arrays(KernelRef kernel, absl::Span<const MapArray> array
 
 }  // namespace internal
 
-// kInvalidArgument for 0 elements, and for arrays of more than 8 TiB, for which a grid is too small.
+// kInvalidArgument for 0 elements, and for arrays of 8 TiB and more, for which a grid is too small.
 template <class F, class Out, class... In>
 absl::StatusOr<MapPlan<F, Out, In...>> plan_map(ContextRef context, Kernel<Out*, F, std::uint64_t, const In*...> kernel,
                                                 std::uint64_t count) {

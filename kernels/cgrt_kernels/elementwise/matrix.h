@@ -7,7 +7,8 @@
 //
 // A plan is a value and depends on the device and the descriptor only. One kernel, no workspace, no
 // allocation. Arrays are read and written 16 bytes at a time, however long rows are and wherever arrays begin: packs
-// that are not aligned are put together from the two that they lie in.
+// that are not aligned are put together from the two that they lie in. By element only what lies within 32 bytes of a
+// row's end, where a column's factor or a gate is read there.
 #pragma once
 
 #include "absl/status/status.h"

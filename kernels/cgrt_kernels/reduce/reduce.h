@@ -48,7 +48,7 @@ struct ReducePlan {
   }  // see common/topology.h
 };
 
-// kInvalidArgument for no elements, 2^63 or more bytes of them, 2^31 or more rows or columns unless
+// kInvalidArgument for no elements, more than 2^63 bytes of them, 2^31 or more rows or columns unless
 // all are reduced, an operation that the type does not have, and a dot that is not over all.
 absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& desc);
 

@@ -81,9 +81,8 @@ absl::StatusOr<TransposeHeadsPlan::Launch> launch_of(ContextRef context, const T
   // A block more than there are tiles for, as a Divisor takes them.
   const std::uint64_t max_tiles = std::min(kMaxCount - block, kMaxCount * block / row_packs);
   if (launch.tiles > max_tiles / desc.sequences) {
-    return refuse(to_string(desc.op),
-                  absl::StrCat(desc.sequences, " sequences of ", desc.positions, " positions are more than ", kMaxCount,
-                               " blocks have threads for."));
+    return refuse(to_string(desc.op), absl::StrCat(desc.sequences, " sequences of ", desc.positions, " positions are ",
+                                                   launch.tiles, " tiles each; all together can be ", max_tiles, "."));
   }
   std::uint64_t threads = desc.sequences * launch.tiles * row_packs;
   if (shape.joined_bytes != 0) {

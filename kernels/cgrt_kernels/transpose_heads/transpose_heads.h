@@ -40,8 +40,8 @@ struct TransposeHeadsPlan {
 };
 
 // kInvalidArgument for other types, for sizes of 0 or of 2^31 and more, the elements of a token and, with packed rows,
-// `tokens` among them, and for more elements than a grid has threads for: sequences of one position can be 2^31 - 257
-// at most.
+// `tokens` among them, for more elements than a grid has threads for, and for more than some 2^31 tiles, which are of
+// one position or more: sequences of one position can be 2^31 - 257 at most.
 absl::StatusOr<TransposeHeadsPlan> plan_transpose_heads(ContextRef context, const TransposeHeadsDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer, and for out == in.

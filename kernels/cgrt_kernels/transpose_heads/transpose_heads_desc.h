@@ -34,7 +34,8 @@ struct TransposeHeadsDesc {
 // Device addresses of contiguous arrays that do not overlap, aligned to the size of their elements.
 //
 // Of packed rows sequence i has those from offsets[i] to offsets[i + 1] - 1, `positions` at most: more are left out, as
-// are rows that are not in [0, tokens). kMerge writes no other rows; kSplit writes zeros behind a sequence's end.
+// are rows from `tokens` on, and all of a sequence that begins below 0. kMerge writes no other rows; kSplit writes
+// zeros behind a sequence's end.
 struct TransposeHeadsArgs {
   void* out = nullptr;
   const void* in = nullptr;
