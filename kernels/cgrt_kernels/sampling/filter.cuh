@@ -489,12 +489,14 @@ class Filter {
       Histogram& histogram = is_listed_ || turn_++ % 2 == 0 ? memory_.finer : memory_.other_finer;
       clear(histogram);
       __syncthreads();
+      const float low_value = Order<T>::value(low), high_value = Order<T>::value(high);
       for_each([&](std::uint32_t, const auto& values, int count) {
         constexpr int kSize = sizeof(values) / sizeof(float);
 #pragma unroll
         for (int i = 0; i < kSize; ++i) {
+          if (i >= count || !(values[i] >= low_value && values[i] <= high_value)) continue;
           const std::uint32_t below = high - Order<T>::rank(values[i]);
-          if (i >= count || below > high - low) continue;
+          if (below > high - low) continue;  // a zero, where the bucket ends with -0
           const std::uint32_t buckets[1] = {below >> shift};
           const std::uint32_t weights[1] = {has_mass ? weight_of(values[i]) : 0};
           histogram.add(buckets, weights, true);

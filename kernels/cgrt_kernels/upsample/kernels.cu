@@ -174,9 +174,16 @@ struct Copies {
         columns(shape.columns.begin(x + 1) - column) {}
 };
 
+// To a sum that may have a million summands, of which a float alone would lose the last bits (Kahan): `rest` is what
+// the sum has too much, nothing if it is infinite.
+__device__ __forceinline__ void add_to_many(float& sum, float& rest, float value) {
+  const float corrected = value - rest, next = sum + corrected, error = next - sum - corrected;
+  rest = error == error ? error : 0;
+  sum = next;
+}
+
 // An item is a pack of channels of a pixel, or an element: always of channels last, or of one channel. Where no pixel
-// has more than kCopies copies in a row, all are in flight at once; kCopies 0: however many, in runs whose sums are
-// added, so that a long sum loses no small ones.
+// has more than kCopies copies in a row, all are in flight at once; kCopies 0: however many, some at once.
 template <class T, Alignment kAlignment, int kCopies>
 __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(UpsampleParams p) {
   const UpsampleShape shape = p.shape;
@@ -218,24 +225,23 @@ __global__ void __launch_bounds__(kUpsampleBlock, 4) gather(UpsampleParams p) {
       }
     }
   } else {
-    constexpr std::uint32_t kRun = 256, kInFlight = 4;
+    constexpr std::uint32_t kInFlight = 4;
+    float rests[kCount] = {};
     for (std::uint32_t row = 0; row < copies.rows; ++row) {
-      for (std::uint32_t begin = 0; begin < copies.columns; begin += kRun) {
-        const std::uint32_t end = min(begin + kRun, copies.columns);
-        float of_run[kCount] = {};
-        for (std::uint32_t column = begin; column < end; column += kInFlight) {
-          Pack held[kInFlight];
+      for (std::uint32_t column = 0; column < copies.columns; column += kInFlight) {
+        Pack held[kInFlight];
 #pragma unroll
-          for (std::uint32_t i = 0; i < kInFlight; ++i) {
-            if (column + i < end) held[i] = from[(row * shape.columns.out_size + column + i) * packs];
-          }
-#pragma unroll
-          for (std::uint32_t i = 0; i < kInFlight; ++i) {
-            if (column + i < end) add(of_run, held[i]);
-          }
+        for (std::uint32_t i = 0; i < kInFlight; ++i) {
+          if (column + i < copies.columns) held[i] = from[(row * shape.columns.out_size + column + i) * packs];
         }
 #pragma unroll
-        for (int k = 0; k < kCount; ++k) sums[k] += of_run[k];
+        for (std::uint32_t i = 0; i < kInFlight; ++i) {
+          if (column + i >= copies.columns) break;
+          float values[kCount];
+          unpack(held[i], values);
+#pragma unroll
+          for (int k = 0; k < kCount; ++k) add_to_many(sums[k], rests[k], values[k]);
+        }
       }
     }
   }
@@ -302,7 +308,13 @@ __global__ void __launch_bounds__(kUpsampleBlock, sizeof(T) == 4 && kCopies == 2
     for (std::uint32_t k = 0; k < kCopies; ++k) {
       if (k < rows[item]) add(held[item][k]);
     }
-    for (std::uint32_t k = kCopies; k < rows[item]; ++k) add(from[item][k * row_packs]);
+    float rests[kSize] = {};
+    for (std::uint32_t k = kCopies; k < rows[item]; ++k) {
+      float values[kSize];
+      unpack(from[item][k * row_packs], values);
+#pragma unroll
+      for (int j = 0; j < kSize; ++j) add_to_many(sums[j], rests[j], values[j]);
+    }
 #pragma unroll
     for (int j = 0; j < kSize; j += 4) {
       row_sums[(threadIdx.x + item * kUpsampleBlock) * (kSize / 4) + j / 4] = {sums[j], sums[j + 1], sums[j + 2],
@@ -326,7 +338,8 @@ __global__ void __launch_bounds__(kUpsampleBlock, sizeof(T) == 4 && kCopies == 2
       for (std::uint32_t k = 0; k < kCopies; ++k) {
         if (k < copies) sum += sums[k];
       }
-      for (std::uint32_t k = kCopies; k < copies; ++k) sum += sums[k];
+      float rest = 0;
+      for (std::uint32_t k = kCopies; k < copies; ++k) add_to_many(sum, rest, sums[k]);
       static_cast<T*>(p.out)[(first_line + at) * shape.columns.size + x] = from_float<T>(sum);
     }
   }
