@@ -251,7 +251,11 @@ void check_table(Report& report) {
       check_case(report, {desc_of(DType::kBFloat16, mask, 1, queries, queries, 1, 1, 64)});
       check_case(report, {desc_of(DType::kFloat16, mask, 1, queries, 300 - queries, 2, 1, 128)});
     }
-    // So many heads that blocks are large.
+    AttentionDesc scaled = desc_of(DType::kFloat16, mask, 1, 20, 90, 1, 1, 64);
+    scaled.scale = 0.7f;
+    check_case(report, {scaled});
+    // So many heads that blocks are large, which the simulator's host body has none of.
+    if (report.is_simulated()) continue;
     for (const std::uint64_t head_size : {64, 128}) {
       for (const std::uint64_t queries : {65, 97, 129}) {
         check_case(report, {desc_of(DType::kFloat16, mask, 1, queries, 70, 300, 1, head_size)});
@@ -260,9 +264,6 @@ void check_table(Report& report) {
                             {{140, 33}}});
       }
     }
-    AttentionDesc scaled = desc_of(DType::kFloat16, mask, 1, 20, 90, 1, 1, 64);
-    scaled.scale = 0.7f;
-    check_case(report, {scaled});
   }
 }
 
