@@ -343,7 +343,7 @@ void check_index(Report& report) {
   }
   // Sorted rows of whole 4 bytes.
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
-    for (const std::uint64_t columns : {2, 6, 64, 66, 300}) {
+    for (const std::uint64_t columns : {2, 6, 33, 63, 64, 65, 66, 129, 300}) {
       for (const std::size_t shift : {0, 1, 2}) {
         try_one(report, {IndexOp::kAdd, type, DType::kInt64, 50, columns, 1500, SumOrder::kFixed},
                 {.skew = Skew::kHalfOnOne, .shift = shift, .alpha = -2});

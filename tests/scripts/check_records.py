@@ -30,6 +30,9 @@ WAITING = {  # by file: what is wrong with it, and why
         ([OLDER], "a second round of sums, of channels with a far first element, stands in no loop any more"),
     "kernels/bench/records/lengths.json":
         ([OLDER], "batch_norm has changed; its rows here were not taken again"),
+    **{f"kernels/bench/records/{family}.json":
+       ([OLDER], "upsample_backward of many copies stays infinite beyond float: one comparison")
+       for family in ("published", "upsample")},
     "kernels/bench/records/scan.json":
         ([OLDER], "the warp of a short row is counted without overflow; its time was not taken again"),
 }

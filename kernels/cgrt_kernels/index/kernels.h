@@ -139,7 +139,8 @@ using SumKernel = Kernel<IndexSumParams>;
 
 inline constexpr std::uint32_t kJoinBlock = 1024;
 
-// Packs of 16, 8, 4 or 2 bytes. Spread: of so many elements, one for each of the threads side by side, then the next.
+// A thread has packs of 16, 8, 4 or 2 bytes. Or its elements are spread, so that rows may begin anywhere: of 4 * 32
+// columns that 32 threads share, thread i has columns i, i + 32, i + 64 and i + 96.
 inline constexpr std::uint32_t kSpreadSize = 4;
 
 SumKernel sum_pairs_kernel(DType type, std::uint32_t pack_bytes, bool is_spread);

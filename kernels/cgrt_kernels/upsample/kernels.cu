@@ -178,7 +178,7 @@ struct Copies {
 // the sum has too much, nothing if it is infinite.
 __device__ __forceinline__ void add_to_many(float& sum, float& rest, float value) {
   const float corrected = value - rest, next = sum + corrected, error = next - sum - corrected;
-  rest = error == error ? error : 0;
+  rest = fabsf(error) < INFINITY ? error : 0;
   sum = next;
 }
 
