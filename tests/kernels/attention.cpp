@@ -254,7 +254,7 @@ void check_table(Report& report) {
     AttentionDesc scaled = desc_of(DType::kFloat16, mask, 1, 20, 90, 1, 1, 64);
     scaled.scale = 0.7f;
     check_case(report, {scaled});
-    // So many heads that blocks are large, which the simulator's host body has none of.
+    // So many heads that blocks are large. The simulator runs the host body, which has no blocks.
     if (report.is_simulated()) continue;
     for (const std::uint64_t head_size : {64, 128}) {
       for (const std::uint64_t queries : {65, 97, 129}) {

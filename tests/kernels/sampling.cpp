@@ -329,7 +329,7 @@ void check_filters(Report& report, DType type, std::uint64_t vocabulary) {
   }
 }
 
-// Rows of float logits for ranks that are compared as floats, and for keys beyond floats.
+// Float logits where ranks that are compared as floats give a wrong bucket, and where keys would be beyond float.
 void check_extremes(Report& report) {
   std::vector<double> small(16, -1e-39);
   small[0] = 0x1.fffffep-8, small[1] = 0;

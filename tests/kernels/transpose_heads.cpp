@@ -94,7 +94,8 @@ void check_refusals(Report& report) {
   refuses("head_size is 0", [](auto& d) { d.head_size = 0; });
   refuses("split_heads: tokens is 0", [](auto& d) { d.op = TransposeHeadsOp::kSplit, d.rows = TokenRows::kPacked; });
   refuses("a token has 1073741824 heads of 8 elements", [](auto& d) { d.heads = kMany / 2; });
-  refuses("1073741824 sequences of 64 positions are", [](auto& d) { d.sequences = kMany / 2, d.positions = 64; });
+  refuses("1073741824 sequences of 64 positions are 64 tiles each; all together can be 2147483391.",
+          [](auto& d) { d.sequences = kMany / 2, d.positions = 64; });
   refuses("no kernel for float64", [](auto& d) { d.type = DType::kFloat64; });
 
   TransposeHeadsDesc packed = desc;

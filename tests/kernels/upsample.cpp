@@ -47,8 +47,8 @@ absl::Status check_sums(const UpsampleDesc& desc, const UpsampleShape& shape, co
   const double rounding = desc.type == DType::kFloat32 ? 0 : desc.type == DType::kFloat16 ? 1.0 / 2048 : 1.0 / 256;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double allowed = rounding * std::abs(expected[i]) + 2e-6 * sizes[i] + 6e-8;
-    const bool is_beyond = sizes[i] > max;  // a sum on the way may be infinite
-    if (found[i] == expected[i] || (is_beyond && found[i] == (expected[i] < 0 ? -INFINITY : INFINITY))) continue;
+    const bool is_beyond = std::abs(expected[i]) > max;
+    if (found[i] == (is_beyond ? std::copysign(INFINITY, expected[i]) : expected[i])) continue;
     if (std::abs(found[i] - expected[i]) <= allowed) continue;
     return absl::InternalError(absl::StrCat("element ", i, ": expected ", expected[i], ", found ", found[i]));
   }
@@ -143,7 +143,7 @@ void check_upsample(Report& report) {
     for (const Images& images : kReal) check_images(report, images, false);
   }
 
-  // One sum after the other would lose the last ones.
+  // Of so many summands, added one after the other, the last would be lost.
   for (const ImageLayout layout : {ImageLayout::kNchw, ImageLayout::kNhwc}) {
     for (const std::uint64_t width : {512, 1 << 12, 1 << 20}) {
       const UpsampleDesc many{UpsampleOp::kBackward, DType::kFloat32, layout, 1, 4, 1, 1, (1 << 20) / width, width};
