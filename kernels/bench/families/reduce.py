@@ -30,6 +30,8 @@ def cases():
     for type in ("float32", "float16"):
         for rows, columns in ((32768, 1024), (4096, 4096)):
             yield matrix("reduce_columns_sum", type, rows, columns, label="sum(0)")
+    for type, rows, columns in (("float16", 17, 2097153), ("float32", 64, 262144), ("float16", 4096, 65537)):
+        yield matrix("reduce_columns_sum", type, rows, columns, label="sum(0)")
     for count in (1 << 25, 1 << 28):
         yield array("dot", "float16", count, inputs=2, label="dot")
 

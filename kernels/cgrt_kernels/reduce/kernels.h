@@ -33,11 +33,25 @@ enum class ReduceRegime : std::uint8_t {
 };
 ReduceKernel reduce_rows_kernel(ReduceOp op, DType type, ReduceRegime regime);
 
-// A thread has the columns of 16 bytes, or one where rows are unaligned; several blocks have some of the rows each.
-ReduceKernel reduce_columns_kernel(ReduceOp op, DType type, Alignment alignment);
+// The columns of a thread: those of 16 bytes, where rows are aligned to them; some, as far apart as there are threads
+// beside each other; or one.
+enum class ReduceColumns : std::uint8_t { kPack, kSpread, kSingle };
+inline constexpr std::uint32_t kReduceSpread = 4;
+constexpr std::uint32_t width_of(ReduceColumns columns, DType type) {
+  switch (columns) {
+    case ReduceColumns::kPack: return static_cast<std::uint32_t>(16 / size_of(type));
+    case ReduceColumns::kSpread: return kReduceSpread;
+    case ReduceColumns::kSingle: break;
+  }
+  return 1;
+}
 
-// The same of few rows, all of which a thread has.
-ReduceKernel reduce_few_rows_kernel(ReduceOp op, DType type, Alignment alignment);
+// Several blocks have some of the rows each. kPack, or for others kSpread, and kSingle of argmax, whose states take
+// more registers.
+ReduceKernel reduce_columns_kernel(ReduceOp op, DType type, ReduceColumns columns);
+
+// The same of few rows, all of which a thread has; kSpread of 16-bit types only.
+ReduceKernel reduce_few_rows_kernel(ReduceOp op, DType type, ReduceColumns columns);
 inline constexpr std::uint32_t kReduceFewBlock = 128;
 
 // The shape of the kernels for short rows, for plans: threads of a block, and bytes of all its rows.

@@ -19,15 +19,23 @@ constexpr std::uint32_t kPacksInFlight = 4;      // of a thread
 constexpr std::uint64_t kMaxPacksOfLanes = 256;  // of a row that threads of one warp share
 // The same where rows are few; so many of a multiprocessor are, and so many of its threads.
 constexpr std::uint64_t kMaxPacksOfFewLanes = 128, kFewRowsOfSm = 64, kFewLanesOfSm = 512;
-// Columns of so few rows that a thread has a whole one, while threads of a multiprocessor have an element each.
-constexpr std::uint64_t kFewRows = 16, kFewThreadsOfSm = 1024;
-// Tiles of columns: threads across of the narrowest, with 64 bytes of a row, which larger matrices are too slow with;
+// Columns of so few rows that a thread has whole ones, or of a few more with rows so long: bytes for each row that
+// there is, and multiprocessor.
+constexpr std::uint64_t kFewRows = 16, kLongBytesOfSm = 48;
+// Columns for each multiprocessor from which on a thread has several: 16 bytes of 16-bit types, of others, spread ones.
+constexpr std::uint64_t kPacksOfFew = 1024, kWidePacksOfFew = 4096, kSpreadOfFew = 2048;
+// Tiles of columns: bytes of a row of the narrowest, which larger matrices are too slow with;
 // the most packs of a thread that take no longer than waiting for the parts of others; tiles that share their rows.
-constexpr std::uint32_t kMinLanes = 4;
+constexpr std::uint32_t kMinTileBytes = 64;
 constexpr std::uint64_t kMaxSmallBytes = 64 << 20, kMaxPacksOfWhole = 16, kMinTiles = 16;
 constexpr std::uint32_t kMaxParts = 65535;     // gridDim.y
 constexpr std::uint64_t kMaxShortBytes = 32;   // of a row that goes through shared memory
 constexpr std::uint64_t kShortBlocksOfSm = 8;  // that run at once
+
+// A single column is a whole array.
+ReduceOver over_of(const ReduceDesc& desc) {
+  return desc.over == ReduceOver::kColumn && desc.columns == 1 ? ReduceOver::kAll : desc.over;
+}
 
 bool is_integer(DType type) { return type == DType::kInt32 || type == DType::kInt64; }
 
@@ -119,38 +127,53 @@ absl::StatusOr<ReduceShape> row_shape(const Machine& machine, const ReduceDesc& 
   return shape;
 }
 
-// Few rows: a thread has a column of elements, or of packs where that makes threads enough.
+bool are_few(const Machine& machine, const ReduceDesc& desc) {
+  if (desc.rows <= kFewRows) return true;
+  return desc.columns * size_of(desc.type) / desc.rows >= kLongBytesOfSm * machine.sms;
+}
+
 ReduceShape few_rows_shape(const Machine& machine, const ReduceDesc& desc, Alignment alignment) {
-  if (desc.columns <= std::uint64_t{machine.sms} * kFewThreadsOfSm) alignment = Alignment::kUnaligned;
-  const std::uint64_t width = alignment == Alignment::kAligned ? 16 / size_of(desc.type) : 1;
-  return {.kernel = reduce_few_rows_kernel(desc.op, desc.type, alignment),
-          .config = {.grid = ceil_divide(desc.columns, kReduceFewBlock * width), .block = kReduceFewBlock}};
+  const std::uint64_t columns_of_sm = desc.columns / machine.sms;
+  const bool is_half = size_of(desc.type) == 2;
+  ReduceColumns columns = ReduceColumns::kSingle;
+  if (alignment == Alignment::kAligned) {
+    if (columns_of_sm >= (is_half ? kPacksOfFew : kWidePacksOfFew)) columns = ReduceColumns::kPack;
+  } else if (is_half && columns_of_sm >= kSpreadOfFew) {
+    columns = ReduceColumns::kSpread;
+  }
+  return {.kernel = reduce_few_rows_kernel(desc.op, desc.type, columns),
+          .config = {.grid = ceil_divide(desc.columns, kReduceFewBlock * width_of(columns, desc.type)),
+                     .block = kReduceFewBlock}};
 }
 
 absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDesc& desc, Alignment alignment) {
-  if (desc.rows <= kFewRows) return few_rows_shape(machine, desc, alignment);
-  ReduceShape shape{.kernel = reduce_columns_kernel(desc.op, desc.type, alignment)};
-  const std::uint64_t width = alignment == Alignment::kAligned ? 16 / size_of(desc.type) : 1;  // columns of a thread
+  if (are_few(machine, desc)) return few_rows_shape(machine, desc, alignment);
+  const bool is_argmax = desc.op == ReduceOp::kArgmax;
+  const ReduceColumns columns = alignment == Alignment::kAligned ? ReduceColumns::kPack
+                                : is_argmax                      ? ReduceColumns::kSingle
+                                                                 : ReduceColumns::kSpread;
+  ReduceShape shape{.kernel = reduce_columns_kernel(desc.op, desc.type, columns)};
+  const std::uint32_t width = width_of(columns, desc.type);
   const std::uint64_t across = ceil_divide<std::uint64_t>(desc.columns, width);
   const auto tiles_of = [&](std::uint32_t lanes) { return ceil_divide<std::uint64_t>(across, lanes); };
-  shape.lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(across), kWarp));
-  bool is_whole = false;
-  if (alignment == Alignment::kAligned) {
-    const bool is_small = desc.rows * desc.columns * size_of(desc.type) <= kMaxSmallBytes;
-    const auto narrow = [&](std::uint32_t least, std::uint64_t tiles) {
-      std::uint32_t lanes = shape.lanes;
-      while (lanes > least && tiles_of(lanes) < tiles) lanes /= 2;
-      return lanes;
-    };
-    // Tiles so narrow that there is one for most multiprocessors, or a thread has few packs of it: no block waits for
-    // the parts of others. argmax needs all threads.
-    const std::uint64_t most = machine.sms - machine.sms / 4;
-    const std::uint32_t lanes = narrow(kMinLanes, most);
-    is_whole = is_small && desc.op != ReduceOp::kArgmax &&
-               (tiles_of(lanes) >= most || desc.rows * lanes <= std::uint64_t{kMaxThreads} * kMaxPacksOfWhole);
-    // Or that several blocks share what is to do when all parts are there.
-    shape.lanes = is_whole ? lanes : narrow(is_small ? 8 : 16, kMinTiles);
-  }
+  const bool is_small = desc.rows * desc.columns * size_of(desc.type) <= kMaxSmallBytes;
+  const auto narrow = [&](std::uint64_t bytes, std::uint64_t tiles) {
+    const std::uint64_t least = bytes / (width * size_of(desc.type));
+    auto lanes = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_ceil(across), kWarp));
+    while (lanes > least && tiles_of(lanes) < tiles) lanes /= 2;
+    return lanes;
+  };
+  // Tiles so narrow that there is one for most multiprocessors, or a thread has few packs of it: no block waits for
+  // the parts of others. argmax needs all threads.
+  const std::uint64_t most = machine.sms - machine.sms / 4;
+  const std::uint32_t lanes = narrow(kMinTileBytes, most);
+  const std::uint32_t max_packs = columns == ReduceColumns::kPack ? kMaxPacksOfWhole : kMaxPacksOfWhole / 2;
+  const bool is_whole = is_small && !is_argmax &&
+                        (tiles_of(lanes) >= most || desc.rows * lanes <= std::uint64_t{kMaxThreads} * max_packs);
+  // Or that several blocks share what is to do when all parts are there. Spread columns want half a warp side by side.
+  const std::uint64_t tile_bytes =
+      columns != ReduceColumns::kPack ? kWarp / 2 * width * size_of(desc.type) : (is_small ? 2 : 4) * kMinTileBytes;
+  shape.lanes = is_whole ? lanes : narrow(tile_bytes, kMinTiles);
   const std::uint64_t tiles = tiles_of(shape.lanes);
   CGRT_ASSIGN_OR_RETURN(const std::uint64_t wave, one_wave(machine, shape.kernel, kMaxThreads));
   if (!is_whole) shape.parts = parts_of(machine, wave, tiles, kMaxParts, desc.rows * shape.lanes, kMaxThreads);
@@ -161,7 +184,7 @@ absl::StatusOr<ReduceShape> column_shape(const Machine& machine, const ReduceDes
 
 std::size_t workspace_of(const ReduceDesc& desc, const ReduceShape& shape) {
   if (shape.parts == 1) return 0;
-  return workspace_with(desc.over == ReduceOver::kColumn ? shape.slots * partial_bytes(desc.op, desc.type) : 0);
+  return workspace_with(over_of(desc) == ReduceOver::kColumn ? shape.slots * partial_bytes(desc.op, desc.type) : 0);
 }
 
 absl::Status check(const ReduceDesc& desc) {
@@ -197,8 +220,8 @@ absl::Status check(const ReduceDesc& desc) {
 absl::StatusOr<ReducePlan> plan_reduce(ContextRef context, const ReduceDesc& desc) {
   CGRT_RETURN_IF_ERROR(check(desc));
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
-  if (desc.over != ReduceOver::kColumn) {
-    const bool is_all = desc.over == ReduceOver::kAll;
+  if (over_of(desc) != ReduceOver::kColumn) {
+    const bool is_all = over_of(desc) == ReduceOver::kAll;
     const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;
     CGRT_ASSIGN_OR_RETURN(const ReduceShape shape, row_shape(machine, desc, rows, columns));
     CGRT_RETURN_IF_ERROR(preload(shape.kernel, context));
@@ -224,9 +247,10 @@ absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const Re
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   const Alignment alignment = are_single(desc) ? alignment_of(args.in, args.out) : alignment_of(args.in);
   const ReduceShape& shape = alignment == Alignment::kAligned ? plan.aligned : plan.unaligned;
-  const bool is_all = desc.over == ReduceOver::kAll;
+  const ReduceOver over = over_of(desc);
+  const bool is_all = over == ReduceOver::kAll;
   const std::uint64_t rows = is_all ? 1 : desc.rows, columns = is_all ? desc.rows * desc.columns : desc.columns;
-  const std::uint64_t count = desc.over == ReduceOver::kColumn ? rows : columns;
+  const std::uint64_t count = over == ReduceOver::kColumn ? rows : columns;
   ReduceParams params{.out = args.out,
                       .in = args.in,
                       .rows = rows,
@@ -241,7 +265,7 @@ absl::Status launch_reduce(LaunchTarget target, const ReducePlan& plan, const Re
   if (shape.parts > 1) {
     WorkspaceHeader* const header = header_of(args.workspace);
     params.counters = header->counters;
-    params.partials = desc.over == ReduceOver::kColumn ? static_cast<void*>(scratch_of(args.workspace)) : header->parts;
+    params.partials = over == ReduceOver::kColumn ? static_cast<void*>(scratch_of(args.workspace)) : header->parts;
   }
   return launch(target, shape.config, shape.kernel, params);
 }

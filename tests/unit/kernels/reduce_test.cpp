@@ -9,11 +9,12 @@
 namespace cgrt::testing {
 namespace {
 
-using kernels::Alignment;
 using kernels::DType;
 using kernels::plan_reduce;
 using kernels::reduce_columns_kernel;
+using kernels::reduce_few_rows_kernel;
 using kernels::reduce_rows_kernel;
+using kernels::ReduceColumns;
 using kernels::ReduceOp;
 using kernels::ReduceOver;
 using kernels::ReducePlan;
@@ -28,16 +29,24 @@ ReducePlan plan(ReduceOver over, std::uint64_t rows, std::uint64_t columns, DTyp
 TEST_CASE("a reduction takes the regime of its shape", "[kernels]") {
   Simulator simulator;
   const auto rows = [](ReduceRegime regime) { return reduce_rows_kernel(ReduceOp::kSum, DType::kFloat32, regime); };
-  const auto columns = [](Alignment alignment) {
-    return reduce_columns_kernel(ReduceOp::kSum, DType::kFloat32, alignment);
+  const auto columns = [](ReduceColumns of_thread) {
+    return reduce_columns_kernel(ReduceOp::kSum, DType::kFloat32, of_thread);
+  };
+  const auto few_rows = [](DType type, ReduceColumns of_thread) {
+    return reduce_few_rows_kernel(ReduceOp::kSum, type, of_thread);
   };
 
   CHECK(plan(ReduceOver::kRow, 49152, 1024).aligned.kernel == rows(ReduceRegime::kLanes));
   CHECK(plan(ReduceOver::kRow, 49152, 1024).aligned.lanes == 32);
   CHECK(plan(ReduceOver::kRow, 1000, 16).aligned.lanes == 1);
   CHECK(plan(ReduceOver::kRow, 8192, 4096).aligned.kernel == rows(ReduceRegime::kBlocks));
-  CHECK(plan(ReduceOver::kColumn, 100, 16).aligned.kernel == columns(Alignment::kAligned));
-  CHECK(plan(ReduceOver::kColumn, 100, 17).aligned.kernel == columns(Alignment::kUnaligned));
+  CHECK(plan(ReduceOver::kColumn, 100, 16).aligned.kernel == columns(ReduceColumns::kPack));
+  CHECK(plan(ReduceOver::kColumn, 100, 17).aligned.kernel == columns(ReduceColumns::kSpread));
+  CHECK(plan(ReduceOver::kColumn, 100000, 1).aligned.kernel == rows(ReduceRegime::kBlocks));  // an array
+  CHECK(plan(ReduceOver::kColumn, 64, 200001).unaligned.kernel == few_rows(DType::kFloat32, ReduceColumns::kSingle));
+  CHECK(plan(ReduceOver::kColumn, 64, 600000).aligned.kernel == few_rows(DType::kFloat32, ReduceColumns::kPack));
+  CHECK(plan(ReduceOver::kColumn, 17, 300001, DType::kFloat16).unaligned.kernel ==
+        few_rows(DType::kFloat16, ReduceColumns::kSpread));
 }
 
 TEST_CASE("a reduction needs a workspace where blocks share a result", "[kernels]") {
