@@ -62,6 +62,7 @@ struct Setup {
   std::size_t shift = 0;  // elements
   float alpha = 1;
   int launches = 1;
+  bool has_nans = false;  // all elements to which nothing is added, with bits that a conversion does not give
 };
 
 // `is_exact`: multiples of 1 / 128, most of them positive, so that each order of their sum gives the same bits in
@@ -86,8 +87,18 @@ absl::Status check(const IndexDesc& desc, const Setup& setup) {
   const bool exact = plan.has_atomics, is_select = desc.op == IndexOp::kSelect;
   const std::uint64_t index_count = desc.op == IndexOp::kScatterAdd ? desc.count * desc.columns : desc.count;
   const std::vector<std::int64_t> indices = make_indices(index_count, desc.rows, setup.skew);
-  const Bytes matrix = elements(desc.type, desc.rows * desc.columns, exact, 1),
-              named = elements(desc.type, desc.count * desc.columns, exact, 2);
+  Bytes matrix = elements(desc.type, desc.rows * desc.columns, exact, 1);
+  const Bytes named = elements(desc.type, desc.count * desc.columns, exact, 2);
+  if (setup.has_nans) {
+    std::vector<bool> is_named(desc.rows * desc.columns);
+    visit_indexed(
+        desc.op, desc.rows, desc.columns, desc.count, [&](std::uint64_t i) { return indices[i]; },
+        [&](std::uint64_t to, std::uint64_t) { is_named[to] = true; });
+    const std::size_t size = size_of(desc.type);
+    for (std::size_t i = 0; i < is_named.size(); ++i) {
+      if (!is_named[i]) matrix[i * size] = 1, matrix[(i + 1) * size - 2] |= 0xc1, matrix[(i + 1) * size - 1] = 0x7f;
+    }
+  }
   const Bytes index = to_elements(desc.index_type, std::vector<double>(indices.begin(), indices.end()));
 
   const std::size_t shift = setup.shift * size_of(desc.type);
@@ -140,6 +151,12 @@ absl::Status check(const IndexDesc& desc, const Setup& setup) {
   // Rounded to the type once for each launch; the errors of a float sum grow with the root of its length.
   const double rounding = desc.type == DType::kFloat32 ? 0 : desc.type == DType::kFloat16 ? 1.0 / 2048 : 1.0 / 256;
   for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (terms[i] == 0) {
+      const std::size_t size = size_of(desc.type);
+      if (std::equal(&matrix[i * size], &matrix[i * size] + size, &found_bytes[i * size])) continue;
+      return absl::InternalError(absl::StrCat("row ", i / desc.columns, " column ", i % desc.columns,
+                                              ": nothing is added, and its bits change"));
+    }
     const double float_error = 1.2e-7 * (2 + std::sqrt(terms[i])) * sizes[i];
     const double allowed = exact ? 0 : 1.01 * rounding * setup.launches * sizes[i] + float_error;
     if (std::abs(found[i] - expected[i]) <= allowed || found[i] == rounded(desc.type, expected[i])) continue;
@@ -312,6 +329,11 @@ void check_index(Report& report) {
     try_one(report, {op, DType::kFloat16, DType::kInt32, 1 << 15, 33, 100}, {.skew = Skew::kZipf, .launches = 2});
   }
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
+    for (const std::size_t shift : {0, 1}) {
+      for (const IndexOp op : {IndexOp::kAdd, IndexOp::kScatterAdd}) {
+        try_one(report, {op, type, DType::kInt32, 1 << 10, 24, 500}, {.shift = shift, .has_nans = true});
+      }
+    }
     for (const auto& [rows, columns, count] : kOwned) {
       for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kOne, Skew::kZipf, Skew::kOutside}) {
         if (report.is_simulated() && columns * count > 1 << 18 && skew != Skew::kHalfOnOne) continue;
@@ -339,6 +361,13 @@ void check_index(Report& report) {
     for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kZipf, Skew::kOutside}) {
       const DType index_type = skew == Skew::kZipf ? DType::kInt32 : DType::kInt64;
       try_one(report, {IndexOp::kAdd, DType::kFloat32, index_type, rows, columns, count, SumOrder::kFixed}, {skew});
+    }
+  }
+  // Tiles of the sort on both sides of where they become longer.
+  for (const std::uint64_t count : {(1u << 21) - 1, (1u << 21) + 3}) {
+    if (report.is_simulated()) break;
+    for (const Skew skew : {Skew::kUniform, Skew::kZipf, Skew::kOutside}) {
+      try_one(report, {IndexOp::kAdd, DType::kFloat32, DType::kInt32, 70000, 2, count, SumOrder::kFixed}, {skew});
     }
   }
   // Sorted rows of whole 4 bytes.

@@ -65,16 +65,22 @@ __global__ void __launch_bounds__(kIndexBlock) add_sums(AddSumsParams p) {
     }
     return;
   }
-  Pack held = static_cast<Pack*>(p.out)[pack];
+  const Pack held = static_cast<Pack*>(p.out)[pack];
   float values[kCount], added[kCount];
   load_sums<kAlignment>(p.sums + first, added);
   unpack(held, values);
-  bool has_sums = false;
+  bool has_sum[kCount], has_sums = false;
 #pragma unroll
-  for (int k = 0; k < kCount; ++k) has_sums |= add(values[k], added[k]);
+  for (int k = 0; k < kCount; ++k) has_sum[k] = add(values[k], added[k]), has_sums |= has_sum[k];
   if (!has_sums) return;
-  pack_into(held, values);
-  static_cast<Pack*>(p.out)[pack] = held;
+  Pack summed;
+  pack_into(summed, values);
+  // A conversion may change the bits of NaN.
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    if (!has_sum[k]) reinterpret_cast<T*>(&summed)[k] = reinterpret_cast<const T*>(&held)[k];
+  }
+  static_cast<Pack*>(p.out)[pack] = summed;
 }
 
 // Of several indices that name a row, any one becomes its owner: the last whose word arrives.

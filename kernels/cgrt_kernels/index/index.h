@@ -53,12 +53,13 @@ struct IndexPlan {
   };
   // Of an index_add or scatter_add that sorts, and then sums up chunks of what is sorted.
   struct Sorted {
-    std::uint32_t passes, bits, tiles;  // bits of a pass
+    std::uint32_t passes, bits;  // of a pass
+    std::uint32_t tile, tiles;   // pairs of a tile
     // Where one cluster sorts in one kernel; in so many rounds of 32 pairs a warp.
     std::optional<LaunchConfig> cluster;
     std::uint32_t rounds;
-    std::uint32_t chunk, chunks;  // pairs of a chunk; chunks at most
-    Sum by_alignment[4];          // for arrays that are aligned to 16, 8, 4 and 2 bytes
+    std::uint32_t chunk, chunks;      // pairs of a chunk; chunks at most
+    std::array<Sum, 4> by_alignment;  // for arrays that are aligned to 16, 8, 4 and 2 bytes
     Sum join;
     // Offsets into its scratch memory.
     std::uint64_t pairs[2] = {}, counts = 0, totals = 0, counters = 0, owners = 0, partials = 0;

@@ -83,8 +83,8 @@ struct SumCounters {
 };
 
 // A pass of a stable radix sort: pairs of key (x) and position (y), those of equal digits in the order in which they
-// were. A block has a tile of them.
-inline constexpr std::uint32_t kSortTile = 4096, kMaxDigits = 256;
+// were. A block has a tile of them: fewer where pairs are few, so that more blocks wait for them.
+inline constexpr std::uint32_t kShortTile = 2048, kLongTile = 4096, kMaxDigits = 256;
 
 enum class SortSource : std::uint8_t { kInt32, kInt64, kPairs };
 
@@ -104,9 +104,9 @@ struct IndexSortParams {
 };
 using SortKernel = Kernel<IndexSortParams>;
 
-SortKernel count_digits_kernel();  // a block for each tile
-SortKernel scan_digits_kernel();   // a block for each digit
-SortKernel move_pairs_kernel();    // a block for each tile
+SortKernel count_digits_kernel(std::uint32_t tile);  // a block for each tile, kShortTile or kLongTile
+SortKernel scan_digits_kernel();                     // a block for each digit
+SortKernel move_pairs_kernel(std::uint32_t tile);    // a block for each tile
 
 // All passes in one kernel, by a cluster whose blocks keep the pairs in shared memory. A warp looks at 32 of its pairs
 // in a round. Reads no `tiles`, `counts` and `totals`.
@@ -139,11 +139,12 @@ using SumKernel = Kernel<IndexSumParams>;
 
 inline constexpr std::uint32_t kJoinBlock = 1024;
 
-// A thread has packs of 16, 8, 4 or 2 bytes. Or its elements are spread, so that rows may begin anywhere: of 4 * 32
-// columns that 32 threads share, thread i has columns i, i + 32, i + 64 and i + 96.
+// What a thread has of a row: so many bytes side by side, an element, or elements that are spread, so that rows may
+// begin anywhere: of 4 * 32 columns that 32 threads share, thread i has columns i, i + 32, i + 64 and i + 96.
+enum class SumPack : std::uint8_t { kBytes16, kBytes8, kBytes4, kElement, kSpread };
 inline constexpr std::uint32_t kSpreadSize = 4;
 
-SumKernel sum_pairs_kernel(DType type, std::uint32_t pack_bytes, bool is_spread);
+SumKernel sum_pairs_kernel(DType type, SumPack pack);
 SumKernel join_partials_kernel(DType type);
 
 }  // namespace cgrt::kernels

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -16,9 +17,14 @@ namespace {
 constexpr std::uint64_t kSortFromColumns = 32;
 constexpr std::uint64_t kSortFromElements = std::uint64_t{4} << 20;
 
-// Chunks of sorted pairs: long enough that few rows are shared, short enough that each multiprocessor
-// has this many warps' worth of them.
-constexpr std::uint64_t kMinChunk = 8, kMaxChunk = 128, kChunkWarpsOfSm = 48;
+// From so many columns on, 32 threads side by side have elements that are spread.
+constexpr std::uint64_t kSpreadFromColumns = 32;
+
+// Chunks of sorted pairs: long enough that few rows are shared, short enough that there are this many waves of blocks.
+constexpr std::uint64_t kMinChunk = 8, kMaxChunk = 128, kMinWaves = 2;
+
+// From so many pairs on, tiles of the sort are long.
+constexpr std::uint64_t kLongTilesFrom = std::uint64_t{1} << 21;
 
 // Packs to select: so few that one for each thread keeps more multiprocessors busy.
 constexpr std::uint64_t kSmallSelect = std::uint64_t{1} << 18;
@@ -92,27 +98,50 @@ struct SortedRows {
   std::uint64_t count, columns, keys;
 };
 
-// Elements of the widest pack of which rows are whole: of 16, 8 or 4 bytes, or one element.
-std::uint32_t pack_of(DType type, std::uint64_t columns, std::uint32_t alignment) {
+// The widest of which rows are whole.
+SumPack pack_of(DType type, std::uint64_t columns, std::uint32_t alignment) {
   const auto size = static_cast<std::uint32_t>(size_of(type));
-  for (const std::uint32_t bytes : {16u, 8u, 4u}) {
-    if (alignment >= bytes && columns * size % bytes == 0) return bytes / size;
-  }
-  return 1;
+  const auto has_packs_of = [&](std::uint32_t bytes) {
+    return bytes > size && alignment >= bytes && columns * size % bytes == 0;
+  };
+  if (has_packs_of(16)) return SumPack::kBytes16;
+  if (has_packs_of(8)) return SumPack::kBytes8;
+  if (has_packs_of(4)) return SumPack::kBytes4;
+  return columns >= kSpreadFromColumns ? SumPack::kSpread : SumPack::kElement;
 }
 
-IndexPlan::Sum make_sum(DType type, std::uint64_t columns, std::uint32_t chunks, std::uint32_t alignment) {
-  const std::uint32_t of_array = pack_of(type, columns, alignment);
-  const bool is_spread = of_array == 1 && columns >= kSortFromColumns;
-  const std::uint32_t pack = is_spread ? kSpreadSize : of_array;
-  const std::uint64_t packs = ceil_divide<std::uint64_t>(columns, pack);
+std::uint32_t elements_of(SumPack pack, DType type) {
+  const auto size = static_cast<std::uint32_t>(size_of(type));
+  switch (pack) {
+    case SumPack::kBytes16: return 16 / size;
+    case SumPack::kBytes8: return 8 / size;
+    case SumPack::kBytes4: return 4 / size;
+    case SumPack::kElement: return 1;
+    case SumPack::kSpread: break;
+  }
+  return kSpreadSize;
+}
+
+// Without its grid, which needs the number of chunks.
+IndexPlan::Sum make_sum(DType type, std::uint64_t columns, std::uint32_t alignment) {
+  const SumPack pack = pack_of(type, columns, alignment);
+  const std::uint64_t packs = ceil_divide<std::uint64_t>(columns, elements_of(pack, type));
   const auto lane_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
   const Divisor slices(ceil_divide(packs, std::uint64_t{1} << lane_bits));
-  const std::uint32_t blocks = ceil_divide(std::uint64_t{chunks} << lane_bits, kIndexBlock);
-  return {sum_pairs_kernel(type, of_array * static_cast<std::uint32_t>(size_of(type)), is_spread),
-          {.grid = blocks * slices.value(), .block = kIndexBlock},
-          lane_bits,
-          slices};
+  return {sum_pairs_kernel(type, pack), {.grid = 1, .block = kIndexBlock}, lane_bits, slices};
+}
+
+// Pairs of a chunk, so that the blocks of `sum` fill whole waves.
+absl::StatusOr<std::uint32_t> chunk_of(const Machine& machine, std::uint64_t count, const IndexPlan::Sum& sum) {
+  CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm, occupancy(sum.kernel, machine.context, kIndexBlock, 0));
+  const std::uint64_t wave = std::uint64_t{machine.sms} * static_cast<std::uint64_t>(std::max(of_sm.blocks_per_sm, 1));
+  const std::uint64_t chunks_of_block = kIndexBlock >> sum.lane_bits;
+  const auto in_waves = [&](std::uint64_t waves) {
+    const std::uint64_t chunks = std::max(waves * wave / sum.slices.value(), std::uint64_t{1}) * chunks_of_block;
+    return ceil_divide<std::uint64_t>(count, chunks);
+  };
+  const std::uint64_t waves = std::max<std::uint64_t>(ceil_divide<std::uint64_t>(in_waves(1), kMaxChunk), kMinWaves);
+  return static_cast<std::uint32_t>(std::clamp(in_waves(waves), kMinChunk, kMaxChunk));
 }
 
 // The cluster that sorts so many indices, if there is one. Its blocks have equal parts of them.
@@ -140,21 +169,23 @@ absl::StatusOr<IndexPlan::Sorted> make_sorted(const IndexDesc& desc, const Machi
   CGRT_ASSIGN_OR_RETURN(const std::optional<LaunchConfig> cluster,
                         sort_cluster(machine, of.count, ceil_divide(bits, passes), rounds));
   if (!cluster.has_value()) passes = ceil_divide(bits, 8);
-  // The lanes of a warp that a row's packs keep busy, times the warps.
-  const std::uint64_t lanes = ceil_divide<std::uint64_t>(of.columns, pack_of(desc.type, of.columns, 16));
-  const std::uint64_t pairs_of_warp = of.count * lanes / 32 / (sms * kChunkWarpsOfSm);
-  const auto chunk = static_cast<std::uint32_t>(
-      std::clamp(std::bit_floor(std::max<std::uint64_t>(pairs_of_warp, 1)), kMinChunk, kMaxChunk));
+  std::array<IndexPlan::Sum, 4> sums{make_sum(desc.type, of.columns, 16), make_sum(desc.type, of.columns, 8),
+                                     make_sum(desc.type, of.columns, 4), make_sum(desc.type, of.columns, 2)};
+  CGRT_ASSIGN_OR_RETURN(const std::uint32_t chunk, chunk_of(machine, of.count, sums[0]));
   const std::uint32_t chunks = ceil_divide(of.count, chunk);
+  const std::uint32_t tile = of.count < kLongTilesFrom ? kShortTile : kLongTile;
+  for (IndexPlan::Sum& sum : sums) {
+    sum.config.grid = ceil_divide(std::uint64_t{chunks} << sum.lane_bits, kIndexBlock) * sum.slices.value();
+  }
   IndexPlan::Sorted sorted{passes,
                            ceil_divide(bits, passes),
-                           ceil_divide(of.count, kSortTile),
+                           tile,
+                           ceil_divide(of.count, tile),
                            cluster,
                            rounds,
                            chunk,
                            chunks,
-                           {make_sum(desc.type, of.columns, chunks, 16), make_sum(desc.type, of.columns, chunks, 8),
-                            make_sum(desc.type, of.columns, chunks, 4), make_sum(desc.type, of.columns, chunks, 2)},
+                           sums,
                            {join_partials_kernel(desc.type),
                             {.grid = 2 * sms, .block = kJoinBlock},
                             0,
@@ -208,10 +239,10 @@ absl::Status launch_sorted(LaunchTarget target, const IndexPlan& plan, const Ind
   }
   for (std::uint32_t pass = 0; pass < (sorted.cluster.has_value() ? 0 : sorted.passes); ++pass) {
     sort.to = reinterpret_cast<uint2*>(scratch + sorted.pairs[pass % 2]);
-    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, count_digits_kernel(), sort));
+    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, count_digits_kernel(sorted.tile), sort));
     target = behind(target, plan);
     CGRT_RETURN_IF_ERROR(launch(target, of_digits, scan_digits_kernel(), sort));
-    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, move_pairs_kernel(), sort));
+    CGRT_RETURN_IF_ERROR(launch(target, of_tiles, move_pairs_kernel(sorted.tile), sort));
     sort.from = sort.to;
     sort.source = SortSource::kPairs;
     sort.shift += sort.bits;
@@ -327,7 +358,7 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
     return refuse(to_string(desc.op),
                   absl::StrCat("indices are int32 or int64, not ", to_string(desc.index_type), "."));
   }
-  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, count_digits_kernel()));
+  CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, scan_digits_kernel()));
   const IndexRegime regime = regime_of(desc);
   const IndexRegime unsorted = regime != IndexRegime::kSorted ? regime : IndexRegime::kAtomic;
   const auto of = [&](std::uint32_t alignment) { return launch_of(desc, unsorted, alignment); };
@@ -344,9 +375,9 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
     CGRT_ASSIGN_OR_RETURN(plan.sorted, make_sorted(desc, machine, scratch_bytes));
     plan.workspace_bytes = workspace_with(scratch_bytes);
     if (plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(sort_in_cluster_kernel(), context));
-    if (!plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(count_digits_kernel(), context));
+    if (!plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(count_digits_kernel(plan.sorted->tile), context));
     if (!plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(scan_digits_kernel(), context));
-    if (!plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(move_pairs_kernel(), context));
+    if (!plan.sorted->cluster) CGRT_RETURN_IF_ERROR(preload(move_pairs_kernel(plan.sorted->tile), context));
     for (const IndexPlan::Sum& sum : plan.sorted->by_alignment) CGRT_RETURN_IF_ERROR(preload(sum.kernel, context));
     CGRT_RETURN_IF_ERROR(preload(plan.sorted->join.kernel, context));
   } else if (plan.has_atomics && has_owners(desc)) {

@@ -14,7 +14,8 @@ namespace cgrt::kernels {
 namespace {
 
 constexpr std::uint32_t kWarps = kIndexBlock / 32;
-constexpr std::uint32_t kRounds = kSortTile / kIndexBlock;  // in which a block looks at its tile
+template <std::uint32_t kTile>
+constexpr std::uint32_t kRounds = kTile / kIndexBlock;  // in which a block looks at its tile
 static_assert(kMaxDigits == kIndexBlock, "a thread looks after a digit");
 
 // How many pairs the source has, among which some may be missing.
@@ -60,6 +61,7 @@ __host__ __device__ __forceinline__ std::uint32_t digit_of(const IndexSortParams
   return (key >> p.shift) & ((1u << p.bits) - 1);
 }
 
+template <std::uint32_t kTile>
 __global__ void __launch_bounds__(kIndexBlock) count_digits(IndexSortParams p) {
   __shared__ std::uint32_t mine[kMaxDigits];
   mine[threadIdx.x] = 0;
@@ -67,10 +69,10 @@ __global__ void __launch_bounds__(kIndexBlock) count_digits(IndexSortParams p) {
   let_dependents_start();
   wait_for_predecessors();
   const std::uint32_t count = source_count(p);
-  uint2 pair[kRounds];
-  const std::uint32_t present = read_pairs<kIndexBlock>(p, blockIdx.x * kSortTile + threadIdx.x, count, pair);
+  uint2 pair[kRounds<kTile>];
+  const std::uint32_t present = read_pairs<kIndexBlock>(p, blockIdx.x * kTile + threadIdx.x, count, pair);
 #pragma unroll
-  for (std::uint32_t round = 0; round < kRounds; ++round) {
+  for (std::uint32_t round = 0; round < kRounds<kTile>; ++round) {
     if ((present >> round & 1) != 0) atomicAdd(&mine[digit_of(p, pair[round].x)], 1u);
   }
   __syncthreads();
@@ -119,12 +121,13 @@ __global__ void __launch_bounds__(kIndexBlock) scan_digits(IndexSortParams p) {
 // Each warp has a stretch of the tile, 32 pairs a round: a pair's rank among those of its digit is what
 // the warps before have, what the warp had in earlier rounds, and the lanes before. The tile is put in
 // order in shared memory first, so that neighbours are written together.
+template <std::uint32_t kTile>
 __global__ void __launch_bounds__(kIndexBlock) move_pairs(IndexSortParams p) {
   __shared__ std::uint32_t ranks[kWarps][kMaxDigits];
   __shared__ std::uint32_t begins[kMaxDigits];  // of digits in the tile
   __shared__ std::uint32_t places[kMaxDigits];  // where the tile's first would be, of those of a digit
   __shared__ uint2 scratch[kWarps];
-  __shared__ uint2 tile[kSortTile];
+  __shared__ uint2 tile[kTile];
   const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (std::uint32_t w = 0; w < kWarps; ++w) ranks[w][threadIdx.x] = 0;
   __syncthreads();
@@ -132,12 +135,12 @@ __global__ void __launch_bounds__(kIndexBlock) move_pairs(IndexSortParams p) {
   wait_for_predecessors();
 
   const std::uint32_t count = source_count(p);
-  const std::uint32_t first = blockIdx.x * kSortTile + warp * (32 * kRounds) + lane;
-  uint2 pair[kRounds];
-  std::uint32_t rank[kRounds];
+  const std::uint32_t first = blockIdx.x * kTile + warp * (32 * kRounds<kTile>)+lane;
+  uint2 pair[kRounds<kTile>];
+  std::uint32_t rank[kRounds<kTile>];
   const std::uint32_t present = read_pairs<32>(p, first, count, pair);
 #pragma unroll
-  for (std::uint32_t round = 0; round < kRounds; ++round) {
+  for (std::uint32_t round = 0; round < kRounds<kTile>; ++round) {
     const bool is_present = (present >> round & 1) != 0;
     const std::uint32_t digit = is_present ? digit_of(p, pair[round].x) : 0;
     std::uint32_t equal = __ballot_sync(~0u, is_present);
@@ -170,7 +173,7 @@ __global__ void __launch_bounds__(kIndexBlock) move_pairs(IndexSortParams p) {
   __syncthreads();
 
 #pragma unroll
-  for (std::uint32_t round = 0; round < kRounds; ++round) {
+  for (std::uint32_t round = 0; round < kRounds<kTile>; ++round) {
     if ((present >> round & 1) == 0) continue;
     const std::uint32_t of = digit_of(p, pair[round].x);
     tile[begins[of] + ranks[warp][of] + rank[round]] = pair[round];
@@ -325,18 +328,19 @@ bool read_pair(const IndexSortParams& p, std::uint32_t at, uint2& pair) {
   return true;
 }
 
-template <class Visit>
+template <std::uint32_t kTile, class Visit>
 void visit_pairs(const IndexSortParams& p, Visit visit) {
   const std::uint32_t count = source_count(p);
   for (std::uint32_t at = 0; at < count; ++at) {
     uint2 pair;
-    if (read_pair(p, at, pair)) visit(pair, at / kSortTile);
+    if (read_pair(p, at, pair)) visit(pair, at / kTile);
   }
 }
 
+template <std::uint32_t kTile>
 void count_on_host(HostGrid, IndexSortParams p) {
   for (std::uint32_t i = 0; i < p.tiles << p.bits; ++i) p.counts[i] = 0;
-  visit_pairs(p, [&](uint2 pair, std::uint32_t tile) { ++p.counts[digit_of(p, pair.x) * p.tiles + tile]; });
+  visit_pairs<kTile>(p, [&](uint2 pair, std::uint32_t tile) { ++p.counts[digit_of(p, pair.x) * p.tiles + tile]; });
 }
 
 void scan_on_host(HostGrid grid, IndexSortParams p) {
@@ -350,6 +354,7 @@ void scan_on_host(HostGrid grid, IndexSortParams p) {
   }
 }
 
+template <std::uint32_t kTile>
 void move_on_host(HostGrid, IndexSortParams p) {
   std::vector<std::uint32_t> next(p.tiles << p.bits);
   std::uint32_t before = 0;
@@ -359,13 +364,14 @@ void move_on_host(HostGrid, IndexSortParams p) {
     }
     before += p.totals[digit];
   }
-  visit_pairs(p, [&](uint2 pair, std::uint32_t tile) { p.to[next[digit_of(p, pair.x) * p.tiles + tile]++] = pair; });
+  visit_pairs<kTile>(
+      p, [&](uint2 pair, std::uint32_t tile) { p.to[next[digit_of(p, pair.x) * p.tiles + tile]++] = pair; });
   if (p.source != SortSource::kPairs) *p.counters = {before, 0};
 }
 
 void sort_on_host(HostGrid, IndexSortParams p) {
   std::vector<uint2> pairs;
-  visit_pairs(p, [&](uint2 pair, std::uint32_t) { pairs.push_back(pair); });
+  visit_pairs<kLongTile>(p, [&](uint2 pair, std::uint32_t) { pairs.push_back(pair); });
   std::stable_sort(pairs.begin(), pairs.end(), [](uint2 a, uint2 b) { return a.x < b.x; });
   std::copy(pairs.begin(), pairs.end(), p.to);
   *p.counters = {static_cast<std::uint32_t>(pairs.size()), 0};
@@ -375,9 +381,15 @@ constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock
 
 }  // namespace
 
-SortKernel count_digits_kernel() { return make_kernel<count_digits, count_on_host, kResources>(); }
+SortKernel count_digits_kernel(std::uint32_t tile) {
+  return tile == kShortTile ? make_kernel<count_digits<kShortTile>, count_on_host<kShortTile>, kResources>()
+                            : make_kernel<count_digits<kLongTile>, count_on_host<kLongTile>, kResources>();
+}
 SortKernel scan_digits_kernel() { return make_kernel<scan_digits, scan_on_host, kResources>(); }
-SortKernel move_pairs_kernel() { return make_kernel<move_pairs, move_on_host, kResources>(); }
+SortKernel move_pairs_kernel(std::uint32_t tile) {
+  return tile == kShortTile ? make_kernel<move_pairs<kShortTile>, move_on_host<kShortTile>, kResources>()
+                            : make_kernel<move_pairs<kLongTile>, move_on_host<kLongTile>, kResources>();
+}
 SortKernel sort_in_cluster_kernel() {
   return make_kernel<sort_in_cluster, sort_on_host,
                      KernelResources{.registers = 64, .max_threads = kClusterSortBlock}>();

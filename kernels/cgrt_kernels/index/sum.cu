@@ -97,10 +97,6 @@ __device__ __forceinline__ void pack_into(SpreadPack<T>& pack, const float (&val
 #pragma unroll
   for (std::uint32_t k = 0; k < kSpreadSize; ++k) pack.elements[k] = from_float<T>(values[k]);
 }
-template <class T, std::uint32_t kBytes>
-using PackOfBytes = std::conditional_t<
-    kBytes == 16, PackFor<T, Alignment::kAligned>,
-    std::conditional_t<kBytes == sizeof(T), T, WordPack<T, std::conditional_t<kBytes == 8, uint2, std::uint32_t>>>>;
 
 // On its way to the L2 cache, without a register.
 __device__ __forceinline__ void prefetch(const void* address) {
@@ -366,17 +362,18 @@ void join_on_host(HostGrid, IndexSumParams p) {
 
 }  // namespace
 
-SumKernel sum_pairs_kernel(DType type, std::uint32_t pack_bytes, bool is_spread) {
+SumKernel sum_pairs_kernel(DType type, SumPack pack) {
   return of_float_type(type, [=]<class T>() {
     const auto with = [=]<class Pack>() {
       return make_kernel<sum_pairs<T, Pack>, sum_on_host<T>,
                          KernelResources{.registers = 64, .max_threads = kIndexBlock}>();
     };
-    if (is_spread) return with.template operator()<SpreadPack<T>>();
-    if (pack_bytes == 16) return with.template operator()<PackOfBytes<T, 16>>();
-    if (pack_bytes == 8) return with.template operator()<PackOfBytes<T, 8>>();
-    if (pack_bytes == 4) return with.template operator()<PackOfBytes<T, 4>>();
-    return with.template operator()<T>();
+    if (pack == SumPack::kBytes16) return with.template operator()<PackFor<T, Alignment::kAligned>>();
+    if (pack == SumPack::kBytes8) return with.template operator()<WordPack<T, uint2>>();
+    if constexpr (sizeof(T) == 2) {  // else an element
+      if (pack == SumPack::kBytes4) return with.template operator()<WordPack<T, std::uint32_t>>();
+    }
+    return pack == SumPack::kSpread ? with.template operator()<SpreadPack<T>>() : with.template operator()<T>();
   });
 }
 
