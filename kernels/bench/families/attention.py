@@ -7,7 +7,8 @@ MEASURES = ["kernels/cgrt_kernels/attention", "kernels/bench/attention.cpp"]
 BACKENDS = {"cudnn": (SDPBackend.CUDNN_ATTENTION, 0.85), "flash": (SDPBackend.FLASH_ATTENTION, 1.0)}  # and targets
 SHAPES = (("bfloat16", 4, 512, 32, 32, 128), ("bfloat16", 4, 2048, 32, 32, 128), ("bfloat16", 4, 8192, 32, 32, 128),
           ("bfloat16", 1, 16384, 32, 32, 128), ("bfloat16", 4, 2048, 32, 8, 128), ("float16", 16, 64, 12, 12, 64),
-          ("float16", 4, 2048, 32, 32, 64), ("bfloat16", 4, 2048, 8, 8, 256))
+          ("float16", 4, 2048, 32, 32, 64), ("bfloat16", 4, 2048, 8, 8, 256), ("bfloat16", 1, 1280, 28, 4, 128),
+          ("bfloat16", 1, 4352, 8, 2, 128))
 
 
 def cases():

@@ -82,21 +82,20 @@ struct Turn {
   }
 };
 
-// The tiles of this block. Heads whose keys and values fit into the cache together are a section of the order; in it
-// tiles with many keys come first, and heads that share keys and values are neighbours. With two tiles at once the
-// second has the fewer keys the more the first has.
+// The tiles of this block.
 template <int kHeadSize, class Use>
 __device__ __forceinline__ void for_each_tile(const AttentionParams& p, Use use) {
   constexpr std::uint32_t kQueries = AttentionHopper::queries(kHeadSize);
-  const std::uint32_t of_head = (p.query_tiles + p.tiles_at_once - 1) / p.tiles_at_once;
-  const std::uint32_t section_heads = p.heads_at_once * p.group, section_steps = section_heads * of_head;
-  for (std::uint32_t step = blockIdx.x; step < p.batch * p.heads * of_head; step += gridDim.x) {
-    const std::uint32_t section = step / section_steps, among = step - section * section_steps;
-    const std::uint32_t first = section * section_heads, heads = min(section_heads, p.batch * p.heads - first);
-    const std::uint32_t order = among / heads, head = first + among - order * heads, last = p.query_tiles - 1 - order;
+  const AttentionOrder order{p.batch * p.heads, p.heads_at_once * p.group, p.query_tiles, p.tiles_at_once};
+  for (std::uint32_t turn = blockIdx.x;; turn += gridDim.x) {
+    const std::uint32_t at = order.step_at(turn, gridDim.x);
+    if (at >= order.steps()) return;
+    const AttentionOrder::Step step = order.at(at);
 #pragma unroll 1
     for (std::uint32_t i = 0; i < p.tiles_at_once; ++i) {
-      if (i == 0 || order != last) use(Tile(p, head, (i == 0 ? last : order) * kQueries, kQueries));
+      if (i == 0 || step.first != step.last) {
+        use(Tile(p, step.head, (i == 0 ? step.last : step.first) * kQueries, kQueries));
+      }
     }
   }
 }

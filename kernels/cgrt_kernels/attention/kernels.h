@@ -87,6 +87,37 @@ __host__ __device__ inline std::uint32_t seen_by(AttentionMask mask, std::uint32
   return end <= queries ? 0 : end - queries;
 }
 
+// The order of tiles for the kernel of sm_90a, the same for the plan. Heads whose keys and values fit into the cache
+// together are a section of it; in a section tiles with many keys come first, and heads that share keys and values are
+// neighbours. A step is a tile, or two, of which the second has the fewer keys the more the first has: then all steps
+// take as long.
+struct AttentionOrder {
+  std::uint32_t heads, section_heads;  // of queries, in all sequences
+  std::uint32_t query_tiles, tiles_at_once;
+
+  __host__ __device__ std::uint32_t steps_of_head() const { return (query_tiles + tiles_at_once - 1) / tiles_at_once; }
+  __host__ __device__ std::uint32_t steps() const { return heads * steps_of_head(); }
+
+  // Of its head the tile `last`, and where there are two `first`, unless they are the same.
+  struct Step {
+    std::uint32_t head, first, last;
+  };
+  __host__ __device__ Step at(std::uint32_t step) const {
+    const std::uint32_t section_steps = section_heads * steps_of_head();
+    const std::uint32_t section = step / section_steps, among = step - section * section_steps;
+    const std::uint32_t first = section * section_heads, left = heads - first;
+    const std::uint32_t in_section = section_heads < left ? section_heads : left, order = among / in_section;
+    return {first + among - order * in_section, order, query_tiles - 1 - order};
+  }
+
+  // The step of a block that comes at `turn`: its index, and so many blocks more each time, until there is none. Blocks
+  // take single tiles forwards and backwards in turn, or the first would have the longest each time.
+  __host__ __device__ std::uint32_t step_at(std::uint32_t turn, std::uint32_t blocks) const {
+    const std::uint32_t round = turn / blocks;
+    return tiles_at_once == 1 && round % 2 != 0 ? (2 * round + 1) * blocks - 1 - turn : turn;
+  }
+};
+
 Kernel<AttentionParams> attention_kernel(DType type, std::uint64_t head_size, AttentionBlock block);
 Kernel<AttentionParams> attention_hopper_kernel(DType type, std::uint64_t head_size);
 

@@ -157,17 +157,67 @@ absl::Status plan_portable(const Machine& machine, AttentionPlan& plan) {
   return absl::OkStatus();
 }
 
+// The most that a block has to do in this order, in blocks of keys. A tile takes about one more than it has.
+std::uint64_t longest_of(const AttentionDesc& desc, const AttentionOrder& order, std::uint32_t blocks) {
+  const auto head_size = static_cast<std::uint32_t>(desc.head_size);
+  const std::uint32_t tile_queries = AttentionHopper::queries(head_size);
+  const auto queries = static_cast<std::uint32_t>(desc.queries), keys = static_cast<std::uint32_t>(desc.keys);
+  const auto cost_of = [&](std::uint32_t tile) {
+    const std::uint32_t last = std::min((tile + 1) * tile_queries, queries) - 1;
+    return 1 + ceil_divide(seen_by(desc.mask, last, queries, keys), AttentionHopper::keys(head_size));
+  };
+  std::uint64_t longest = 0;
+  for (std::uint32_t block = 0; block < blocks; ++block) {
+    std::uint64_t cost = 0;
+    for (std::uint32_t turn = block;; turn += blocks) {
+      const std::uint32_t at = order.step_at(turn, blocks);
+      if (at >= order.steps()) break;
+      const AttentionOrder::Step step = order.at(at);
+      cost += cost_of(step.last);
+      if (order.tiles_at_once == 2 && step.first != step.last) cost += cost_of(step.first);
+    }
+    longest = std::max(longest, cost);
+  }
+  return longest;
+}
+
 absl::Status plan_hopper(const Machine& machine, AttentionPlan& plan) {
   const AttentionDesc& desc = plan.desc;
   const auto head_size = static_cast<std::uint32_t>(desc.head_size);
   plan.kernel = hopper_kernel(desc);
   CGRT_ASSIGN_OR_RETURN(plan.query_tiles, count_tiles(desc, AttentionHopper::queries(head_size)));
-  const bool is_for_all = desc.mask == AttentionMask::kNone || has_at_most(desc, plan.query_tiles, machine.sms);
-  plan.tiles_at_once = is_for_all ? 1 : 2;
   const auto heads = static_cast<std::uint32_t>(desc.batch * desc.heads);
-  plan.config = {.grid = std::min(machine.sms, heads * ceil_divide(plan.query_tiles, plan.tiles_at_once)),
+  const auto kv_heads = static_cast<std::uint32_t>(desc.batch * desc.kv_heads);
+  const auto use = [&](std::uint32_t tiles_at_once, std::uint32_t heads_at_once) {
+    plan.tiles_at_once = tiles_at_once, plan.heads_at_once = heads_at_once;
+    plan.config.grid = std::min(machine.sms, heads * ceil_divide(plan.query_tiles, tiles_at_once));
+  };
+  plan.config = {.grid = 1,
                  .block = AttentionHopper::threads(head_size),
                  .shared_bytes = AttentionHopper::shared_bytes(head_size)};
+  const std::uint32_t in_cache = plan.heads_at_once;
+  if (desc.mask == AttentionMask::kNone || has_at_most(desc, plan.query_tiles, machine.sms)) {
+    use(1, in_cache);
+    return absl::OkStatus();
+  }
+  // Pairs of tiles take equally long, but there may be a few more of them than blocks.
+  constexpr std::uint64_t kMaxTilesOfBlock = 16;
+  const auto cost_of = [&](std::uint32_t tiles_at_once, std::uint32_t heads_at_once) {
+    use(tiles_at_once, heads_at_once);
+    const std::uint32_t group = heads / kv_heads;
+    return longest_of(desc, {heads, heads_at_once * group, plan.query_tiles, tiles_at_once}, plan.config.grid.x);
+  };
+  std::uint32_t tiles_at_once = 2, heads_at_once = in_cache;
+  if (has_at_most(desc, plan.query_tiles, kMaxTilesOfBlock * machine.sms)) {
+    std::uint64_t least = cost_of(2, in_cache);
+    const std::uint32_t sections = ceil_divide(kv_heads, in_cache);
+    for (const std::uint32_t equal : {ceil_divide(kv_heads, sections), ceil_divide(kv_heads, (sections + 1) / 2)}) {
+      if (const std::uint64_t cost = cost_of(1, equal); 100 * cost < 97 * least) {
+        least = cost, tiles_at_once = 1, heads_at_once = equal;
+      }
+    }
+  }
+  use(tiles_at_once, heads_at_once);
   return absl::OkStatus();
 }
 
@@ -197,13 +247,13 @@ absl::StatusOr<AttentionPlan> plan_attention(ContextRef context, const Attention
       desc.kernel = is_best ? AttentionKernel::kHopper : AttentionKernel::kPortable;
     }
   }
-  CGRT_RETURN_IF_ERROR(desc.kernel == AttentionKernel::kHopper ? plan_hopper(machine, plan)
-                                                               : plan_portable(machine, plan));
   // As many heads as have their keys and values in a part of the cache.
   constexpr std::uint64_t kCacheBytes = 16 << 20;
   const std::uint64_t head_bytes = 2 * desc.keys * desc.head_size * size_of(desc.type);
   plan.heads_at_once =
       static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kCacheBytes / head_bytes, 1, desc.batch * desc.kv_heads));
+  CGRT_RETURN_IF_ERROR(desc.kernel == AttentionKernel::kHopper ? plan_hopper(machine, plan)
+                                                               : plan_portable(machine, plan));
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
   CGRT_RETURN_IF_ERROR(preload(plan.kernel, context));
   return plan;

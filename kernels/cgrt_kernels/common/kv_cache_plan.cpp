@@ -1,5 +1,6 @@
 #include "cgrt_kernels/common/kv_cache_plan.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 
@@ -39,9 +40,11 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) {
 
 KvCacheDesc with_strides(KvCacheDesc cache) {
   if (cache.head_stride == 0) cache.head_stride = cache.head_size;
-  const std::uint64_t position = product(cache.kv_heads, cache.head_size);
-  if (cache.position_stride == 0) cache.position_stride = position;
-  if (cache.block_stride == 0) cache.block_stride = product(positions_of_block(cache), position);
+  const std::uint64_t heads = product(cache.kv_heads, cache.head_stride);
+  if (cache.position_stride == 0) cache.position_stride = heads;
+  if (cache.block_stride == 0) {  // positions of all heads, or heads of all positions
+    cache.block_stride = std::max(product(positions_of_block(cache), cache.position_stride), heads);
+  }
   return cache;
 }
 

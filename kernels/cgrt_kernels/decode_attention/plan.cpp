@@ -35,8 +35,8 @@ absl::Status check(const DecodeAttentionDesc& desc) {
     return refuse(kName, absl::StrCat("heads is ", desc.heads, "; it can be 1 to ", kDecodeMaxGroup, " times ",
                                       cache.kv_heads, ", the kv_heads."));
   }
+  CGRT_RETURN_IF_ERROR(check_multiple_of_8("head_stride", cache.head_stride));  // others may follow from it
   CGRT_RETURN_IF_ERROR(check_multiple_of_8("position_stride", cache.position_stride));
-  CGRT_RETURN_IF_ERROR(check_multiple_of_8("head_stride", cache.head_stride));
   CGRT_RETURN_IF_ERROR(check_multiple_of_8("block_stride", cache.block_stride));
   CGRT_RETURN_IF_ERROR(check_multiple_of_8("q_stride", desc.q_stride));
   constexpr std::uint64_t kMaxStride = std::uint64_t{1} << 60;
