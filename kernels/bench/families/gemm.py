@@ -24,6 +24,7 @@ def cases():
     for kernel in list(EAGER)[1:]:
         yield case(kernel, "bfloat16", 4096, 4096, 4096)
         yield case(kernel, "bfloat16", 2048, 14336, 4096)
+    yield case("gemm_silu_gate", "bfloat16", 384, 14336, 4096)
 
 
 def numbers(case, *shape):

@@ -114,6 +114,9 @@ absl::StatusOr<Algorithms> find_algorithms(MatmulPlan& plan, int max_count) {
   const std::size_t limit = plan.desc.max_workspace_bytes;
   const std::size_t max_scratch = limit > workspace_with(0) ? limit - workspace_with(0) : 0;
   CGRT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_scratch));
+  // Parts of sums are floats too, not of the type of d.
+  CGRT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                              static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -124,13 +127,14 @@ absl::StatusOr<Algorithms> find_algorithms(MatmulPlan& plan, int max_count) {
   const cublasStatus_t asked =
       cublasLtMatmulAlgoGetHeuristic(handle, &product.operation, &product.b, &product.a, &product.d, &product.d,
                                      &preference, max_count, algorithms.data(), &found);
-  if (asked == CUBLAS_STATUS_NOT_SUPPORTED || (asked == CUBLAS_STATUS_SUCCESS && found == 0)) {
+  algorithms.resize(static_cast<std::size_t>(found));
+  std::erase_if(algorithms, [](const auto& algorithm) { return algorithm.state != CUBLAS_STATUS_SUCCESS; });
+  if (asked == CUBLAS_STATUS_NOT_SUPPORTED || (asked == CUBLAS_STATUS_SUCCESS && algorithms.empty())) {
     return absl::UnimplementedError(absl::StrCat(to_text(plan.desc), " with ", to_string(plan.desc.epilogue),
                                                  ": cuBLASLt has no algorithm that needs at most ", limit,
                                                  " bytes of workspace."));
   }
   CGRT_RETURN_IF_ERROR(to_status(asked, "cublasLtMatmulAlgoGetHeuristic"));
-  algorithms.resize(static_cast<std::size_t>(found));
   return algorithms;
 }
 
@@ -244,8 +248,12 @@ absl::StatusOr<MatmulPlan> plan_matmul(ContextRef context, const MatmulDesc& des
     absl::StatusOr<MatmulPlan> plan = plan_of_gemm(context, desc);
     if (plan.ok() || !absl::IsUnimplemented(plan.status())) return plan;
   }
-  CGRT_ASSIGN_OR_RETURN(std::vector<MatmulPlan> plans, plans_of_library(context, desc, 1));
-  return std::move(plans.front());
+  absl::StatusOr<std::vector<MatmulPlan>> plans = plans_of_library(context, desc, 1);
+  if (plans.ok()) return std::move(plans->front());
+  if (desc.kernel == MatmulKernel::kBest && absl::IsUnimplemented(plans.status())) {
+    if (absl::StatusOr<MatmulPlan> plan = plan_of_gemm(context, desc); plan.ok()) return plan;
+  }
+  return plans.status();
 }
 
 absl::StatusOr<std::vector<MatmulPlan>> matmul_candidates(ContextRef context, const MatmulDesc& desc) {
@@ -259,8 +267,9 @@ absl::StatusOr<std::vector<MatmulPlan>> matmul_candidates(ContextRef context, co
     if (plan.ok()) plans.push_back(*std::move(plan));
   }
   if (has_only_gemm(desc)) return plans;
-  CGRT_ASSIGN_OR_RETURN(const std::vector<MatmulPlan> of_library, plans_of_library(context, desc, kMaxAlgorithms));
-  plans.insert(plans.end(), of_library.begin(), of_library.end());
+  const absl::StatusOr<std::vector<MatmulPlan>> of_library = plans_of_library(context, desc, kMaxAlgorithms);
+  if (of_library.ok()) plans.insert(plans.end(), of_library->begin(), of_library->end());
+  if (plans.empty() || !(of_library.ok() || absl::IsUnimplemented(of_library.status()))) return of_library.status();
   return plans;
 }
 

@@ -198,6 +198,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm(const __grid_constant__ 
 #if __CUDA_ARCH__ >= 900
   using Shared = GemmShared<kColumns, kCluster, kMajorOfB>;
   constexpr int kStages = Shared::kStages;
+  static_assert(sizeof(Shared) + 1023 <= gemm_shared_bytes(kColumns));
   extern __shared__ unsigned char memory[];
   auto& shared = *reinterpret_cast<Shared*>(memory + (0 - shared_address(memory)) % 1024);
   const std::uint32_t rank = blockIdx.x % kCluster, warpgroup = threadIdx.x / 128;

@@ -23,11 +23,11 @@ struct GemmShape {
   std::uint32_t cluster;  // 1 or 2 blocks
 };
 
-// In shared memory. They leave room for 32 KiB of boxes of d and the barriers.
+// In shared memory. They leave room for 32 KiB of boxes of d, the barriers, and to begin at a multiple of 1024.
 __host__ __device__ constexpr int gemm_stages(std::uint32_t columns) { return columns == 256 ? 4 : 6; }
 __host__ __device__ constexpr std::uint32_t gemm_shared_bytes(std::uint32_t columns) {
   const std::uint32_t stage = (kGemmRows + columns) * kGemmDepth * 2;
-  return static_cast<std::uint32_t>(gemm_stages(columns)) * stage + (32 << 10) + 2048;
+  return static_cast<std::uint32_t>(gemm_stages(columns)) * stage + (32 << 10) + 3072;
 }
 
 struct GemmParams {

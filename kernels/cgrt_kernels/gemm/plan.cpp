@@ -30,10 +30,17 @@ absl::Status check_size(const char* size, std::uint64_t value) {
   return refuse(kName, absl::StrCat(size, " is ", value, "; it can be 1 to ", kMaxCount, "."));
 }
 
-absl::Status check_row(const char* size, std::uint64_t value, const char* matrices) {
+// What to do where gemm has no code for a product.
+const char* other_way(const MatmulDesc& desc) {
+  return desc.epilogue == MatmulEpilogue::kSiluGate
+             ? "Take two products with MatmulKernel::kLibrary (cublaslt/matmul.h) and a gate (bias_activation)."
+             : "Take MatmulKernel::kLibrary (cublaslt/matmul.h).";
+}
+
+absl::Status check_row(const MatmulDesc& desc, const char* size, std::uint64_t value, const char* matrices) {
   if (value % 8 == 0) return absl::OkStatus();
   return refuse(kName, absl::StrCat(size, " is ", value, ", not a multiple of 8: rows of ", matrices,
-                                    " must be multiples of 16 bytes. Use cublaslt/matmul.h."));
+                                    " must be multiples of 16 bytes. ", other_way(desc)));
 }
 
 absl::Status check(const MatmulDesc& desc) {
@@ -46,8 +53,8 @@ absl::Status check(const MatmulDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_size("m", desc.m));
   CGRT_RETURN_IF_ERROR(check_size("n", desc.n));
   CGRT_RETURN_IF_ERROR(check_size("k", desc.k));
-  CGRT_RETURN_IF_ERROR(check_row("n", desc.n, "d"));
-  CGRT_RETURN_IF_ERROR(check_row("k", desc.k, "a"));
+  CGRT_RETURN_IF_ERROR(check_row(desc, "n", desc.n, "d"));
+  CGRT_RETURN_IF_ERROR(check_row(desc, "k", desc.k, "a"));
   if (desc.epilogue == MatmulEpilogue::kSiluGate && desc.n > kMaxCount / 2) {
     return refuse(kName, absl::StrCat("n is ", desc.n, "; it can be at most ", kMaxCount / 2, " with a gate."));
   }
@@ -59,18 +66,21 @@ absl::Status check(const MatmulDesc& desc) {
 }
 
 // Tiles of 256 columns or twice as many of 128, which take a little more than half as long: whichever are done first.
-// Two blocks of a cluster save time where most multiprocessors have a tile.
+// Two blocks of a cluster save time where most multiprocessors have a tile, unless it takes another wave that rows of
+// tiles become an even number.
 GemmShape shape_of(const Machine& machine, const MatmulDesc& desc) {
   const std::uint64_t rows = ceil_divide<std::uint64_t>(desc.m, kGemmRows);
-  const auto tiles_of = [&](std::uint64_t columns) {
-    return rows * ceil_divide<std::uint64_t>(columns_of_b(desc), columns);
+  const auto tiles_of = [&](GemmShape shape) {
+    return ceil_divide<std::uint64_t>(rows, shape.cluster) * shape.cluster *
+           ceil_divide<std::uint64_t>(columns_of_b(desc), shape.columns);
   };
-  const auto waves_of = [&](std::uint64_t columns) {
-    return ceil_divide<std::uint64_t>(tiles_of(columns), machine.sms);
+  const auto waves_of = [&](GemmShape shape) { return ceil_divide<std::uint64_t>(tiles_of(shape), machine.sms); };
+  const auto with = [&](std::uint32_t columns) {
+    const GemmShape single{columns, 1}, pair{columns, 2};
+    const bool are_most_busy = tiles_of(single) * 4 >= std::uint64_t{machine.sms} * 3;
+    return machine.has_clusters && rows > 1 && are_most_busy && waves_of(pair) <= waves_of(single) ? pair : single;
   };
-  const std::uint32_t columns = 100 * waves_of(256) <= 52 * waves_of(128) ? 256 : 128;
-  const bool has_clusters = machine.has_clusters && rows > 1 && tiles_of(columns) * 4 >= std::uint64_t{machine.sms} * 3;
-  return {columns, has_clusters ? 2u : 1u};
+  return 100 * waves_of(with(256)) <= 52 * waves_of(with(128)) ? with(256) : with(128);
 }
 
 std::uint32_t tile_columns_of(const MatmulDesc& desc, std::uint32_t columns) {
@@ -120,7 +130,7 @@ absl::StatusOr<GemmPlan> plan_gemm(ContextRef context, const MatmulDesc& desc) {
   CGRT_ASSIGN_OR_RETURN(const int major, device.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
   if (!kHasCode || major != 9) {
     return absl::UnimplementedError(absl::StrCat(kName, ": ", kHasCode ? "the device" : "this build",
-                                                 " has no code of compute capability 9.0. Use cublaslt/matmul.h."));
+                                                 " has no code of compute capability 9.0. ", other_way(desc)));
   }
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, kernel_of(desc, {256, 1})));
   CGRT_ASSIGN_OR_RETURN(const Choice choice,
