@@ -5,12 +5,17 @@ from case import SIZES, Case, random_tensor
 MEASURES = ["kernels/cgrt_kernels/topk", "kernels/bench/topk.cpp"]
 
 
+def case(type, tokens, experts, k):
+    sizes = {"tokens": tokens, "experts": experts, "k": k}
+    return Case("topk_softmax", type, sizes, tokens * (experts * SIZES[type] + 8 * k), label="softmax, topk")
+
+
 def cases():
     for experts, k in ((8, 2), (128, 8), (256, 8)):
         for tokens in (1, 8, 64, 256, 4096, 16384):
             for type in ("float32", "bfloat16"):
-                sizes = {"tokens": tokens, "experts": experts, "k": k}
-                yield Case("topk_softmax", type, sizes, tokens * (experts * SIZES[type] + 8 * k), label="softmax, topk")
+                yield case(type, tokens, experts, k)
+    yield case("float32", 131072, 16, 2)
 
 
 def baseline(case):

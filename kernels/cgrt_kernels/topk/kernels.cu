@@ -14,10 +14,39 @@
 namespace cgrt::kernels {
 namespace {
 
-__device__ __forceinline__ float sum_of_warp(float value) {
+// Of kLanes threads side by side.
+template <int kLanes = 32>
+__device__ __forceinline__ float sum_of_lanes(float value) {
 #pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
   return value;
+}
+
+// A token for kLanes threads, each with an expert: how many come before it says where it is chosen, if it is.
+template <class T, int kLanes>
+__global__ void __launch_bounds__(kTopkBlock) topk_of_few(const __grid_constant__ TopkParams p) {
+  const std::uint32_t expert = threadIdx.x % kLanes;
+  const std::uint64_t token = std::uint64_t{blockIdx.x} * (kTopkBlock / kLanes) + threadIdx.x / kLanes;
+  wait_for_predecessors();
+  let_dependents_start();
+  const bool is_there = token < count_at(p.args.token_count, p.tokens) && expert < p.experts;
+  const float logit = is_there ? to_float(static_cast<const T*>(p.args.logits)[token * p.experts + expert]) : 0;
+  const std::uint32_t rank = is_there ? rank_of(logit) : 0;
+  std::uint32_t before = 0;
+#pragma unroll
+  for (std::uint32_t mask = 1; mask < kLanes; ++mask) {
+    const std::uint32_t other = __shfl_xor_sync(~0u, rank, mask);
+    before += other > rank || (other == rank && (expert ^ mask) < expert) ? 1 : 0;
+  }
+  const bool is_chosen = is_there && before < p.k;
+  const float max = sum_of_lanes<kLanes>(before == 0 ? logit : 0);
+  const float weight = is_there ? expf(logit - max) : 0;
+  float sum = sum_of_lanes<kLanes>(weight);
+  const float chosen_sum = sum_of_lanes<kLanes>(is_chosen ? weight : 0);
+  if (p.weights == TopkWeights::kNormalized && sum == sum) sum = chosen_sum;
+  if (!is_chosen) return;
+  p.args.weights[token * p.k + before] = weight / sum;
+  p.args.chosen[token * p.k + before] = static_cast<std::int32_t>(expert);
 }
 
 // Lane i has the logits of experts i, i + 32, ...
@@ -64,9 +93,9 @@ __global__ void __launch_bounds__(kTopkBlock) topk_softmax(const __grid_constant
     }
     if (lane == round) own = logit, own_expert = first;
   }
-  sum = sum_of_warp(sum);
+  sum = sum_of_lanes(sum);
   const float weight = lane < p.k ? expf(own - max) : 0;
-  const float chosen_sum = sum_of_warp(weight);
+  const float chosen_sum = sum_of_lanes(weight);
   if (p.weights == TopkWeights::kNormalized && sum == sum) sum = chosen_sum;
   if (lane >= p.k) return;
   p.args.weights[token * p.k + lane] = weight / sum;
@@ -98,20 +127,22 @@ void topk_on_host(HostGrid, TopkParams p) {
   }
 }
 
-template <class T, int kPerLane>
-Kernel<TopkParams> of_experts() {
-  return make_kernel<topk_softmax<T, kPerLane>, topk_on_host<T>,
-                     KernelResources{.registers = kPerLane == 16 ? 72 : 40, .max_threads = kTopkBlock}>();
-}
-
 }  // namespace
 
 Kernel<TopkParams> topk_kernel(DType type, std::uint32_t experts) {
   return of_float_type(type, [=]<class T>() {
-    if (experts <= 32) return of_experts<T, 1>();
-    if (experts <= 64) return of_experts<T, 2>();
-    if (experts <= 128) return of_experts<T, 4>();
-    return experts <= 256 ? of_experts<T, 8>() : of_experts<T, 16>();
+    constexpr auto on_host = topk_on_host<T>;
+    const auto with = [=]<int kPerLane>() {
+      return make_kernel<topk_softmax<T, kPerLane>, on_host,
+                         KernelResources{.registers = kPerLane == 16 ? 72 : 40, .max_threads = kTopkBlock}>();
+    };
+    constexpr KernelResources kOfFew{.registers = 40, .max_threads = kTopkBlock};
+    if (topk_lanes(experts) == 8) return make_kernel<topk_of_few<T, 8>, on_host, kOfFew>();
+    if (topk_lanes(experts) == 16) return make_kernel<topk_of_few<T, 16>, on_host, kOfFew>();
+    if (experts <= 32) return with.template operator()<1>();
+    if (experts <= 64) return with.template operator()<2>();
+    if (experts <= 128) return with.template operator()<4>();
+    return experts <= 256 ? with.template operator()<8>() : with.template operator()<16>();
   });
 }
 

@@ -8,7 +8,10 @@
 
 namespace cgrt::kernels {
 
-inline constexpr int kTopkBlock = 128;  // threads, a warp for each token
+inline constexpr std::uint32_t kTopkBlock = 128;  // threads
+
+// Threads of a token: those of a warp, or as many of it as hold a few experts.
+constexpr std::uint32_t topk_lanes(std::uint64_t experts) { return experts <= 8 ? 8 : experts <= 16 ? 16 : 32; }
 
 struct TopkParams {
   TopkArgs args;

@@ -27,7 +27,7 @@ absl::StatusOr<TopkPlan> plan_topk(ContextRef context, const TopkDesc& desc) {
   CGRT_RETURN_IF_ERROR(check_size("experts", desc.experts, kTopkMaxExperts));
   CGRT_RETURN_IF_ERROR(check_size("k", desc.k, std::min<std::uint64_t>(desc.experts, kTopkMaxChosen)));
   TopkPlan plan{desc, topk_kernel(desc.type, static_cast<std::uint32_t>(desc.experts)), {}};
-  plan.config = {.grid = ceil_divide(desc.tokens, kTopkBlock / 32), .block = kTopkBlock};
+  plan.config = {.grid = ceil_divide(desc.tokens, kTopkBlock / topk_lanes(desc.experts)), .block = kTopkBlock};
   CGRT_RETURN_IF_ERROR(preload(plan.kernel, context));
   return plan;
 }

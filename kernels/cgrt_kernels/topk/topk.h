@@ -6,8 +6,8 @@
 //   CGRT_RETURN_IF_ERROR(launch_topk(stream.ref(), plan, {.weights = weights, .chosen = chosen, .logits = x}));
 //
 // The number of tokens is read on the device: one executable serves all steps of at most `tokens` tokens, and nothing
-// of the others is written. A plan is a value and depends on the device and the descriptor only. One kernel, a warp for
-// each token, no workspace, no allocation, the same bits in every run.
+// of the others is written. A plan is a value and depends on the device and the descriptor only. One kernel, a warp or
+// a part of one for each token, no workspace, no allocation, the same bits in every run.
 #pragma once
 
 #include "absl/status/status.h"
