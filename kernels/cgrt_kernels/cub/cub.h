@@ -9,8 +9,8 @@
 //
 // A plan is a value and depends on the device and the descriptor only; CUB says how large its workspace
 // is. A launch is one operation of a few kernels and memsets: in a graph that is built through a cursor,
-// one child graph node (common/library.h). Asynchronous; allocates nothing. On the simulator it is one
-// host function that gives what CUB would.
+// one child graph node (common/library.h). Asynchronous; allocates nothing, but the first launch of an operation may
+// load CUB's kernels. On the simulator it is one host function that gives what CUB would.
 #pragma once
 
 #include <cstddef>

@@ -130,7 +130,8 @@ absl::Status launch_rope(LaunchTarget target, const RopePlan& plan, const RopeAr
   if (!desc.has_bias) params.args.bias = nullptr;
   if (desc.pairs == RopePairs::kNone) params.args.table = nullptr;
   const auto narrow = [](std::uint64_t size) { return static_cast<std::uint32_t>(size); };
-  const Alignment alignment = alignment_of(args.q, args.k, args.v, args.qkv, params.args.bias, params.args.table);
+  const float* const packed = desc.pairs == RopePairs::kHalves ? args.table : nullptr;  // what is read by 16 bytes
+  const Alignment alignment = alignment_of(args.q, args.k, args.v, args.qkv, params.args.bias, packed);
   const RopePlan::Launch& chosen = alignment == Alignment::kAligned ? plan.aligned : plan.unaligned;
   params.tokens = narrow(desc.tokens), params.positions = narrow(desc.positions);
   params.heads = narrow(desc.heads), params.kv_heads = narrow(desc.kv_heads);

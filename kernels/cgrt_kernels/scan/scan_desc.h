@@ -10,7 +10,7 @@
 namespace cgrt::kernels {
 
 enum class ScanKind : std::uint8_t {
-  kInclusive,  // out[i] = in[0] + ... + in[i]
+  kInclusive,  // out[i] = in[0] + ... + in[i], as 0 + in[0] + ...: -0 becomes 0
   kExclusive,  // out[i] = in[0] + ... + in[i - 1]; out[0] = 0
 };
 constexpr const char* to_string(ScanKind kind) {

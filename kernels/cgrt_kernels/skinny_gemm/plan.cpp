@@ -48,8 +48,10 @@ absl::Status check(const SkinnyGemmDesc& desc) {
     return refuse_type(kName, desc.type, "float16 and bfloat16");
   }
   if (desc.rows > kSkinnyMaxRows) {
+    const bool is_plain = desc.weights == SkinnyWeights::kFloat && desc.activation != SkinnyActivation::kGelu;
     return refuse(kName, absl::StrCat("rows is ", desc.rows, "; it can be 1 to ", kSkinnyMaxRows,
-                                      ". For more rows use cublaslt/matmul.h."));
+                                      is_plain ? ". For more rows use cublaslt/matmul.h."
+                                               : ". Take several launches for more rows."));
   }
   CGRT_RETURN_IF_ERROR(check_size("rows", desc.rows, kSkinnyMaxRows));
   CGRT_RETURN_IF_ERROR(

@@ -48,7 +48,7 @@ struct SkinnyEpilogue {
     return p.args.bias == nullptr ? sum : sum + to_float(static_cast<const T*>(p.args.bias)[row]);
   }
   __device__ __forceinline__ float activated(float sum) const {
-    return p.activation == SkinnyActivation::kGelu       ? gelu_of(sum)
+    return p.activation == SkinnyActivation::kGelu       ? short_gelu_of(sum)
            : p.activation == SkinnyActivation::kGeluTanh ? gelu_tanh_of(sum)
                                                          : sum;
   }
@@ -65,7 +65,7 @@ struct SkinnyEpilogue {
     switch (p.activation) {
       case SkinnyActivation::kNone: return;
       case SkinnyActivation::kSiluGate: return each([](float sum, float up) { return silu_of(sum) * up; });
-      case SkinnyActivation::kGelu: return each([](float sum, float) { return gelu_of(sum); });
+      case SkinnyActivation::kGelu: return each([](float sum, float) { return short_gelu_of(sum); });
       case SkinnyActivation::kGeluTanh: return each([](float sum, float) { return gelu_tanh_of(sum); });
     }
   }
