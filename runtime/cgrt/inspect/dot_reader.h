@@ -33,6 +33,7 @@ struct DotAttribute {
 // Which of DotFile::attributes.
 struct DotAttributes {
   std::size_t first = 0, count = 0;
+  bool operator==(const DotAttributes&) const = default;
 };
 
 struct DotNode {

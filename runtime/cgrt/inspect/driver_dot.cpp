@@ -242,9 +242,14 @@ class Reader {
 
   absl::Status add_edges() {
     std::vector<std::pair<ir::Edge, const DotEdge*>> edges;
+    // A statement may have many edges and many attributes, which its edges share: they are read once.
+    ir::Edge current;
+    DotAttributes attributes;
     for (const DotEdge& one : file_.edges) {
-      CGRT_ASSIGN_OR_RETURN(ir::Edge edge, edge_of(one));
-      edges.emplace_back(edge, &one);
+      CGRT_RETURN_IF_ERROR(read_ends(one, current));
+      if (one.attributes != attributes) CGRT_RETURN_IF_ERROR(read_attributes(one, current));
+      attributes = one.attributes;
+      edges.emplace_back(current, &one);
     }
     std::sort(edges.begin(), edges.end(),
               [](const auto& a, const auto& b) { return std::tie(a.first, a.second) < std::tie(b.first, b.second); });
@@ -264,8 +269,7 @@ class Reader {
     return absl::StrCat("the edge ", quoted(edge.from), " -> ", quoted(edge.to));
   }
 
-  absl::StatusOr<ir::Edge> edge_of(const DotEdge& one) const {
-    ir::Edge edge;
+  absl::Status read_ends(const DotEdge& one, ir::Edge& edge) const {
     for (const auto& [name, end] : {std::pair(one.from, &edge.from), std::pair(one.to, &edge.to)}) {
       const auto found = statement_of_name_.find(name);
       if (found == statement_of_name_.end()) {
@@ -274,9 +278,13 @@ class Reader {
       *end = statements_[found->second].id;
     }
     if (edge.from == edge.to) return refuse(one.to, edge_name(one), " joins a node to itself");
-    if (graph_.nodes[edge.from].body != graph_.nodes[edge.to].body) {
-      return refuse(one.to, edge_name(one), " joins nodes of two graphs");
-    }
+    if (graph_.nodes[edge.from].body == graph_.nodes[edge.to].body) return absl::OkStatus();
+    return refuse(one.to, edge_name(one), " joins nodes of two graphs");
+  }
+
+  // The ports and the type.
+  absl::Status read_attributes(const DotEdge& one, ir::Edge& edge) const {
+    edge = {.from = edge.from, .to = edge.to};
     CGRT_RETURN_IF_ERROR(read_port(one, "taillabel", edge.from_port));
     CGRT_RETURN_IF_ERROR(read_port(one, "headlabel", edge.to_port));
     // One label of the two is the port that is left: no kind of node has another port to enter by (CUDA 13.0).
@@ -288,7 +296,7 @@ class Reader {
     }
     if (edge.from_port == 1 || says_programmatic) edge.type = ir::EdgeType::kProgrammatic;
     if (edge.from_port == 0 && says_programmatic) edge.from_port = 1;
-    return edge;
+    return absl::OkStatus();
   }
 
   absl::Status read_port(const DotEdge& edge, const char* attribute, std::uint8_t& out) const {

@@ -304,6 +304,19 @@ TEST_CASE("edges have the type and port that their attributes say", "[inspect][d
   CHECK(graph.edges == std::vector<ir::Edge>{{0, 1, static_cast<std::uint8_t>(port), 0, type}});
 }
 
+TEST_CASE("all edges of a statement have its attributes, and no others", "[inspect][dot]") {
+  std::string nodes;
+  for (int i = 0; i < 5; ++i) nodes += node(i, "0\nEMPTY");
+  const std::string chain = "graph_1_node_0 -> graph_1_node_1 -> graph_1_node_2 [headlabel=1];\n";
+
+  const ir::GraphIr graph = read(dump(nodes + chain + edge(2, 3, "") + edge(3, 4, "[headlabel=2]")));
+
+  CHECK(graph.edges == std::vector<ir::Edge>{{0, 1, 1, 0, ir::EdgeType::kProgrammatic},
+                                             {1, 2, 1, 0, ir::EdgeType::kProgrammatic},
+                                             {2, 3},
+                                             {3, 4, 2, 0}});
+}
+
 TEST_CASE("nodes are in the order of their numbers, those of graphs inside after them", "[inspect][dot]") {
   const std::string inside =
       "subgraph cluster_2 {\n\"graph_2_node_0\"[label=\"0\nHOST\"];\n}\n"
