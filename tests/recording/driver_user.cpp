@@ -33,13 +33,14 @@ static bool launch_graph(void* driver) {
          legacy(exec, reinterpret_cast<void*>(2)) == 0 && per_thread(exec, reinterpret_cast<void*>(1)) == 0;
 }
 
-// An instantiation that uploads, and one that does not.
+// An instantiation that uploads, one that does not, and one that is refused.
 static bool instantiate_with_params(void* driver) {
   using Instantiate = int (*)(void**, void*, void*);
   const auto instantiate = reinterpret_cast<Instantiate>(dlsym(driver, "cuGraphInstantiateWithParams"));
   unsigned long long upload[] = {2, 0, 0, 0}, none[] = {1, 0, 0, 0};  // flags, stream, node, result
   void* exec = nullptr;
-  return instantiate(&exec, nullptr, upload) == 0 && instantiate(&exec, nullptr, none) == 0;
+  return instantiate(&exec, nullptr, upload) == 0 && instantiate(&exec, nullptr, none) == 0 &&
+         instantiate(&exec, nullptr, nullptr) == 1;
 }
 
 #ifdef LINKED

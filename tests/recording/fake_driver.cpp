@@ -28,7 +28,8 @@ int cuGraphExecNodeSetParams(std::uintptr_t exec, std::uintptr_t node, std::uint
 int cuGraphNodeSetEnabled(std::uintptr_t exec, std::uintptr_t node, unsigned is_enabled) {
   return exec == 16 && node == 32 && is_enabled == 1 ? 0 : 1;
 }
-int cuGraphInstantiateWithParams(std::uintptr_t* exec, void*, void*) {
+int cuGraphInstantiateWithParams(std::uintptr_t* exec, void*, void* params) {
+  if (params == nullptr) return 1;
   *exec = 17;
   return 0;
 }

@@ -89,8 +89,9 @@ void after_instantiate(CUresult result, CUgraphExec* exec, CUgraph graph, ...) {
 void after_instantiate_with_params(CUresult result, CUgraphExec* exec, CUgraph graph,
                                    CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   after_instantiate(result, exec, graph);
+  if (result != CUDA_SUCCESS) return;  // `params` may be null
   const bool is_uploaded = (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
-  if (result == CUDA_SUCCESS && is_uploaded) recorder::on_exec_call(*exec, recorder::ExecCall::kUpload);
+  if (is_uploaded) recorder::on_exec_call(*exec, recorder::ExecCall::kUpload);
 }
 void after_destroy_graph(CUresult result, CUgraph graph) {
   if (result == CUDA_SUCCESS) recorder::on_graph_destroy(graph);
