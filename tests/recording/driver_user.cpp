@@ -4,6 +4,7 @@
 //   driver_user [PLUGIN]
 //   driver_user --graph             sets parameters of an executable in place of that
 //   driver_user --capture PLUGIN    has the plugin end a capture
+//   driver_user --threads           two threads capture their per-thread streams at once
 
 #include <dlfcn.h>
 
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                        void**);
@@ -88,9 +90,22 @@ static int capture(const char* path) {
   return failed;
 }
 
+// A kernel is launched when both captures are over.
+static int capture_in_threads() {
+  void *const stream = nullptr, *graph = nullptr, *graph_of_other = nullptr;
+  int failed = call_driver("cuStreamBeginCapture_v2_ptsz", stream, 0);
+  std::thread([&] {
+    failed += call_driver("cuStreamBeginCapture_v2_ptsz", stream, 0);
+    failed += call_driver("cuStreamEndCapture_ptsz", stream, &graph_of_other);
+  }).join();
+  failed += call_driver("cuStreamEndCapture_ptsz", stream, &graph);
+  return failed + call(reinterpret_cast<Launch>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernel")));
+}
+
 int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "--capture") == 0) return capture(argv[2]);
   if (argc > 1 && std::strcmp(argv[1], "--graph") == 0) return use_graph();
+  if (argc > 1 && std::strcmp(argv[1], "--threads") == 0) return capture_in_threads();
   int failed = 0;
   const auto check = [&](const char* way, bool is_ok) {
     if (!is_ok) std::printf("%s failed\n", way), ++failed;

@@ -50,6 +50,7 @@ int cuLogsRegisterCallback(Callback callback, void* data, void**) {
   return 0;
 }
 int cuStreamBeginCapture_v2(void*, int) { return 0; }
+int cuStreamBeginCapture_v2_ptsz(void*, int) { return 0; }
 int cuMemAlloc_v2(std::uintptr_t*, std::size_t) {
   for (const char* line : {"API call conflicts with a stream capture sequence initiated from the calling thread",
                            "Returning 900 (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) from cuMemAlloc_v2"}) {
@@ -62,6 +63,12 @@ int cuMemAlloc_v2(std::uintptr_t*, std::size_t) {
 int cuStreamEndCapture(void*, void** graph) {
   *graph = nullptr;
   return 901;
+}
+
+// One that succeeds.
+int cuStreamEndCapture_ptsz(void*, void** graph) {
+  *graph = reinterpret_cast<void*>(48);
+  return 0;
 }
 
 // Enough for the recorder to use it: it needs many functions, of which it calls few.

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/cgrt.h"
 #include "cgrt/driver/api.h"
+#include "cgrt/driver/capture_log.h"
 #include "cgrt/inspect/json.h"
 #include "cgrt/simulator/simulator.h"
 #include "inject/environment.h"
@@ -138,7 +139,7 @@ TEST_CASE("captured nodes have the ranges of their time, also in a graph that ha
   fill();
   CUgraph captured = nullptr;
   REQUIRE(api.StreamEndCapture(raw, &captured) == CUDA_SUCCESS);
-  CHECK(recorder::on_capture_end(raw, captured, CUDA_SUCCESS));
+  recorder::on_capture_end(raw, captured, CUDA_SUCCESS);
   Graph graph = *Graph::adopt(captured, kDevice);
   const std::uint32_t number = instantiate_as(handle(0x3100), graph);
   const absl::StatusOr<ir::GraphIr> written = read(number);
@@ -330,6 +331,10 @@ TEST_CASE("a capture that fails is told with the call that ended it") {
   Simulator simulator;
   Stream stream = *Stream::create(kDevice);
   const driver::Api& api = driver::api();
+  for (std::size_t i = 0; i < driver::LoggedThread::kMaxNested; ++i) {  // others before it, which another thread ends
+    recorder::on_capture_begin(stream.ref().get(), CU_STREAM_CAPTURE_MODE_RELAXED);
+    std::thread([&] { recorder::on_capture_end(stream.ref().get(), nullptr, CUDA_SUCCESS); }).join();
+  }
   REQUIRE(api.StreamBeginCapture(stream.ref().get(), CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
   recorder::on_capture_begin(stream.ref().get(), CU_STREAM_CAPTURE_MODE_GLOBAL);
   CHECK(api.StreamSynchronize(stream.ref().get()) != CUDA_SUCCESS);
@@ -337,12 +342,57 @@ TEST_CASE("a capture that fails is told with the call that ended it") {
   const CUresult result = api.StreamEndCapture(stream.ref().get(), &graph);
   REQUIRE(result != CUDA_SUCCESS);
 
-  CHECK(recorder::on_capture_end(stream.ref().get(), graph, result));
-  CHECK(!recorder::on_capture_end(stream.ref().get(), graph, result));
+  recorder::on_capture_end(stream.ref().get(), graph, result);
 
   const std::string notes = session()->header.notes;
   CHECK(notes.find("(global mode, begun by thread ") != std::string::npos);
   CHECK(notes.find("was ended by a call of the same thread: cuStreamSynchronize returned 900") != std::string::npos);
+}
+
+TEST_CASE("captures of the per-thread streams of two threads are told apart") {
+  folder();
+  Simulator simulator;
+  Graph graph = *Graph::create(kDevice), of_other = *Graph::create(kDevice);
+  pid_t other_thread = 0;
+
+  recorder::on_capture_begin(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED);
+  std::thread([&] {
+    other_thread = gettid();
+    recorder::on_capture_begin(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED);
+    recorder::on_capture_end(CU_STREAM_PER_THREAD, of_other.ref().get(), CUDA_SUCCESS);
+  }).join();
+  CHECK(recorder::is_capturing());
+  recorder::on_capture_end(CU_STREAM_PER_THREAD, graph.ref().get(), CUDA_SUCCESS);
+
+  CHECK(!recorder::is_capturing());
+  CHECK(session()->execs[instantiate_as(handle(0xa000), graph)].capture_thread == gettid());
+  CHECK(session()->execs[instantiate_as(handle(0xa001), of_other)].capture_thread == other_thread);
+}
+
+TEST_CASE("a capture that another thread ended is not counted to the thread that began it") {
+  folder();
+  Simulator simulator;
+  const Nvtx nvtx;
+  Stream stream = *Stream::create(kDevice);
+  const CUstream raw = stream.ref().get();
+  Graph graph = *Graph::create(kDevice);
+  for (int i = 0; i < 2; ++i) REQUIRE_OK(graph.add_empty({}));
+  const auto begin = [&] { recorder::on_capture_begin(raw, CU_STREAM_CAPTURE_MODE_RELAXED); };
+  const auto end = [&] { recorder::on_capture_end(raw, graph.ref().get(), CUDA_SUCCESS); };
+
+  begin();
+  std::thread([&] {
+    end();
+    begin();
+  }).join();
+  nvtx.push("of the first thread");
+  end();
+  nvtx.pop();
+
+  const absl::StatusOr<ir::GraphIr> written = read(instantiate_as(handle(0xb000), graph));
+  REQUIRE_OK(written);
+  CHECK(written->nodes[0].scope.empty());
+  CHECK(!recorder::is_capturing());
 }
 
 TEST_CASE("a child process neither waits for its parent's files nor writes them again") {
@@ -388,13 +438,13 @@ TEST_CASE("the sessions of a folder are told, written as run.json, and removed")
   CHECK(text.find("graphs/" + file_prefix() +
                   "-0.cgrt.json  2 nodes, launched 2 times, 1 node enabled or disabled\n") != std::string::npos);
   CHECK(text.find("(not written: fewer nodes than --min-nodes)") != std::string::npos);
-  CHECK(files.size() == 15);  // of the cases above: 1, 2, 2, 1, 1, 2 and 6
+  CHECK(files.size() == 16);  // of the cases above: 1, 2, 2, 1, 1, 2, 6 and 1
   const absl::StatusOr<inspect::RecordedRun> run = inspect::read_run((folder() / "run.json").string());
   REQUIRE_OK(run);
   REQUIRE(run->processes.size() == 1);
   CHECK(run->processes[0].process == getpid());
   const auto& execs = run->processes[0].execs;
-  REQUIRE(execs.size() == 17);
+  REQUIRE(execs.size() == 20);
   CHECK(execs[0].file == file_prefix() + "-0.cgrt.json");
   CHECK(execs[0].launches == 2);
   CHECK(execs[0].streams == std::vector<std::string>{"legacy"});

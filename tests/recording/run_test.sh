@@ -82,9 +82,9 @@ else
   cd "$scratch" || exit 1
   name="programs for a fake driver"
   { "$cxx" -shared -fPIC -Wl,-soname,libcuda.so.1 -o libcuda.so.1 "$sources/fake_driver.cpp" &&
-    "$cxx" -o user "$sources/driver_user.cpp" -ldl &&
-    "$cxx" -DLINKED -o user_linked "$sources/driver_user.cpp" ./libcuda.so.1 -ldl &&
-    "$cxx" -DLINKED -shared -fPIC -o plugin.so "$sources/driver_user.cpp" ./libcuda.so.1 -ldl; } >out 2>err ||
+    "$cxx" -o user "$sources/driver_user.cpp" -ldl -pthread &&
+    "$cxx" -DLINKED -o user_linked "$sources/driver_user.cpp" ./libcuda.so.1 -ldl -pthread &&
+    "$cxx" -DLINKED -shared -fPIC -o plugin.so "$sources/driver_user.cpp" ./libcuda.so.1 -ldl -pthread; } >out 2>err ||
     fail "they do not compile"
   export LD_LIBRARY_PATH=$scratch
   user=$scratch/user user_linked=$scratch/user_linked plugin=$scratch/plugin.so
@@ -109,6 +109,8 @@ else
   expect "a call of a plugin that ends a capture" 1 "$graphdump" explain -- "$user" --capture "$plugin"
   grep -qE "call of the same thread: cuMemAlloc_v2 returned 900.* The call came from plugin.so, in allocate_linked" err out ||
     fail "the plugin is not named"
+  expect "captures of two threads at once" 0 run "$user" --threads
+  complains "outside of graphs: 1 kernel launched"
   mkdir broken && cp "$graphdump" "$(dirname "$graphdump")/libgraphdump_preload.so" broken && : >broken/libgraphdump_inject.so
   expect "a recorder that cannot be loaded" 0 broken/graphdump run -o graphs -- "$user" --graph
   complains "graphdump: nothing is recorded of process "

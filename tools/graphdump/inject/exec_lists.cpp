@@ -17,13 +17,6 @@ namespace {
 
 namespace ir = cgrt::ir;
 
-std::uint64_t number_of(CUstream stream) {
-  if (stream == CU_STREAM_LEGACY) return kLegacyStream;
-  if (stream != CU_STREAM_PER_THREAD) return reinterpret_cast<std::uintptr_t>(stream);
-  static thread_local const std::uint64_t number = static_cast<std::uint64_t>(gettid()) << kThreadShift;
-  return number | kPerThreadStream;
-}
-
 // Of this thread. Asked for once a graph, and only by those that use host memory: for the first thread of a process the
 // C library reads a file.
 class Stack {
@@ -56,6 +49,13 @@ bool is_static(const void* data) {
 }
 
 }  // namespace
+
+std::uint64_t number_of(CUstream stream) {
+  if (stream == CU_STREAM_LEGACY) return kLegacyStream;
+  if (stream != CU_STREAM_PER_THREAD) return reinterpret_cast<std::uintptr_t>(stream);
+  static thread_local const std::uint64_t number = static_cast<std::uint64_t>(gettid()) << kThreadShift;
+  return number | kPerThreadStream;
+}
 
 void note_stream(ExecRecord& record, CUstream stream) {
   const std::uint64_t number = number_of(stream);

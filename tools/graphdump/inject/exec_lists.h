@@ -4,12 +4,16 @@
 
 #include <cuda.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "cgrt/graph/snapshot.h"
 #include "inject/session_file.h"
 
 namespace graphdump {
+
+// As the session has it: kLegacyStream, kPerThreadStream with the number of this thread, or the handle.
+std::uint64_t number_of(CUstream stream);
 
 // Lock-free; a load and a comparison where the first stream comes again. `stream` is not null.
 void note_stream(ExecRecord& record, CUstream stream);

@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -37,12 +36,11 @@ namespace {
 // The recorder's own calls are not the process's.
 thread_local constinit bool is_own_call = false;
 
-std::atomic<int> live_captures{0};  // of all threads
+// Null is the legacy stream to some functions, which cannot be captured, and the per-thread one to the others.
+CUstream captured(CUstream stream) { return stream != nullptr ? stream : CU_STREAM_PER_THREAD; }
 
 void after_begin(CUresult result, CUstream stream, CUstreamCaptureMode mode) {
-  if (result != CUDA_SUCCESS) return;
-  live_captures.fetch_add(1, std::memory_order_relaxed);
-  recorder::on_capture_begin(stream, mode);
+  if (result == CUDA_SUCCESS) recorder::on_capture_begin(captured(stream), mode);
 }
 void after_begin_v1(CUresult result, CUstream stream) { after_begin(result, stream, CU_STREAM_CAPTURE_MODE_GLOBAL); }
 void after_begin_into(CUresult result, CUstream stream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*,
@@ -50,8 +48,7 @@ void after_begin_into(CUresult result, CUstream stream, CUgraph, const CUgraphNo
   after_begin(result, stream, mode);
 }
 void after_end(CUresult result, CUstream stream, CUgraph* graph) {
-  if (recorder::on_capture_end(stream, result == CUDA_SUCCESS ? *graph : nullptr, result))
-    live_captures.fetch_sub(1, std::memory_order_relaxed);
+  recorder::on_capture_end(captured(stream), result == CUDA_SUCCESS ? *graph : nullptr, result);
 }
 
 void after_add(CUresult result, CUgraphNode* node, CUgraph, ...) {
@@ -100,7 +97,7 @@ void after_destroy(CUresult result, CUgraphExec exec) {
   if (result == CUDA_SUCCESS) recorder::on_exec_destroy(exec);
 }
 void before_launch_graph(CUgraphExec exec, CUstream) {
-  if (saving::is_on()) saving::before_launch(exec, live_captures.load(std::memory_order_relaxed) != 0);
+  if (saving::is_on()) saving::before_launch(exec, recorder::is_capturing());
 }
 void after_launch_in(CUresult result, CUgraphExec exec, CUstream stream) {
   if (saving::is_on()) saving::after_launch(exec, result);
@@ -211,7 +208,7 @@ struct LaunchHook {
   static inline CUresult (*driver)(Args...) = nullptr;
 
   static CUresult CUDAAPI call(Args... args) {
-    if (is_own_call || live_captures.load(std::memory_order_relaxed) != 0) return driver(args...);
+    if (is_own_call || recorder::is_capturing()) return driver(args...);
     const auto begin = std::chrono::steady_clock::now();
     const CUresult result = driver(args...);
     const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begin;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -64,7 +65,8 @@ struct State {
   std::mutex mutex;  // of all but `execs`
   absl::flat_hash_map<CUgraphNode, NodeNote> notes;
   absl::flat_hash_map<CUgraphConditionalHandle, std::optional<unsigned>> at_launch;
-  absl::flat_hash_map<CUstream, Capture> live;
+  absl::flat_hash_map<std::uint64_t, Capture> live;  // by number_of() the stream
+  std::atomic<std::size_t> live_count{0};            // read without the lock
   absl::flat_hash_map<CUgraph, Capture> captured;
   absl::flat_hash_map<CUgraph, std::shared_ptr<const void>> instantiated;  // a lifetime each: handles come back
   absl::flat_hash_set<CUgraph> with_user_objects;
@@ -83,7 +85,6 @@ State& state() {
   return value;
 }
 
-thread_local std::vector<CUstream> capturing;  // the streams in which this thread has begun captures
 struct Clone {
   timing::Clone nodes;
   const void* into;
@@ -113,6 +114,15 @@ driver::LoggedThread& logged_thread() {
   static thread_local const Taken taken;
   static_cast<void>(taken);
   return *driver::internal::this_logged_thread;
+}
+
+// A place in the log that no live capture has; null: the thread has too many.
+driver::LoggedCapture* free_place(driver::LoggedThread& thread, const State& all) {
+  for (driver::LoggedCapture& one : thread.captures) {
+    const auto has_it = [&](const auto& live) { return live.second.logged == &one; };
+    if (std::none_of(all.live.begin(), all.live.end(), has_it)) return &one;
+  }
+  return nullptr;
 }
 
 // Whether a user object was given to the graph, or to a child of it; `nodes` are those of its snapshot.
@@ -279,43 +289,44 @@ void on_capture_begin(CUstream stream, CUstreamCaptureMode mode) {
   driver::CaptureLog::listen();
   callers::listen();
   driver::LoggedThread& thread = logged_thread();
-  const std::size_t depth = capturing.size();
-  driver::LoggedCapture* const logged = depth < thread.captures.size() ? &thread.captures[depth] : nullptr;
-  if (logged != nullptr) logged->begin(mode);
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  capturing.push_back(stream);
-  Capture& capture = all.live[stream] = {.thread = gettid(), .stream = stream, .mode = mode, .logged = logged};
+  driver::LoggedCapture* const logged = free_place(thread, all);
+  if (logged != nullptr) logged->begin(mode);
+  Capture& capture = all.live[number_of(stream)];
+  capture = {.thread = gettid(), .stream = stream, .mode = mode, .logged = logged};
+  all.live_count = all.live.size();
   capture.first_node = captured_nodes(stream);
   if (has_scope()) capture.scopes.push_back({capture.first_node, current_scope()});
 }
 
-bool on_capture_end(CUstream stream, CUgraph graph, CUresult result) {
-  std::erase(capturing, stream);
+void on_capture_end(CUstream stream, CUgraph graph, CUresult result) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  const auto found = all.live.find(stream);
-  if (found == all.live.end()) return false;
+  const auto found = all.live.find(number_of(stream));
+  if (found == all.live.end()) return;  // its beginning was not seen
   Capture capture = std::move(found->second);
   all.live.erase(found);
+  all.live_count = all.live.size();
   if (result != CUDA_SUCCESS) {
     note(tell_failed_capture(capture.logged, capture.stream, capture.mode, capture.thread, result));
   }
   if (capture.logged != nullptr) capture.logged->end();
-  if (result != CUDA_SUCCESS) return true;
+  if (result != CUDA_SUCCESS) return;
   if (!capture.scopes.empty() || !all.notes.empty()) note_scopes(all, capture, nodes_of(graph));
   capture.scopes.clear();
   all.captured[graph] = std::move(capture);
-  return true;
 }
 
+bool is_capturing() { return state().live_count.load(std::memory_order_relaxed) != 0; }
+
 void on_scope_change() {
-  if (capturing.empty()) return;
+  if (!is_capturing()) return;
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  for (const CUstream stream : capturing) {
-    const auto found = all.live.find(stream);
-    if (found != all.live.end()) found->second.scopes.push_back({captured_nodes(stream), current_scope()});
+  for (auto& [number, capture] : all.live) {
+    if (capture.thread != gettid()) continue;
+    capture.scopes.push_back({captured_nodes(capture.stream), current_scope()});
   }
 }
 

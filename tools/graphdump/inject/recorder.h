@@ -20,10 +20,12 @@ void on_graph_destroy(CUgraph graph);
 // A user object was given to the graph, which may be that of a capture.
 void on_user_object(CUgraph graph);
 
+// `stream` is not null, as in on_launch().
 void on_capture_begin(CUstream stream, CUstreamCaptureMode mode);
-// `graph`: of no matter where `result` is an error; how that came about is noted in the session then. Returns whether
-// the beginning of the capture was seen.
-bool on_capture_end(CUstream stream, CUgraph graph, CUresult result);
+// `graph`: of no matter where `result` is an error; how that came about is noted in the session then.
+void on_capture_end(CUstream stream, CUgraph graph, CUresult result);
+// Whether a capture is live, of whatever thread. Lock-free.
+bool is_capturing();
 // The NVTX ranges of this thread are others than before.
 void on_scope_change();
 
