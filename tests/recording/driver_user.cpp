@@ -3,6 +3,7 @@
 // Fails when a launch does.
 //   driver_user [PLUGIN]
 //   driver_user --graph             sets parameters of an executable in place of that
+//   driver_user --handle            another thread gets the handle of an executable while that is destroyed
 //   driver_user --capture PLUGIN    has the plugin end a capture
 //   driver_user --threads           two threads capture their per-thread streams at once
 
@@ -81,6 +82,16 @@ static int use_graph() {
   return failed;
 }
 
+static int reuse_handle() {
+  static std::uintptr_t exec = 0;
+  static void* const none = nullptr;
+  static const auto instantiate = [] { return call_driver("cuGraphInstantiateWithFlags", &exec, none, 0ull); };
+  const auto hook = static_cast<void (**)()>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "while_destroying"));
+  *hook = [] { std::thread(instantiate).join(); };
+  const int failed = instantiate() + call_driver("cuGraphExecDestroy", exec);
+  return failed + call_driver("cuGraphLaunch", exec, none);
+}
+
 static int capture(const char* path) {
   void *const plugin = dlopen(path, RTLD_NOW), *graph = nullptr, *const stream = nullptr;
   const auto allocate = plugin != nullptr ? reinterpret_cast<int (*)()>(dlsym(plugin, "allocate_linked")) : nullptr;
@@ -105,6 +116,7 @@ static int capture_in_threads() {
 int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "--capture") == 0) return capture(argv[2]);
   if (argc > 1 && std::strcmp(argv[1], "--graph") == 0) return use_graph();
+  if (argc > 1 && std::strcmp(argv[1], "--handle") == 0) return reuse_handle();
   if (argc > 1 && std::strcmp(argv[1], "--threads") == 0) return capture_in_threads();
   int failed = 0;
   const auto check = [&](const char* way, bool is_ok) {

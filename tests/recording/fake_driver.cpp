@@ -35,7 +35,11 @@ int cuGraphInstantiateWithParams(std::uintptr_t* exec, void*, void* params) {
 }
 int cuGraphLaunch(std::uintptr_t exec, void*) { return exec == 16 || exec == 17 ? 0 : 1; }
 int cuGraphLaunch_ptsz(std::uintptr_t exec, void*) { return exec == 16 || exec == 17 ? 0 : 1; }
-int cuGraphExecDestroy(std::uintptr_t exec) { return exec == 16 ? 0 : 1; }
+void (*while_destroying)() = nullptr;  // called when the handle is free
+int cuGraphExecDestroy(std::uintptr_t exec) {
+  if (while_destroying != nullptr) while_destroying();
+  return exec == 16 ? 0 : 1;
+}
 
 // A capture that an allocation ends, with the lines of the driver's log.
 using Callback = void (*)(void* data, int level, char* text, std::size_t length);

@@ -66,13 +66,17 @@ class Exec {
     writer::flush();
   }
   explicit Exec(const Graph& graph) : Exec(graph.ref().get()) {}
-  ~Exec() { recorder::on_exec_destroy(handle_); }
+  ~Exec() { destroy(); }
 
   CUgraphExec get() const { return handle_; }
   const ExecRecord& record() const { return session()->execs[number_]; }
 
   void set(NodeRef node, const CUgraphNodeParams& params) const {
     recorder::on_set_params(handle_, node.get(), params);
+  }
+  void destroy() const {
+    recorder::before_exec_destroy(handle_);
+    recorder::after_exec_destroy(CUDA_SUCCESS);
   }
   void launch() const {
     recorder::on_launch(handle_, CU_STREAM_LEGACY);
@@ -405,7 +409,8 @@ TEST_CASE("where the graph is gone, nodes that are set are counted only") {
   const Exec exec(graph->graph);
   const NodeRef node = graph->first;
 
-  recorder::on_graph_destroy(graph->graph.ref().get());
+  recorder::before_graph_destroy(graph->graph.ref().get());
+  recorder::after_graph_destroy(CUDA_SUCCESS);
   graph.reset();
   Pair at_the_same_address(world.memory, 5.0f);
   const Exec another(at_the_same_address.graph);
@@ -513,7 +518,7 @@ TEST_CASE("the driver is called in relaxed capture mode, and not at all where no
     CHECK(calls.empty());
     never_launched.set(graph.first, params);
     CHECK(are_relaxed());
-    recorder::on_exec_destroy(never_launched.get());
+    never_launched.destroy();
     CHECK(are_relaxed());
   }
 }

@@ -143,7 +143,8 @@ TEST_CASE("captured nodes have the ranges of their time, also in a graph that ha
   Graph graph = *Graph::adopt(captured, kDevice);
   const std::uint32_t number = instantiate_as(handle(0x3100), graph);
   const absl::StatusOr<ir::GraphIr> written = read(number);
-  recorder::on_graph_destroy(captured);
+  recorder::before_graph_destroy(captured);
+  recorder::after_graph_destroy(CUDA_SUCCESS);
   const std::uint32_t again = instantiate_as(handle(0x3200), graph);
 
   REQUIRE_OK(written);
@@ -252,7 +253,8 @@ TEST_CASE("the first streams of an executable's launches are recorded, and that 
   launch(reinterpret_cast<CUstream>(0x55d0b0));
   CHECK(record.has_more_streams == 1);
   CHECK(record.destroyed_before == 0);
-  recorder::on_exec_destroy(handle(0x7000));
+  recorder::before_exec_destroy(handle(0x7000));
+  recorder::after_exec_destroy(CUDA_SUCCESS);
   CHECK(record.destroyed_before == number + 1);
 }
 
@@ -320,7 +322,11 @@ TEST_CASE("a graph has the user objects that were given to it, to its original o
   CHECK(has_objects(graph));
   CHECK(has_objects(clone));
   CHECK(has_objects(parent));
-  recorder::on_graph_destroy(graph.ref().get());
+  recorder::before_graph_destroy(graph.ref().get());
+  recorder::after_graph_destroy(CUDA_ERROR_INVALID_VALUE);
+  CHECK(has_objects(graph));
+  recorder::before_graph_destroy(graph.ref().get());
+  recorder::after_graph_destroy(CUDA_SUCCESS);
 
   CHECK(!has_objects(graph));
   CHECK(has_objects(parent));
@@ -395,6 +401,30 @@ TEST_CASE("a capture that another thread ended is not counted to the thread that
   CHECK(!recorder::is_capturing());
 }
 
+TEST_CASE("an executable has a handle from its instantiation until the driver is told to destroy it") {
+  folder();
+  Simulator simulator;
+  Graph graph = *Graph::create(kDevice);
+  const CUgraphExec exec = handle(0xc000);
+  const std::uint32_t first = instantiate_as(exec, graph);
+
+  recorder::before_exec_destroy(exec);
+  recorder::after_exec_destroy(CUDA_ERROR_INVALID_VALUE);
+  recorder::on_launch(exec, CU_STREAM_LEGACY);
+  CHECK(session()->execs[first].launches == 1);
+  CHECK(session()->execs[first].destroyed_before == 0);
+  recorder::before_exec_destroy(exec);
+  std::uint32_t second = 0;
+  std::thread([&] { second = instantiate_as(exec, graph); }).join();
+  recorder::after_exec_destroy(CUDA_SUCCESS);
+  recorder::on_launch(exec, CU_STREAM_LEGACY);
+
+  CHECK(session()->execs[first].launches == 1);
+  CHECK(session()->execs[first].destroyed_before == second + 1);
+  CHECK(session()->execs[second].launches == 1);
+  CHECK(session()->execs[second].destroyed_before == 0);
+}
+
 TEST_CASE("a child process neither waits for its parent's files nor writes them again") {
   folder();
   writer::write({}, "of_the_parent.cgrt.json", nullptr);  // its thread may be writing at the fork
@@ -438,13 +468,13 @@ TEST_CASE("the sessions of a folder are told, written as run.json, and removed")
   CHECK(text.find("graphs/" + file_prefix() +
                   "-0.cgrt.json  2 nodes, launched 2 times, 1 node enabled or disabled\n") != std::string::npos);
   CHECK(text.find("(not written: fewer nodes than --min-nodes)") != std::string::npos);
-  CHECK(files.size() == 16);  // of the cases above: 1, 2, 2, 1, 1, 2, 6 and 1
+  CHECK(files.size() == 17);  // of the cases above: 1, 2, 2, 1, 1, 2, 7 and 1
   const absl::StatusOr<inspect::RecordedRun> run = inspect::read_run((folder() / "run.json").string());
   REQUIRE_OK(run);
   REQUIRE(run->processes.size() == 1);
   CHECK(run->processes[0].process == getpid());
   const auto& execs = run->processes[0].execs;
-  REQUIRE(execs.size() == 20);
+  REQUIRE(execs.size() == 23);
   CHECK(execs[0].file == file_prefix() + "-0.cgrt.json");
   CHECK(execs[0].launches == 2);
   CHECK(execs[0].streams == std::vector<std::string>{"legacy"});
@@ -457,7 +487,7 @@ TEST_CASE("the sessions of a folder are told, written as run.json, and removed")
   CHECK(execs[9].stack_nodes == std::vector<std::uint32_t>{3, 4});
   CHECK(execs[9].memory.at(0) == execs[10].memory.at(1));
   CHECK(execs[12].has_user_objects);
-  CHECK(!execs[15].has_user_objects);
+  CHECK(!execs[16].has_user_objects);
   for (const inspect::RecordedExec& exec : execs) {
     if (exec.file.empty()) continue;
     const absl::StatusOr<ir::GraphIr> graph = inspect::read_file((folder() / exec.file).string());

@@ -109,6 +109,8 @@ else
   expect "a call of a plugin that ends a capture" 1 "$graphdump" explain -- "$user" --capture "$plugin"
   grep -qE "call of the same thread: cuMemAlloc_v2 returned 900.* The call came from plugin.so, in allocate_linked" err out ||
     fail "the plugin is not named"
+  expect "a handle that another thread gets" 0 run "$user" --handle
+  complains "2 graphs, launched 1 time"
   expect "captures of two threads at once" 0 run "$user" --threads
   complains "outside of graphs: 1 kernel launched"
   mkdir broken && cp "$graphdump" "$(dirname "$graphdump")/libgraphdump_preload.so" broken && : >broken/libgraphdump_inject.so

@@ -90,7 +90,11 @@ struct Recorded {
     saving::after_launch(one.get(), status.ok() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
     REQUIRE_OK(status);
   }
-  ~Recorded() { recorder::on_exec_destroy(exec.get()); }
+  ~Recorded() { destroy(exec); }
+  static void destroy(const GraphExec& one) {
+    recorder::before_exec_destroy(one.get());
+    recorder::after_exec_destroy(CUDA_SUCCESS);
+  }
   std::string name() const { return absl::StrCat("graph-", number); }
   std::string marked(const char* kind, const char* buffer_name, std::size_t offset = 0) const {
     return absl::StrCat("cgrt:", kind, ":", buffer_name, ":0x", absl::Hex(reinterpret_cast<std::uintptr_t>(x) + offset),
@@ -190,7 +194,7 @@ TEST_CASE("a mark after a graph begins a new list, and a graph without marks has
   const auto* const first = find(written, graph.name());
   const auto* const second = find(written, absl::StrCat("graph-", graph.number + 1));
   const auto* const third = find(written, absl::StrCat("graph-", graph.number + 2));
-  for (GraphExec& exec : others) recorder::on_exec_destroy(exec.get());
+  for (const GraphExec& exec : others) Recorded::destroy(exec);
 
   REQUIRE(first != nullptr);
   REQUIRE(first->inputs.size() == 1);
@@ -293,6 +297,23 @@ TEST_CASE("an executable that is not what is known is refused") {
 
   CHECK(find(manifest(), graph.name()) == nullptr);
   CHECK(notes().find(absl::StrCat("Graph ", graph.number, " was not saved: ", how)) != std::string::npos);
+}
+
+TEST_CASE("an executable has a handle from its instantiation until the driver is told to destroy it") {
+  Recorded graph;
+  graph.tell();
+
+  recorder::before_exec_destroy(graph.exec.get());
+  graph.tell();  // another thread was given the handle
+  recorder::after_exec_destroy(CUDA_SUCCESS);
+  graph.launch();
+  recorder::before_exec_destroy(graph.exec.get());
+  recorder::after_exec_destroy(CUDA_ERROR_INVALID_VALUE);
+  graph.launch();
+
+  INFO(notes());
+  CHECK(find(manifest(), graph.name()) != nullptr);
+  CHECK(find(manifest(), absl::StrCat("graph-", graph.number - 1)) == nullptr);
 }
 
 TEST_CASE("small graphs are left out, and those that cannot be saved are told") {
@@ -407,7 +428,12 @@ TEST_CASE("the image of a function is the one whose load gave its module, or the
   images::after_load(module, changed.data());
   CHECK(*images::image_of(function, "scale") == changed);
 
-  images::on_unload(module);
+  images::before_unload(module);
+  images::after_unload(CUDA_ERROR_INVALID_VALUE);
+  CHECK(*images::image_of(function, "scale") == changed);
+
+  images::before_unload(module);
+  images::after_unload(CUDA_SUCCESS);
   CHECK_THAT(images::image_of(function, "scale").status(), StatusIs(absl::StatusCode::kNotFound, "one of 3 images"));
 
   images::before_load();

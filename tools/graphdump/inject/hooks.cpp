@@ -90,12 +90,11 @@ void after_instantiate_with_params(CUresult result, CUgraphExec* exec, CUgraph g
   const bool is_uploaded = (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
   if (is_uploaded) recorder::on_exec_call(*exec, recorder::ExecCall::kUpload);
 }
-void after_destroy_graph(CUresult result, CUgraph graph) {
-  if (result == CUDA_SUCCESS) recorder::on_graph_destroy(graph);
-}
-void after_destroy(CUresult result, CUgraphExec exec) {
-  if (result == CUDA_SUCCESS) recorder::on_exec_destroy(exec);
-}
+// The driver may give another thread the handle before its call returns.
+void before_destroy_graph(CUgraph graph) { recorder::before_graph_destroy(graph); }
+void after_destroy_graph(CUresult result, CUgraph) { recorder::after_graph_destroy(result); }
+void before_destroy(CUgraphExec exec) { recorder::before_exec_destroy(exec); }
+void after_destroy(CUresult result, CUgraphExec) { recorder::after_exec_destroy(result); }
 void before_launch_graph(CUgraphExec exec, CUstream) {
   if (saving::is_on()) saving::before_launch(exec, recorder::is_capturing());
 }
@@ -172,8 +171,11 @@ void after_load_file(CUresult result, CUmodule* module, const char*) { after_loa
 void after_make_context(CUresult result, CUcontext* context, ...) {
   if (result == CUDA_SUCCESS) displace::on_context(*context);
 }
-void after_unload_module(CUresult result, CUmodule module) {
-  if (saving::is_on() && result == CUDA_SUCCESS) images::on_unload(module);
+void before_unload_module(CUmodule module) {
+  if (saving::is_on()) images::before_unload(module);
+}
+void after_unload_module(CUresult result, CUmodule) {
+  if (saving::is_on()) images::after_unload(result);
 }
 
 // Tells the recorder.

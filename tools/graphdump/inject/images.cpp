@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -44,6 +45,10 @@ State& state() {
 
 // What CUPTI has told of this thread since before_load(); null: outside of such calls.
 thread_local std::vector<Image*>* loaded = nullptr;
+
+// The module that this thread is unloading.
+using Unloaded = decltype(State::modules)::node_type;
+thread_local Unloaded* unloaded = nullptr;
 
 Image* add(State& all, std::string_view bytes) {
   const cgrt::saved::Hash hash = cgrt::saved::hash_of(std::as_bytes(std::span(bytes)));
@@ -145,10 +150,18 @@ void after_load(CUmodule module, const void* image) {
   }
 }
 
-void on_unload(CUmodule module) {
+void before_unload(CUmodule module) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  all.modules.erase(module);
+  unloaded = new Unloaded(all.modules.extract(module));
+}
+
+void after_unload(CUresult result) {
+  const std::unique_ptr<Unloaded> module(std::exchange(unloaded, nullptr));
+  if (module == nullptr || result == CUDA_SUCCESS) return;
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  all.modules.insert(std::move(*module));
 }
 
 absl::StatusOr<std::string_view> image_of(CUfunction function, const std::string& symbol) {

@@ -19,7 +19,8 @@ void on_loaded(std::string_view cubin);
 // file was.
 void before_load();
 void after_load(CUmodule module, const void* image);
-void on_unload(CUmodule module);
+void before_unload(CUmodule module);
+void after_unload(CUresult result);
 
 // The image of a function of the current context, valid for the life of the process. kNotFound: none that was loaded
 // has it, or it is not certain which one it is.

@@ -85,6 +85,14 @@ State& state() {
   return value;
 }
 
+// What is known of that which this thread is destroying.
+struct Destroyed {
+  decltype(State::execs)::node_type exec = {};
+  decltype(State::captured)::node_type captured = {};
+  decltype(State::with_user_objects)::node_type with_user_objects = {};
+};
+thread_local Destroyed* destroyed = nullptr;
+
 struct Clone {
   timing::Clone nodes;
   const void* into;
@@ -385,12 +393,21 @@ void on_node_destroy(CUgraphNode node) {
   std::erase_if(clones, [&](const Clone& one) { return one.nodes.clone == node; });
 }
 
-void on_graph_destroy(CUgraph graph) {
+void before_graph_destroy(CUgraph graph) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  all.captured.erase(graph);
-  all.instantiated.erase(graph);
-  all.with_user_objects.erase(graph);
+  all.instantiated.erase(graph);  // for good: from here on no thread clones it for a Followed
+  destroyed =
+      new Destroyed{.captured = all.captured.extract(graph), .with_user_objects = all.with_user_objects.extract(graph)};
+}
+
+void after_graph_destroy(CUresult result) {
+  const std::unique_ptr<Destroyed> graph(std::exchange(destroyed, nullptr));
+  if (graph == nullptr || result == CUDA_SUCCESS) return;
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  all.captured.insert(std::move(graph->captured));
+  all.with_user_objects.insert(std::move(graph->with_user_objects));
 }
 
 void on_user_object(CUgraph graph) {
@@ -399,17 +416,26 @@ void on_user_object(CUgraph graph) {
   all.with_user_objects.insert(graph);
 }
 
-void on_exec_destroy(CUgraphExec exec) {
-  const RelaxedCapture relaxed;
-  if (saving::is_on()) saving::on_exec_destroy(exec);
+void before_exec_destroy(CUgraphExec exec) {
+  if (saving::is_on()) saving::before_exec_destroy(exec);
   State& all = state();
-  Exec gone;  // ends without the lock
   const std::unique_lock lock(all.execs_mutex);
-  const auto found = all.execs.find(exec);
-  if (found == all.execs.end()) return;
-  if (found->second.record != nullptr) found->second.record->destroyed_before = session()->header.execs.load();
-  gone = std::move(found->second);
-  all.execs.erase(found);
+  destroyed = new Destroyed{.exec = all.execs.extract(exec)};
+}
+
+void after_exec_destroy(CUresult result) {
+  const RelaxedCapture relaxed;
+  if (saving::is_on()) saving::after_exec_destroy(result);
+  State& all = state();
+  const std::unique_ptr<Destroyed> gone(std::exchange(destroyed, nullptr));  // ends without the lock
+  if (gone == nullptr || gone->exec.empty()) return;
+  const std::unique_lock lock(all.execs_mutex);
+  ExecRecord* const record = gone->exec.mapped().record;
+  if (result != CUDA_SUCCESS) {
+    all.execs.insert(std::move(gone->exec));
+  } else if (record != nullptr) {
+    record->destroyed_before = session()->header.execs.load();
+  }
 }
 
 void on_launch(CUgraphExec exec, CUstream stream) {

@@ -16,7 +16,10 @@ void on_child(CUgraphNode node, CUgraph child);
 void on_conditional(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS& params);
 void on_conditional_handle(CUgraphConditionalHandle handle, unsigned at_launch, unsigned flags);
 void on_clone(CUgraph original, CUgraph clone);
-void on_graph_destroy(CUgraph graph);
+// Around the driver's call, on the thread that makes it. What is known of the graph is taken out before, as another
+// thread may get the handle until the call returns, and put back where the call fails.
+void before_graph_destroy(CUgraph graph);
+void after_graph_destroy(CUresult result);
 // A user object was given to the graph, which may be that of a capture.
 void on_user_object(CUgraph graph);
 
@@ -35,7 +38,9 @@ void on_instantiate(CUgraph graph, CUgraphExec exec);
 // is no more.
 void on_node_clone(CUgraphNode original, CUgraphNode clone, const void* into, std::uint64_t id);
 void on_node_destroy(CUgraphNode node);
-void on_exec_destroy(CUgraphExec exec);
+// As around the destruction of a graph.
+void before_exec_destroy(CUgraphExec exec);
+void after_exec_destroy(CUresult result);
 
 // The graph with the parameters that were set since the last launch is written, the first times. `stream` is not null:
 // that is CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.

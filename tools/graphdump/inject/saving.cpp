@@ -105,6 +105,10 @@ struct Launch {
 };
 thread_local Launch* current = nullptr;
 
+// The executable that this thread is destroying.
+using Destroyed = decltype(State::execs)::node_type;
+thread_local Destroyed* destroyed = nullptr;
+
 void note_not_saved(std::uint32_t number, const absl::Status& why) {
   note(absl::StrCat("Graph ", number, " was not saved: ", why.message()));
 }
@@ -259,10 +263,17 @@ void on_change(CUgraphExec exec, std::string_view how) {
   give_up(all, found);
 }
 
-void on_exec_destroy(CUgraphExec exec) {
+void before_exec_destroy(CUgraphExec exec) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  all.execs.erase(exec);
+  destroyed = new Destroyed(all.execs.extract(exec));
+}
+
+void after_exec_destroy(CUresult result) {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  const std::unique_ptr<Destroyed> gone(std::exchange(destroyed, nullptr));
+  if (gone != nullptr && result != CUDA_SUCCESS) all.execs.insert(std::move(*gone));
 }
 
 void before_launch(CUgraphExec exec, bool is_capturing) {

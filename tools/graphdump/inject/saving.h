@@ -26,7 +26,9 @@ void on_update(CUgraphExec exec, CUgraph graph, absl::FunctionRef<const cgrt::No
 void on_set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& params);
 // It is not what it was made as any more, and what it is is not known. `how`: "a node was disabled".
 void on_change(CUgraphExec exec, std::string_view how);
-void on_exec_destroy(CUgraphExec exec);  // in relaxed capture mode
+// Around the driver's call, on its thread; the latter in relaxed capture mode.
+void before_exec_destroy(CUgraphExec exec);
+void after_exec_destroy(CUresult result);
 
 // Around a launch, on its thread. `is_capturing`: a capture is live, of whatever thread: then memory cannot be read.
 // While a graph is being saved, launches of other threads wait.
