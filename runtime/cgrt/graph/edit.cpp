@@ -117,6 +117,7 @@ absl::Status add_edge(GraphState& state, const Dependency& from, CUgraphNode to)
       driver::api().GraphAddDependencies(state.handle, before.nodes.data(), &to, before.edge_data(), 1);
   if (result == CUDA_SUCCESS) {
     ++state.edits;
+    state.variants.clear();  // whose edges are others
     return absl::OkStatus();
   }
   return explain_edge(driver::to_status(result, "cuGraphAddDependencies"), state, from, to);
@@ -127,6 +128,7 @@ absl::Status remove_edge(GraphState& state, CUgraphNode from, CUgraphNode to) {
   const CUresult result = driver::api().GraphRemoveDependencies(state.handle, &from, &to, nullptr, 1);
   if (result == CUDA_SUCCESS) {
     ++state.edits;
+    state.variants.clear();  // whose edges are others
     return absl::OkStatus();
   }
   const absl::Status failure = driver::to_status(result, "cuGraphRemoveDependencies");
@@ -160,7 +162,9 @@ absl::Status set_params(GraphState& state, CUgraphNode node, const KernelLaunch&
 
 absl::Status set_params(GraphState& state, CUgraphNode node, CUgraphNodeParams& params) {
   CGRT_RETURN_IF_ERROR(state.prepare());
-  return driver::to_status(driver::api().GraphNodeSetParams(node, &params), "cuGraphNodeSetParams");
+  CGRT_RETURN_IF_ERROR(driver::to_status(driver::api().GraphNodeSetParams(node, &params), "cuGraphNodeSetParams"));
+  state.variants.clear();  // whose nodes are as they were
+  return absl::OkStatus();
 }
 
 absl::Status set_semaphores(GraphState& state, CUgraphNode node, SemaphoreAction action,

@@ -135,13 +135,11 @@ absl::Status Graph::remove(const NodeRef& node) {
 
 absl::Status Graph::add_edge(const Dependency& from, const NodeRef& to) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  state_->variants.clear();  // whose edges are others
   return internal::add_edge(*state_, from, to.get());
 }
 
 absl::Status Graph::remove_edge(const NodeRef& from, const NodeRef& to) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  state_->variants.clear();
   return internal::remove_edge(*state_, from.get(), to.get());
 }
 

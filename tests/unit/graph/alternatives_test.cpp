@@ -288,6 +288,39 @@ TEST_CASE_METHOD(ClustersTest, "a clone has executables for its steps, too, and 
   CHECK(driver::api().GraphExecDestroy(current) == CUDA_SUCCESS);
 }
 
+// Of which nothing is instantiated yet.
+struct BuiltClustersTest : ClustersTest {
+  BuiltClustersTest() {
+    exec = GraphExec();
+    graph = *build_alternatives(device, 2, [this](LaunchTarget target, std::size_t i) { return step(target, i); });
+  }
+  absl::Status set_first_kernel() {
+    const KernelNode first = *find_node<KernelNode>(graph, {.nth = 0});
+    return graph.set_params(first, {.grid = 8, .block = 64, .attributes = {.cluster = {2}}}, grid_kernel(), n);
+  }
+};
+
+TEST_CASE_METHOD(BuiltClustersTest, "alternatives of which a kernel was set run it as it was set", "[graph][rebind]") {
+  REQUIRE_OK(set_first_kernel());
+
+  exec = *instantiate_rebindable(graph);
+
+  CHECK(run() == std::vector{8, 4, 8});
+}
+
+TEST_CASE_METHOD(BuiltClustersTest, "an edit that is refused leaves alternatives as they were", "[graph][rebind]") {
+  const NodeRef first = list_nodes(graph)->front().node, last = list_nodes(graph)->back().node;
+
+  CHECK_THAT(graph.add_edge(first, first), StatusIs(absl::StatusCode::kInvalidArgument));
+  CHECK_THAT(graph.remove_edge(first, last), StatusIs(absl::StatusCode::kInvalidArgument));
+
+  exec = *instantiate_rebindable(graph);
+  REQUIRE_OK(rebind(1));
+  driver::Instrument instrument;
+  REQUIRE_OK(rebind(0));
+  CHECK(instrument.count("cuGraphNodeSetEnabled") == 0);
+}
+
 // One executable, as the graph was changed after it was built: the host switches its kernels with clusters.
 struct EditedClustersTest : ClustersTest {
   EditedClustersTest() {
