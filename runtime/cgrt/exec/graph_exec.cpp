@@ -391,7 +391,7 @@ absl::StatusOr<GraphExec> instantiate_rebindable(Graph& graph, InstantiateFlags 
   CGRT_RETURN_IF_ERROR(internal::check_rebindable(*graph.state()));
   CGRT_ASSIGN_OR_RETURN(const bool has_variants, has_valid_variants(*graph.state()));
   CGRT_ASSIGN_OR_RETURN(internal::RebindState rebind,
-                        has_variants ? internal::RebindState::create_of_variants(graph.state(), flags)
+                        has_variants ? internal::RebindState::create_of_variants(*graph.state(), flags)
                                      : internal::RebindState::create(*graph.state()));
   CGRT_ASSIGN_OR_RETURN(GraphExec exec, GraphExec::make(graph, flags, has_variants));
   graph.state()->has_rebindable = true;

@@ -96,9 +96,8 @@ absl::StatusOr<RebindState> RebindState::create(GraphState& graph) {
   return state;
 }
 
-absl::StatusOr<RebindState> RebindState::create_of_variants(const std::shared_ptr<GraphState>& graph,
-                                                            InstantiateFlags flags) {
-  CGRT_ASSIGN_OR_RETURN(RebindState state, read_nodes(*graph));
+absl::StatusOr<RebindState> RebindState::create_of_variants(GraphState& graph, InstantiateFlags flags) {
+  CGRT_ASSIGN_OR_RETURN(RebindState state, read_nodes(graph));
   CGRT_ASSIGN_OR_RETURN(state.variants_, Variants::create(graph, flags));
   return state;
 }

@@ -109,8 +109,7 @@ class RebindState {
   // Waits for a copy.
   static absl::StatusOr<RebindState> create(GraphState& graph);
   // Of a graph that has variants, with an executable for each: it becomes none itself.
-  static absl::StatusOr<RebindState> create_of_variants(const std::shared_ptr<GraphState>& graph,
-                                                        InstantiateFlags flags);
+  static absl::StatusOr<RebindState> create_of_variants(GraphState& graph, InstantiateFlags flags);
   RebindState(RebindState&&) noexcept;
   RebindState& operator=(RebindState&&) = delete;
   ~RebindState();

@@ -21,14 +21,13 @@ absl::StatusOr<std::uint64_t> id_of(StreamRef stream) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Variants>> Variants::create(const std::shared_ptr<GraphState>& graph,
-                                                           InstantiateFlags flags) {
+absl::StatusOr<std::unique_ptr<Variants>> Variants::create(const GraphState& graph, InstantiateFlags flags) {
   std::unique_ptr<Variants> variants(new Variants());
-  variants->whole_ = graph;
+  CGRT_ASSIGN_OR_RETURN(variants->whole_, clone_graph(graph));
   variants->flags_ = flags;
-  CGRT_ASSIGN_OR_RETURN(variants->node_count_, count_nodes(graph->handle));
-  CGRT_ASSIGN_OR_RETURN(variants->behind_last_, Event::create(graph->context));
-  for (const GraphState::Variant& one : graph->variants) {
+  CGRT_ASSIGN_OR_RETURN(variants->node_count_, count_nodes(graph.handle));
+  CGRT_ASSIGN_OR_RETURN(variants->behind_last_, Event::create(graph.context));
+  for (const GraphState::Variant& one : graph.variants) {
     CGRT_RETURN_IF_ERROR(variants->add(one.state, one.positions));
   }
   return variants;

@@ -28,8 +28,7 @@ namespace cgrt::internal {
 
 class Variants {
  public:
-  static absl::StatusOr<std::unique_ptr<Variants>> create(const std::shared_ptr<GraphState>& graph,
-                                                          InstantiateFlags flags);
+  static absl::StatusOr<std::unique_ptr<Variants>> create(const GraphState& graph, InstantiateFlags flags);
 
   // Launches from now on are of the one that has all that runs in `whole`, and do what that says; or all is as it was.
   absl::Status take(const RebindState& whole);
@@ -57,7 +56,7 @@ class Variants {
   absl::Status add(const std::shared_ptr<GraphState>& graph, std::vector<std::uint32_t> nodes);
   absl::StatusOr<std::size_t> find(const RebindState& whole);
 
-  std::shared_ptr<GraphState> whole_;
+  std::shared_ptr<GraphState> whole_;  // a copy: the graph itself may be changed
   InstantiateFlags flags_ = InstantiateFlags::kNone;
   std::size_t node_count_ = 0;  // of the whole graph
   std::vector<std::unique_ptr<Variant>> all_;

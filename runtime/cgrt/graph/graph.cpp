@@ -1,10 +1,8 @@
 #include "cgrt/graph/graph.h"
 
 #include "absl/base/optimization.h"
-#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
-#include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/cursor.h"
 #include "cgrt/graph/graph_state.h"
@@ -209,27 +207,12 @@ absl::Status Graph::set_params(SemaphoreWaitNode node, absl::Span<const Semaphor
 absl::StatusOr<Graph> Graph::clone() const {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   collect_released();
-  CUgraph handle = nullptr;
-  if (const CUresult result = driver::api().GraphClone(&handle, state_->handle); result != CUDA_SUCCESS) {
-    const absl::Status failure = driver::to_status(result, "cuGraphClone");
-    const std::string node = internal::what_forbids_copies(state_->handle);
-    if (node.empty()) return failure;
-    return driver::annotate(failure,
-                            absl::StrCat("Because of ", node, " this graph can have no clone: build it again"));
-  }
-  absl::StatusOr<std::shared_ptr<internal::GraphState>> copy = internal::copy_state(*state_, handle, true);
-  if (!copy.ok()) {
-    driver::destroy_graph(handle);
-    return copy.status();
-  }
-  for (const std::shared_ptr<const void>& library : internal::libraries_lost_by_copy(*state_)) {
-    CGRT_RETURN_IF_ERROR(internal::keep_in_graph(handle, library));
-  }
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<internal::GraphState> copy, internal::clone_graph(*state_));
   for (const internal::GraphState::Variant& variant : state_->variants) {
     CGRT_ASSIGN_OR_RETURN(const Graph of_variant, Graph(variant.state).clone());
-    (*copy)->variants.push_back({of_variant.state(), variant.positions});
+    copy->variants.push_back({of_variant.state(), variant.positions});
   }
-  return Graph(*std::move(copy));
+  return Graph(std::move(copy));
 }
 
 absl::StatusOr<NodeRef> Graph::find_in_clone(const NodeRef& original) const {

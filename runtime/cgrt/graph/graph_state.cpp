@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/destroy.h"
 #include "cgrt/driver/status.h"
+#include "cgrt/stream/keep.h"
 
 namespace cgrt::internal {
 
@@ -201,6 +203,26 @@ absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& origina
   }
   state->is_owned = is_owned;
   return state;
+}
+
+absl::StatusOr<std::shared_ptr<GraphState>> clone_graph(const GraphState& original) {
+  CUgraph handle = nullptr;
+  if (const CUresult result = driver::api().GraphClone(&handle, original.handle); result != CUDA_SUCCESS) {
+    const absl::Status failure = driver::to_status(result, "cuGraphClone");
+    const std::string node = what_forbids_copies(original.handle);
+    if (node.empty()) return failure;
+    return driver::annotate(failure,
+                            absl::StrCat("Because of ", node, " this graph can have no clone: build it again"));
+  }
+  absl::StatusOr<std::shared_ptr<GraphState>> copy = copy_state(original, handle, true);
+  if (!copy.ok()) {
+    driver::destroy_graph(handle);
+    return copy.status();
+  }
+  for (const std::shared_ptr<const void>& library : libraries_lost_by_copy(original)) {
+    CGRT_RETURN_IF_ERROR(keep_in_graph(handle, library));
+  }
+  return copy;
 }
 
 CUgraph outermost(const GraphState& state) {

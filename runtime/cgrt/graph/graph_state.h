@@ -143,6 +143,9 @@ absl::StatusOr<CUgraph> graph_inside(CUgraphNode child);
 // The state of a copy that the driver made of `original`, whose driver graph is `copy`; owns it when `is_owned`.
 absl::StatusOr<std::shared_ptr<GraphState>> copy_state(const GraphState& original, CUgraph copy, bool is_owned);
 
+// See Graph::clone. Without its variants.
+absl::StatusOr<std::shared_ptr<GraphState>> clone_graph(const GraphState& original);
+
 // What keeps the code of kernels loaded, in the graph and inside of it.
 std::vector<std::shared_ptr<const void>> libraries_in(const GraphState& state);
 // The same where the driver's copy of the graph keeps none of it, since the graph around it does.

@@ -321,6 +321,21 @@ TEST_CASE_METHOD(BuiltClustersTest, "an edit that is refused leaves alternatives
   CHECK(instrument.count("cuGraphNodeSetEnabled") == 0);
 }
 
+TEST_CASE_METHOD(BuiltClustersTest, "an executable of alternatives is of the graph as it was when it was made",
+                 "[graph][rebind]") {
+  exec = *instantiate_rebindable(graph);
+  REQUIRE_OK(graph.add_kernel({}, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 7.0f, 1));
+  REQUIRE_OK(set_first_kernel());
+  x[1] = 0.0f;
+
+  REQUIRE_OK(rebind_to_all(16));
+  CHECK(run() == std::vector{4, 8, 16});
+  CHECK(x[1] == 0.0f);
+  const KernelNode narrow = *find_node<KernelNode>(graph, {.nth = 0});
+  REQUIRE_OK(exec.set_enabled(narrow, NodeState::kDisabled));
+  CHECK(run() == std::vector{4, 8, 16});
+}
+
 // One executable, as the graph was changed after it was built: the host switches its kernels with clusters.
 struct EditedClustersTest : ClustersTest {
   EditedClustersTest() {
