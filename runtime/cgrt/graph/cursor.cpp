@@ -9,7 +9,6 @@
 #include "cgrt/driver/status.h"
 #include "cgrt/graph/capture.h"
 #include "cgrt/graph/graph_state.h"
-#include "cgrt/stream/keep.h"
 
 namespace cgrt {
 
@@ -201,7 +200,7 @@ absl::Status Cursor::fork_join(absl::Span<const Branch> branches) {
 
 absl::Status Cursor::keep(std::shared_ptr<const void> resource) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  return internal::keep_in_graph(state_->handle, std::move(resource));
+  return internal::keep(*state_, resource);
 }
 
 absl::StatusOr<CUcontext> Cursor::context() const {

@@ -260,7 +260,7 @@ Cursor Graph::cursor(Dependencies dependencies) { return Cursor(state_.get(), de
 
 absl::Status Graph::keep(std::shared_ptr<const void> resource) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  return internal::keep_in_graph(state_->handle, std::move(resource));
+  return internal::keep(*state_, resource);
 }
 
 absl::StatusOr<std::size_t> Graph::node_count() const {

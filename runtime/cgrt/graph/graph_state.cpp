@@ -225,6 +225,13 @@ absl::StatusOr<std::shared_ptr<GraphState>> clone_graph(const GraphState& origin
   return copy;
 }
 
+absl::Status keep(const GraphState& state, const std::shared_ptr<const void>& resource) {
+  for (const GraphState::Variant& variant : state.variants) {
+    CGRT_RETURN_IF_ERROR(keep_in_graph(variant.state->handle, resource));
+  }
+  return keep_in_graph(state.handle, resource);
+}
+
 CUgraph outermost(const GraphState& state) {
   for (const GraphOwner* owner = state.owner.get(); owner != nullptr; owner = owner->outer.get()) {
     if (owner->graph != nullptr) return owner->graph;

@@ -1,5 +1,6 @@
 // Graphs that hold the nodes of several steps, and what is made of them.
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -334,6 +335,29 @@ TEST_CASE_METHOD(BuiltClustersTest, "an executable of alternatives is of the gra
   const KernelNode narrow = *find_node<KernelNode>(graph, {.nth = 0});
   REQUIRE_OK(exec.set_enabled(narrow, NodeState::kDisabled));
   CHECK(run() == std::vector{4, 8, 16});
+}
+
+TEST_CASE_METHOD(BuiltClustersTest, "what alternatives keep lives until the last launch of each step has ended",
+                 "[graph][rebind]") {
+  collect_released();
+  const bool is_clone = GENERATE(false, true), is_cursor = GENERATE(false, true);
+  auto resource = std::make_shared<const int>(1);
+  const std::weak_ptr<const int> kept = resource;
+  REQUIRE_OK(is_cursor ? graph.cursor().keep(std::move(resource)) : graph.keep(std::move(resource)));
+  if (is_clone) graph = *graph.clone();
+  exec = *instantiate_rebindable(graph);
+  simulator.hold(stream.ref().get());
+  REQUIRE_OK(exec.launch(stream));
+
+  exec = GraphExec();
+  graph = Graph();
+  collect_released();
+  CHECK_FALSE(kept.expired());
+
+  simulator.release(stream.ref().get());
+  REQUIRE_OK(stream.ref().synchronize());
+  collect_released();
+  CHECK(kept.expired());
 }
 
 // One executable, as the graph was changed after it was built: the host switches its kernels with clusters.
