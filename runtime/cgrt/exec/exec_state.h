@@ -31,7 +31,7 @@ void destroy_exec(CUgraphExec exec);
 // Of kernels that nodes were set to, where they were loaded at run time, and what launches in flight use of them.
 class UsedLibraries {
  public:
-  // Makes what set() needs for `library`.
+  // Makes what set() needs for `library`; for none, too, as what other nodes use is then used anew.
   absl::Status prepare(CUcontext context, const std::shared_ptr<const void>& library) {
     return uses_.prepare(context, {library});
   }

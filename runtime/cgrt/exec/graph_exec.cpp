@@ -209,6 +209,8 @@ absl::Status GraphExec::set_params(ChildGraphNode node, const Graph& child) {
   if (auto used = internal::libraries_in(*child.state()); !used.empty()) {
     libraries = std::make_shared<const std::vector<std::shared_ptr<const void>>>(std::move(used));
     if (state_->libraries == nullptr) state_->libraries = std::make_unique<internal::UsedLibraries>();
+  }
+  if (state_->libraries != nullptr) {
     CGRT_RETURN_IF_ERROR(state_->libraries->prepare(state_->definition->context, libraries));
   }
   CUgraphNodeParams params{};
