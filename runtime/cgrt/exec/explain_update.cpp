@@ -81,7 +81,9 @@ UpdateReport refused_by_driver(const CUgraphExecUpdateResultInfo& info, std::siz
   }
   if (report.refusal == UpdateRefusal::kTopologyChanged) {
     const absl::StatusOr<std::size_t> theirs = count_nodes(other);
-    if (theirs.ok()) absl::StrAppend(&report.text, " (", counted(node_count, "node"), " here, ", *theirs, " there)");
+    if (theirs.ok() && *theirs != node_count) {
+      absl::StrAppend(&report.text, " (", counted(node_count, "node"), " here, ", *theirs, " there)");
+    }
   }
   absl::StrAppend(&report.text, ". Instantiate that graph anew.");
   return report;

@@ -25,13 +25,15 @@ using Path = std::vector<std::size_t>;
 
 // One side: a graph, or one inside of it.
 struct Side {
+  const GraphState* state = nullptr;  // null: not known
   std::vector<CUgraphNode> nodes;
   std::vector<CUgraphNodeType> types;
   absl::flat_hash_map<CUgraphNode, std::size_t> positions;
 };
 
-absl::StatusOr<Side> read_side(CUgraph graph, std::size_t most) {
+absl::StatusOr<Side> read_side(CUgraph graph, const GraphState* state, std::size_t most) {
   Side side;
+  side.state = state;
   CGRT_ASSIGN_OR_RETURN(side.nodes, nodes_of(graph));
   side.nodes.resize(std::min(side.nodes.size(), most));
   for (CUgraphNode node : side.nodes) {
@@ -67,9 +69,16 @@ class Finder {
         uses_priorities_((static_cast<unsigned>(flags) & static_cast<unsigned>(InstantiateFlags::kUseNodePriority)) !=
                          0) {}
 
-  absl::Status compare(CUgraph ours, std::size_t most, CUgraph theirs, const Path& path) {
-    CGRT_ASSIGN_OR_RETURN(const Side here, read_side(ours, most));
-    CGRT_ASSIGN_OR_RETURN(const Side there, read_side(theirs, SIZE_MAX));
+  absl::Status compare(const GraphState& ours, std::size_t most, const GraphState& theirs, const Path& path) {
+    CGRT_ASSIGN_OR_RETURN(const Side here, read_side(ours.handle, &ours, most));
+    CGRT_ASSIGN_OR_RETURN(const Side there, read_side(theirs.handle, &theirs, SIZE_MAX));
+    return compare_sides(here, there, path);
+  }
+
+  std::vector<UpdateBlocker> take() && { return std::move(blockers_); }
+
+ private:
+  absl::Status compare_sides(const Side& here, const Side& there, const Path& path) {
     if (here.nodes.size() != there.nodes.size()) return add_missing(here, there, path);
     for (std::size_t i = 0; i < here.nodes.size(); ++i) {
       Path at = path;
@@ -79,9 +88,6 @@ class Finder {
     return absl::OkStatus();
   }
 
-  std::vector<UpdateBlocker> take() && { return std::move(blockers_); }
-
- private:
   void add(std::optional<CUgraphNode> node, UpdateRefusal refusal, std::string text) {
     blockers_.push_back({node.has_value() ? std::optional(NodeRef(*node)) : std::nullopt, refusal, std::move(text)});
   }
@@ -141,25 +147,74 @@ class Finder {
       case CU_GRAPH_NODE_TYPE_KERNEL: return compare_kernels(here.nodes[i], node, path);
       case CU_GRAPH_NODE_TYPE_MEMCPY:
       case CU_GRAPH_NODE_TYPE_MEMSET: return compare_operands(here.nodes[i], node, here.types[i], path);
+      case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
       case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-      case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return compare_semaphores(here.nodes[i], node, here.types[i], path);
+      case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return compare_counts(here.nodes[i], node, here.types[i], path);
+      case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return compare_sizes(here.nodes[i], node, path);
       case CU_GRAPH_NODE_TYPE_GRAPH: {
         CGRT_ASSIGN_OR_RETURN(const CUgraph inside_ours, graph_inside(here.nodes[i]));
         CGRT_ASSIGN_OR_RETURN(const CUgraph inside_theirs, graph_inside(node));
-        return compare(inside_ours, SIZE_MAX, inside_theirs, path);
+        CGRT_ASSIGN_OR_RETURN(const Side inside_here, read_side(inside_ours, nullptr, SIZE_MAX));
+        CGRT_ASSIGN_OR_RETURN(const Side inside_there, read_side(inside_theirs, nullptr, SIZE_MAX));
+        return compare_sides(inside_here, inside_there, path);
       }
+      case CU_GRAPH_NODE_TYPE_CONDITIONAL: return compare_conditionals(here, there, i, path);
       default: return absl::OkStatus();
     }
   }
 
-  absl::Status compare_semaphores(CUgraphNode ours, CUgraphNode theirs, CUgraphNodeType type, const Path& path) {
+  // Null where the graph was adopted: the driver tells nothing of bodies (CUDA 13.0). Child graphs have none.
+  static const GraphState::ConditionalNode* conditional_at(const Side& side, std::size_t position) {
+    if (side.state == nullptr) return nullptr;
+    const auto& all = side.state->conditionals;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.position == position; });
+    return found != all.end() ? &*found : nullptr;
+  }
+
+  absl::Status compare_conditionals(const Side& here, const Side& there, std::size_t i, const Path& path) {
+    const GraphState::ConditionalNode* const ours = conditional_at(here, i);
+    const GraphState::ConditionalNode* const theirs = conditional_at(there, i);
+    if (ours == nullptr || theirs == nullptr) return absl::OkStatus();
+    if (ours->type != theirs->type) {
+      add(there.nodes[i], UpdateRefusal::kParametersChanged,
+          absl::StrCat(name(there.nodes[i], path), ": its kind is ", to_text(theirs->type), ", in the executable ",
+                       to_text(ours->type)));
+      return absl::OkStatus();
+    }
+    if (ours->bodies.size() != theirs->bodies.size()) {
+      add(there.nodes[i], UpdateRefusal::kParametersChanged,
+          absl::StrCat(name(there.nodes[i], path), ": its number of bodies is ", theirs->bodies.size(),
+                       ", in the executable ", ours->bodies.size()));
+      return absl::OkStatus();
+    }
+    for (std::size_t body = 0; body < ours->bodies.size(); ++body) {
+      Path at = path;
+      at.push_back(body);
+      CGRT_RETURN_IF_ERROR(compare(*ours->bodies[body], SIZE_MAX, *theirs->bodies[body], at));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status compare_counts(CUgraphNode ours, CUgraphNode theirs, CUgraphNodeType type, const Path& path) {
     CUgraphNodeParams here{}, there{};
     CGRT_RETURN_IF_ERROR(read_params(ours, type, our_context_, here));
     CGRT_RETURN_IF_ERROR(read_params(theirs, type, their_context_, there));
     if (is_same_shape(here, there)) return absl::OkStatus();
     add(theirs, UpdateRefusal::kParametersChanged,
-        absl::StrCat(name(theirs, path), " has ", counted(count_of(there), "semaphore"), ", in the executable ",
-                     count_of(here)));
+        absl::StrCat(name(theirs, path), " has ",
+                     counted(count_of(there), type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ? "operation" : "semaphore"),
+                     ", in the executable ", count_of(here)));
+    return absl::OkStatus();
+  }
+
+  absl::Status compare_sizes(CUgraphNode ours, CUgraphNode theirs, const Path& path) {
+    CUgraphNodeParams here{}, there{};
+    CGRT_RETURN_IF_ERROR(read_params(ours, CU_GRAPH_NODE_TYPE_MEM_ALLOC, our_context_, here));
+    CGRT_RETURN_IF_ERROR(read_params(theirs, CU_GRAPH_NODE_TYPE_MEM_ALLOC, their_context_, there));
+    if (here.alloc.bytesize == there.alloc.bytesize) return absl::OkStatus();
+    add(theirs, UpdateRefusal::kParametersChanged,
+        absl::StrCat(name(theirs, path), " has ", counted(there.alloc.bytesize, "byte"), ", in the executable ",
+                     here.alloc.bytesize));
     return absl::OkStatus();
   }
 
@@ -219,6 +274,10 @@ class Finder {
     return absl::OkStatus();
   }
 
+  static const char* to_text(CUgraphConditionalNodeType type) {
+    return to_string(static_cast<ir::ConditionalKind>(type));
+  }
+
   static std::string to_text(int place) {
     if (place == OperandPlaces::kArray) return "an array";
     return place == OperandPlaces::kHost ? "in host memory" : absl::StrCat("in memory of device ", place);
@@ -243,7 +302,7 @@ absl::StatusOr<std::vector<UpdateBlocker>> find_blockers(const GraphState& ours,
   }
   CGRT_ASSIGN_OR_RETURN(const std::vector<NodeAttributes> their_attributes, attributes_in(theirs));
   Finder finder(ours.context, attributes, flags, theirs.context, their_attributes);
-  CGRT_RETURN_IF_ERROR(finder.compare(ours.handle, node_count, theirs.handle, {}));
+  CGRT_RETURN_IF_ERROR(finder.compare(ours, node_count, theirs, {}));
   return std::move(finder).take();
 }
 

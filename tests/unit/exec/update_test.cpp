@@ -1,6 +1,8 @@
 // What an update answers, and an executable beside a thread that changes its definition.
 #include <atomic>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -312,6 +314,73 @@ TEST_CASE_METHOD(UpdateTest, "a child graph is set to one of loaded kernels and 
   CHECK(run(exec) == 14.0f);
   REQUIRE_OK(exec.set_params(second, scaling(3.0f)));
   CHECK(run(exec) == 6.0f);
+}
+
+TEST_CASE_METHOD(UpdateTest, "what differs in conditional nodes, operations and allocations is a blocker",
+                 "[exec][update]") {
+  enum class Kind { kIf, kIfElse, kWhile, kSwitch };
+  const auto conditional = [&](Kind kind, int kernels = 1, LaunchAttributes attributes = {}) {
+    Graph graph = *Graph::create(device);
+    const CUgraphConditionalHandle handle = *graph.add_conditional_handle(1);
+    Conditional node = *(kind == Kind::kIf       ? graph.add_if({}, handle)
+                         : kind == Kind::kIfElse ? graph.add_if_else({}, handle)
+                         : kind == Kind::kWhile  ? graph.add_while({}, handle)
+                                                 : graph.add_switch({}, handle, 1));
+    Cursor cursor = node.bodies.back().cursor();
+    for (int i = 0; i < kernels; ++i) {
+      const LaunchConfig config{.grid = 2, .block = 64, .attributes = attributes};
+      REQUIRE_OK(launch(cursor, config, scale_kernel(), x, x, 2.0f, 1));
+    }
+    return graph;
+  };
+  const auto writes = [&](std::size_t count) {
+    Graph graph = *Graph::create(device);
+    REQUIRE_OK(graph.add_memory_ops({}, std::vector(count, write_op(reinterpret_cast<std::uint32_t*>(x), 1u))));
+    return graph;
+  };
+  const auto allocating = [&](std::size_t bytes) {
+    Graph graph = *Graph::create(device);
+    const GraphAllocation memory = *graph.add_alloc({}, bytes);
+    REQUIRE_OK(graph.add_free({memory.node}, memory.address));
+    return graph;
+  };
+  const auto check = [&](const Graph& ours, const Graph& theirs, UpdateRefusal refusal, const std::string& text) {
+    GraphExec exec = *instantiate(ours);
+    const std::vector<UpdateBlocker> blockers = *exec.find_blockers(theirs);
+    REQUIRE(blockers.size() == 1);
+    CHECK(blockers[0].refusal == refusal);
+    CHECK(blockers[0].text == text);
+    CHECK(exec.try_update(theirs)->refusal == refusal);
+  };
+
+  check(conditional(Kind::kIf), conditional(Kind::kWhile), UpdateRefusal::kParametersChanged,
+        "conditional (node 0): its kind is while, in the executable if");
+  check(conditional(Kind::kIf), conditional(Kind::kSwitch), UpdateRefusal::kParametersChanged,
+        "conditional (node 0): its kind is switch, in the executable if");
+  check(conditional(Kind::kIf), conditional(Kind::kIfElse), UpdateRefusal::kParametersChanged,
+        "conditional (node 0): its number of bodies is 2, in the executable 1");
+  check(conditional(Kind::kIfElse), conditional(Kind::kIfElse, 2), UpdateRefusal::kTopologyChanged,
+        "kernel \"cgrt::testing::scale\" (node 0/1/1) is in the other graph alone");
+  check(conditional(Kind::kIfElse), conditional(Kind::kIfElse, 1, {.cluster = {2}}), UpdateRefusal::kAttributesChanged,
+        "kernel \"cgrt::testing::scale\" (node 0/1/0): its cluster is (2, 1, 1), in the executable (1, 1, 1)");
+  check(writes(1), writes(2), UpdateRefusal::kParametersChanged,
+        "batch mem op (node 0) has 2 operations, in the executable 1");
+  check(allocating(64), allocating(1024), UpdateRefusal::kParametersChanged,
+        "mem alloc (node 0) has 1024 bytes, in the executable 64");
+  CHECK(instantiate(conditional(Kind::kSwitch))->find_blockers(conditional(Kind::kSwitch))->empty());
+  CHECK(instantiate(writes(2))->find_blockers(writes(2))->empty());
+  CHECK(instantiate(allocating(64))->find_blockers(allocating(64))->empty());
+}
+
+TEST_CASE_METHOD(UpdateTest, "a refusal counts nodes where the counts differ", "[exec][update]") {
+  const auto around = [&](int nodes) {
+    Graph graph = *Graph::create(device);
+    REQUIRE_OK(graph.add_child({}, graph_of(nodes)));
+    return graph;
+  };
+
+  CHECK_THAT(instantiate(around(1))->update(around(2)),
+             StatusIs(absl::StatusCode::kFailedPrecondition, "topology changed. Instantiate that graph anew."));
 }
 
 TEST_CASE_METHOD(UpdateTest, "a guard that was asked for is that of an executable made anew as well", "[exec]") {
