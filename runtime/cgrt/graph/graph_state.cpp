@@ -113,6 +113,12 @@ void GraphState::note_removed(std::size_t position) {
   }
 }
 
+void GraphState::note_edges_replaced() {
+  ++edits;
+  variants.clear();
+  for (GraphState* inside : insides_of(*this)) inside->note_edges_replaced();
+}
+
 bool has_conditionals(const GraphState& state) {
   return !state.conditionals.empty() ||
          std::any_of(state.children.begin(), state.children.end(),

@@ -60,6 +60,8 @@ struct GraphState {
   CUgraph release();
   // The node at `position` is gone, and what was inside of it.
   void note_removed(std::size_t position);
+  // Edges are others, here or inside of its nodes.
+  void note_edges_replaced();
   // prepare() of all that is inside of the node at `position`, to be called before it is removed: executables that were
   // made from a graph inside know its nodes from there.
   absl::Status prepare_insides(std::size_t position);
@@ -71,7 +73,7 @@ struct GraphState {
   CUcontext context;
   std::uint64_t scope_id = 0;
   NodeKnowledge knowledge;
-  std::uint64_t edits = 0;  // nodes removed, edges added and removed
+  std::uint64_t edits = 0;  // nodes removed, edges added, removed and replaced
 
   bool is_owned = true;               // by this or by `owner`; else inside a driver graph that another state owns
   std::shared_ptr<GraphOwner> owner;  // null: this

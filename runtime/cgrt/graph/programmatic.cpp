@@ -118,6 +118,7 @@ absl::StatusOr<ProgrammaticEdges> add_programmatic_edges(Graph& graph) {
   ProgrammaticEdges report;
   CGRT_ASSIGN_OR_RETURN(const std::vector<Edge> edges, Finder().find(walk, report));
   CGRT_RETURN_IF_ERROR(replace_all(edges, kProgrammaticEdge));
+  if (!edges.empty()) graph.state()->note_edges_replaced();
   report.added = edges.size();
   return report;
 }
@@ -135,6 +136,7 @@ absl::StatusOr<std::size_t> remove_programmatic_edges(Graph& graph) {
     }
   }
   CGRT_RETURN_IF_ERROR(replace_all(found, kFullEdge));
+  if (!found.empty()) graph.state()->note_edges_replaced();
   return found.size();
 }
 

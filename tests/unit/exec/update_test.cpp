@@ -316,6 +316,40 @@ TEST_CASE_METHOD(UpdateTest, "a child graph is set to one of loaded kernels and 
   CHECK(run(exec) == 6.0f);
 }
 
+TEST_CASE_METHOD(UpdateTest, "programmatic edges that were added or removed are edges that were edited",
+                 "[exec][update]") {
+  const bool is_inside = GENERATE(false, true);
+  const auto make = [&](bool is_programmatic) {
+    Graph pair = *Graph::create(device);
+    Cursor cursor = pair.cursor();
+    for (int i = 0; i < 2; ++i) {
+      const LaunchTarget target = is_programmatic ? cursor.programmatic() : LaunchTarget(cursor);
+      REQUIRE_OK(launch(target, kPlain, waiting_kernel(), x, x, 2.0f, 1));
+    }
+    if (!is_inside) return pair;
+    Graph outer = *Graph::create(device);
+    REQUIRE_OK(outer.add_child({}, std::move(pair)));
+    return outer;
+  };
+  const auto is_edited = StatusIs(absl::StatusCode::kFailedPrecondition, "have been removed or added since");
+
+  Graph full = make(false);
+  GraphExec exec = *instantiate(full);
+  REQUIRE(add_programmatic_edges(full)->added == 1);
+  CHECK_THAT(exec.find_blockers(make(false)).status(), is_edited);
+  CHECK_OK(exec.update(make(false)));
+
+  Graph programmatic = make(true);
+  exec = *instantiate(programmatic);
+  REQUIRE(*remove_programmatic_edges(programmatic) == 1);
+  CHECK_THAT(exec.find_blockers(make(true)).status(), is_edited);
+  CHECK_OK(exec.update(make(true)));
+
+  exec = *instantiate(programmatic);
+  REQUIRE(*remove_programmatic_edges(programmatic) == 0);
+  CHECK(exec.find_blockers(make(false))->empty());
+}
+
 TEST_CASE_METHOD(UpdateTest, "what differs in conditional nodes, operations and allocations is a blocker",
                  "[exec][update]") {
   enum class Kind { kIf, kIfElse, kWhile, kSwitch };

@@ -360,6 +360,24 @@ TEST_CASE_METHOD(BuiltClustersTest, "what alternatives keep lives until the last
   CHECK(kept.expired());
 }
 
+TEST_CASE_METHOD(AlternativesTest, "programmatic edges that alternatives were given are in their executable",
+                 "[graph][rebind]") {
+  const auto pair = [&](LaunchTarget target, std::size_t i) -> absl::Status {
+    const LaunchConfig config{.grid = 4, .block = 64, .attributes = {.cluster = {i == 0 ? 2u : 4u}}};
+    CGRT_RETURN_IF_ERROR(launch(target, config, waiting_kernel(), x + 1, x, 2.0f, 1));
+    return launch(target, config, waiting_kernel(), x + 1, x, static_cast<float>(i + 2), 1);
+  };
+  Graph graph = *build_alternatives(device, 2, pair);
+  REQUIRE(add_programmatic_edges(graph)->added == 3);
+  GraphExec exec = *instantiate_rebindable(graph);
+  driver::Instrument instrument;
+
+  REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return pair(target, 1); }));
+
+  CHECK(instrument.count("cuGraphNodeSetEnabled") == 4);  // of all nodes, whose edges they are
+  CHECK(run(exec) == 3.0f);
+}
+
 // One executable, as the graph was changed after it was built: the host switches its kernels with clusters.
 struct EditedClustersTest : ClustersTest {
   EditedClustersTest() {
