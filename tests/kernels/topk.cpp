@@ -121,7 +121,8 @@ void check_topk(Report& report) {
   std::vector<std::uint64_t> tokens{1, 25};
   if (!report.is_simulated()) tokens.insert(tokens.end(), {64, 257, 16384});
   for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-    for (const std::uint64_t experts : {1, 2, 8, 31, 32, 33, 60, 64, 65, 128, 129, 160, 256, 257, 384, 511, 512}) {
+    for (const std::uint64_t experts :
+         {1, 2, 5, 8, 9, 15, 16, 17, 31, 32, 33, 60, 64, 65, 128, 129, 160, 256, 257, 384, 511, 512}) {
       for (const std::uint64_t k : {1, 2, 6, 8, 32}) {
         if (k > experts) continue;
         for (const TopkWeights weights : {TopkWeights::kOfAll, TopkWeights::kNormalized}) {

@@ -114,9 +114,10 @@ absl::StatusOr<Algorithms> find_algorithms(MatmulPlan& plan, int max_count) {
   const std::size_t limit = plan.desc.max_workspace_bytes;
   const std::size_t max_scratch = limit > workspace_with(0) ? limit - workspace_with(0) : 0;
   CGRT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_scratch));
-  // Parts of sums are floats too, not of the type of d.
-  CGRT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                              static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
+  // Parts of sums are floats too: those that are added in d, where that is float.
+  const std::uint32_t in_place = plan.desc.type == DType::kFloat32 ? CUBLASLT_REDUCTION_SCHEME_INPLACE : 0;
+  CGRT_RETURN_IF_ERROR(
+      prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, in_place | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
