@@ -200,7 +200,7 @@ absl::Status Cursor::fork_join(absl::Span<const Branch> branches) {
 
 absl::Status Cursor::keep(std::shared_ptr<const void> resource) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  return internal::keep(*state_, resource);
+  return internal::keep(*state_, std::move(resource));
 }
 
 absl::StatusOr<CUcontext> Cursor::context() const {

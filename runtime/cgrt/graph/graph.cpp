@@ -1,5 +1,7 @@
 #include "cgrt/graph/graph.h"
 
+#include <utility>
+
 #include "absl/base/optimization.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
@@ -260,7 +262,7 @@ Cursor Graph::cursor(Dependencies dependencies) { return Cursor(state_.get(), de
 
 absl::Status Graph::keep(std::shared_ptr<const void> resource) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
-  return internal::keep(*state_, resource);
+  return internal::keep(*state_, std::move(resource));
 }
 
 absl::StatusOr<std::size_t> Graph::node_count() const {

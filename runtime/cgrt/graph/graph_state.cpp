@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -231,11 +232,11 @@ absl::StatusOr<std::shared_ptr<GraphState>> clone_graph(const GraphState& origin
   return copy;
 }
 
-absl::Status keep(const GraphState& state, const std::shared_ptr<const void>& resource) {
+absl::Status keep(const GraphState& state, std::shared_ptr<const void> resource) {
   for (const GraphState::Variant& variant : state.variants) {
     CGRT_RETURN_IF_ERROR(keep_in_graph(variant.state->handle, resource));
   }
-  return keep_in_graph(state.handle, resource);
+  return keep_in_graph(state.handle, std::move(resource));
 }
 
 CUgraph outermost(const GraphState& state) {

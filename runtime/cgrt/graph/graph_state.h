@@ -165,7 +165,7 @@ absl::Status set_kernel_params(KernelNodeParams& out, CUcontext context, const K
 // The driver graph that `state` is, or is inside of, and that executables are made from.
 CUgraph outermost(const GraphState& state);
 // See Graph. Also in its variants, whose executables are others.
-absl::Status keep(const GraphState& state, const std::shared_ptr<const void>& resource);
+absl::Status keep(const GraphState& state, std::shared_ptr<const void> resource);
 // Before a kernel is added: keeps what its code is in, if that was loaded at run time.
 absl::Status keep_library(GraphState& state, std::shared_ptr<const void> library);
 // The value of an argument, given its position and its offset, as the driver hands a node's parameters out (in
