@@ -225,7 +225,7 @@ void check_heads(Report& report, const Heads& heads, std::uint64_t tokens, std::
         const Setup setups[] = {
             {}, {.shift = 1}, {.token_count = static_cast<std::int32_t>(tokens / 2)}, {.table_shift = 8}};
         for (const Setup& setup : setups) {
-          if (setup.table_shift != 0 && kept == Kept::kPaged) continue;
+          if (setup.table_shift != 0 && kept == Kept::kPaged) continue;  // as with a dense cache
           report.check(absl::StrCat(to_string(kept), " ", to_string(type), names[static_cast<int>(pairs)], tokens,
                                     " tokens of ", heads.heads, " and ", heads.kv_heads, " heads of ", heads.size, ", ",
                                     heads.rotary, " turn; shifted by ", setup.shift, ", table by ", setup.table_shift,

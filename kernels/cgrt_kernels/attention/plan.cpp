@@ -200,7 +200,8 @@ absl::Status plan_hopper(const Machine& machine, AttentionPlan& plan) {
     use(1, in_cache);
     return absl::OkStatus();
   }
-  // Pairs of tiles take equally long, but there may be a few more of them than blocks.
+  // Pairs of tiles take equally long, but there may be a few more of them than blocks. Single tiles are spread best
+  // over sections of equal length: as many as let each fit into the cache, or half as many.
   constexpr std::uint64_t kMaxTilesOfBlock = 16;
   const auto cost_of = [&](std::uint32_t tiles_at_once, std::uint32_t heads_at_once) {
     use(tiles_at_once, heads_at_once);

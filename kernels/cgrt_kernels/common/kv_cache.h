@@ -18,10 +18,10 @@ struct KvCacheDesc {
   std::uint64_t positions = 0;  // of a sequence, at most
   std::uint64_t kv_heads = 0, head_size = 0;
   std::uint64_t pages = 0, page_size = 0, pages_per_sequence = 0;  // of a paged cache
-  // Elements from one position of a block to the next, from one head to the next, from one block to the next. 0: heads
-  // side by side, positions behind all heads, blocks behind all of both as the strides that are given say. A cache of
-  // [sequences, kv_heads, positions, head_size] has strides of head_size, positions * head_size and kv_heads *
-  // positions * head_size.
+  // Elements from one position of a block to the next, from one head to the next, from one block to the next. 0 stands
+  // for kv_heads * head_stride, for head_size, and for the larger of positions (or page_size) * position_stride and
+  // kv_heads * head_stride, so that nothing overlaps. A cache of [sequences, kv_heads, positions, head_size] has
+  // strides of head_size, positions * head_size and 0.
   std::uint64_t position_stride = 0, head_stride = 0, block_stride = 0;
 };
 

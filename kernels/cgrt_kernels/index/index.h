@@ -20,6 +20,7 @@
 // range. Nothing is allocated, and nothing waits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
