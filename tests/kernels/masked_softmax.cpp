@@ -230,7 +230,8 @@ constexpr Sizes kSizes[] = {{1, 1, 1, 1},      {2, 1, 3, 7},     {4, 2, 5, 111},
                             {6, 3, 33, 264},   {4, 2, 64, 512},  {2, 1, 8, 1000},  {4, 4, 9, 1024},  {4, 2, 3, 1032},
                             {1, 1, 3, 4096},   {50, 2, 3, 4096}, {2, 2, 2, 4097},  {4, 4, 2, 8192},  {35, 1, 4, 8192},
                             {70, 35, 2, 8200}, {1, 1, 2, 32768}, {3, 3, 1, 33000}, {1, 1, 2, 65536}, {2, 2, 1, 70000},
-                            {1, 1, 2, 600001}};
+                            {1, 1, 2, 600001}, {1200, 3, 2, 7},  {600, 6, 49, 49}, {300, 3, 8, 16},  {300, 3, 8, 30},
+                            {300, 3, 9, 64},   {300, 3, 9, 128}, {300, 3, 9, 200}};
 
 }  // namespace
 
@@ -252,9 +253,9 @@ void check_masked_softmax(Report& report) {
                    check_extremes(columns, value));
     }
   }
-  // A warp, a block, a cluster, element by element, and longer than registers.
-  for (const std::uint64_t columns : {8, 200, 1000, 33, 2000, 4097, 40000, 70001}) {
-    for (const std::uint64_t matrices : {2, 100}) {
+  // A lane, a warp or some of its lanes, a block, a cluster, element by element, and longer than registers.
+  for (const std::uint64_t columns : {5, 8, 15, 200, 1000, 33, 2000, 4097, 40000, 70001}) {
+    for (const std::uint64_t matrices : {2, 100, 1100}) {
       if (matrices * columns > (report.is_simulated() ? 1u << 17 : 1u << 20)) continue;
       for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
         for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {

@@ -30,10 +30,12 @@ WAITING = {  # by file: what is wrong with it, and why
     **{record: ([OLDER], "edits of graphs, alternatives and find_blockers were mended, and no launch with them")
        for record in ("samples/launch_overhead/records/h200.json", "samples/occupancy_launch/records/h200.json",
                       "tools/graphbench/records/growth.json", "tools/graphbench/records/h200.json")},
+    "kernels/bench/records/softmax.json":
+        ([OLDER], "short rows, masked ones and few long ones have other kernels; its rows were not taken again"),
     "kernels/bench/records/batch_norm.json":
         ([OLDER], "a second round of sums, of channels with a far first element, stands in no loop any more"),
     "kernels/bench/records/lengths.json":
-        ([OLDER], "batch_norm and sums of columns have changed; its rows of the first were not taken again"),
+        ([OLDER], "batch_norm, softmax and sums of columns have changed, and its rows but for those of the first have not"),
     "kernels/bench/records/scan.json":
         ([OLDER], "the warp of a short row is counted without overflow; its time was not taken again"),
 }

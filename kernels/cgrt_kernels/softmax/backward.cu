@@ -106,6 +106,40 @@ __global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_bulk_streamed
 #endif
 }
 
+// Rows of few elements: a lane takes one at a time. A warp's pass through shared memory together.
+template <SoftmaxOp kOp, class T>
+__global__ void __launch_bounds__(kLaneThreads, 8) softmax_backward_in_lane(SoftmaxBackwardParams p) {
+  extern __shared__ __align__(128) uint4 stages[];
+  const StagedRows rows(p.rows, p.shares.stages * 32);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (rows.count == 0) return;
+  const std::uint64_t begin = std::uint64_t{rows.first} * p.columns, end = std::uint64_t{p.rows} * p.columns;
+  const auto stage_of = [&](std::uint32_t array, const void* from) {
+    const T* const in = static_cast<const T*>(from);
+    return WarpStage<T>(stages + (threadIdx.x / 32 * 2 + array) * p.shares.stride, static_cast<T*>(p.dx) + begin,
+                        in + begin, rows.count * p.columns, in, in + end);
+  };
+  const auto of_y = stage_of(0, p.y), of_dy = stage_of(1, p.dy);
+  of_y.wait();
+  of_dy.wait();
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x % 32; i < rows.count; i += 32) {
+    const T* const y = of_y.begin() + i * p.columns;
+    T* const dy = of_dy.begin() + i * p.columns;
+    float sum = 0;
+#pragma unroll 4
+    for (std::uint32_t column = 0; column < p.columns; ++column) {
+      sum += term_of<kOp>(to_float(y[column]), to_float(dy[column]));
+    }
+#pragma unroll 4
+    for (std::uint32_t column = 0; column < p.columns; ++column) {
+      dy[column] = from_float<T>(gradient_of<kOp>(to_float(y[column]), to_float(dy[column]), sum, p.scale));
+    }
+  }
+  of_dy.store();
+}
+
 // A warp takes a row.
 template <SoftmaxOp kOp, class T, int kElements>
 __global__ void __launch_bounds__(32) softmax_backward_of_few_rows(SoftmaxBackwardParams p) {
@@ -179,6 +213,7 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
   switch (regime) {
     case SoftmaxRegime::kFew4: return with_host_body<softmax_backward_of_few_rows<kOp, T, kFewElements / 2>, kOp, T>();
     case SoftmaxRegime::kFew8: return with_host_body<softmax_backward_of_few_rows<kOp, T, kFewElements>, kOp, T>();
+    case SoftmaxRegime::kLane: return with_host_body<softmax_backward_in_lane<kOp, T>, kOp, T>();
     case SoftmaxRegime::kLanes2:
       if constexpr (kIsAligned) return of_lanes.template operator()<2>();
       break;

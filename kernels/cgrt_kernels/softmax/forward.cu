@@ -123,6 +123,34 @@ __global__ void __launch_bounds__(kLaneThreads, 6) softmax_staged(SoftmaxParams 
   stage.store();
 }
 
+// Rows of few elements: a lane takes one at a time. A warp's pass through shared memory together.
+template <SoftmaxOp kOp, class T>
+__global__ void __launch_bounds__(kLaneThreads, 8) softmax_in_lane(SoftmaxParams p) {
+  extern __shared__ __align__(128) uint4 stages[];
+  const StagedRows rows(p.rows, p.shares.stages * 32);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (rows.count == 0) return;
+  const auto stage = rows.template stage<T>(stages, p);
+  stage.wait();
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x % 32; i < rows.count; i += 32) {
+    T* const row = stage.begin() + i * p.columns;
+    MaxSum all = none(MaxSum{});
+#pragma unroll 4
+    for (std::uint32_t column = 0; column < p.columns; ++column) all.max = fmaxf(all.max, to_float(row[column]));
+    const float base = finite_or_zero(all.max);
+#pragma unroll 4
+    for (std::uint32_t column = 0; column < p.columns; ++column) all.sum += exp_of(to_float(row[column]) - base);
+    const float factor = factor_of<kOp>(all);
+#pragma unroll 4
+    for (std::uint32_t column = 0; column < p.columns; ++column) {
+      row[column] = from_float<T>(result_of<kOp>(to_float(row[column]), all, factor));
+    }
+  }
+  stage.store();
+}
+
 // A warp takes a row.
 template <SoftmaxOp kOp, class T, int kElements>
 __global__ void __launch_bounds__(32) softmax_of_few_rows(SoftmaxParams p) {
@@ -207,6 +235,7 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
   switch (regime) {
     case SoftmaxRegime::kFew4: return with_host_body<softmax_of_few_rows<kOp, T, kFewElements / 2>, kHost>();
     case SoftmaxRegime::kFew8: return with_host_body<softmax_of_few_rows<kOp, T, kFewElements>, kHost>();
+    case SoftmaxRegime::kLane: return with_host_body<softmax_in_lane<kOp, T>, kHost>();
     case SoftmaxRegime::kLanes2:
       if constexpr (kIsAligned) return of_lanes.template operator()<2>();
       break;

@@ -44,6 +44,7 @@ using SoftmaxBackwardKernel = Kernel<SoftmaxBackwardParams>;
 enum class SoftmaxRegime : std::uint8_t {
   kFew4,  // a warp, so many elements each, wherever they lie: little code for few short rows
   kFew8,
+  kLane,    // a lane, all of it in shared memory: rows of few elements
   kLanes2,  // so many lanes of a warp, 32 bytes each, of aligned rows
   kLanes4,
   kLanes8,

@@ -5,6 +5,7 @@
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/host_row.cuh"
+#include "cgrt_kernels/common/row/lanes.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/softmax/kernels.h"
 #include "cgrt_kernels/softmax/long_rows.cuh"
@@ -120,6 +121,39 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 6 : kMask
   }
 }
 
+// Rows of few elements: a lane takes one at a time. A warp's pass through shared memory together.
+template <class T>
+__global__ void __launch_bounds__(kLaneThreads, 8) masked_in_lane(SoftmaxParams p) {
+  extern __shared__ __align__(128) uint4 stages[];
+  const StagedRows rows(p.rows, p.shares.stages * 32);
+  wait_for_predecessors();
+  let_dependents_start();
+  if (rows.count == 0) return;
+  const auto stage = rows.template stage<T>(stages, p);
+  stage.wait();
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x % 32; i < rows.count; i += 32) {
+    T* const row = stage.begin() + i * p.columns;
+    const MaskedRow<T> masked(p, rows.first + i);
+    const auto value_of = [&](std::uint32_t column) {
+      return to_float(row[column]) * p.scale + (masked.mask != nullptr ? to_float(masked.mask[column]) : 0.0f);
+    };
+    MaxSum all = none(MaxSum{});
+#pragma unroll 4
+    for (std::uint32_t column = 0; column < masked.seen; ++column) all.max = fmaxf(all.max, value_of(column));
+    const float base = finite_or_zero(all.max);
+#pragma unroll 4
+    for (std::uint32_t column = 0; column < masked.seen; ++column) all.sum += exp_of(value_of(column) - base);
+    const float factor = all.sum == 0 ? 0 : 1 / all.sum;
+#pragma unroll 4
+    for (std::uint32_t column = 0; column < p.columns; ++column) {
+      const float value = column < masked.seen ? result_of<SoftmaxOp::kSoftmax>(value_of(column), all, factor) : 0.0f;
+      row[column] = from_float<T>(value);
+    }
+  }
+  stage.store();
+}
+
 template <class T>
 void masked_on_host(HostGrid, SoftmaxParams p) {
   for (std::uint64_t row = 0; row < p.rows; ++row) {
@@ -139,19 +173,29 @@ void masked_on_host(HostGrid, SoftmaxParams p) {
 template <class T, Alignment kAlignment>
 SoftmaxKernel masked_of_regime(SoftmaxRegime regime) {
   constexpr auto kHost = masked_on_host<T>;
+  constexpr bool kIsAligned = kAlignment == Alignment::kAligned;
   constexpr int kSize = kPackSize<T>;
   constexpr SoftmaxOp kOp = SoftmaxOp::kSoftmax;
+  const auto of_lanes = [=]<int kLanes>() {
+    return with_host_body<masked_in_registers<T, LanesPerRow<kLanes>, 2, kAlignment>, kHost>();
+  };
   switch (regime) {
-    case SoftmaxRegime::kFew4:
-    case SoftmaxRegime::kFew8:
+    case SoftmaxRegime::kLane: return with_host_body<masked_in_lane<T>, kHost>();
     case SoftmaxRegime::kLanes2:
+      if constexpr (kIsAligned) return of_lanes.template operator()<2>();
+      break;
     case SoftmaxRegime::kLanes4:
+      if constexpr (kIsAligned) return of_lanes.template operator()<4>();
+      break;
     case SoftmaxRegime::kLanes8:
+      if constexpr (kIsAligned) return of_lanes.template operator()<8>();
+      break;
     case SoftmaxRegime::kLanes16:
+      return with_host_body<masked_in_registers<T, LanesPerRow<16>, 16 / kSize, kAlignment>, kHost>();
+    case SoftmaxRegime::kFew8:
       return with_host_body<masked_in_registers<T, WarpPerRow, 8 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kWarp:
-      return with_host_body<
-          masked_in_registers<T, WarpPerRow, kAlignment == Alignment::kAligned ? 32 / kSize : 4, kAlignment>, kHost>();
+      return with_host_body<masked_in_registers<T, WarpPerRow, kIsAligned ? 32 / kSize : 4, kAlignment>, kHost>();
     case SoftmaxRegime::kClusterShort:
       return with_host_body<masked_in_registers<T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kHost>();
     case SoftmaxRegime::kCluster:

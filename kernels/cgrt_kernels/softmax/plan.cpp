@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
@@ -10,6 +12,8 @@ namespace cgrt::kernels {
 namespace {
 
 using Shape = RowShape<SoftmaxRegime>;
+
+std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
 
 // What the three operations have in common, as far as a shape depends on it.
 struct Problem {
@@ -59,6 +63,34 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
   return in_slices(machine, kernel_of(SoftmaxRegime::kSlices, alignment), rows);
 }
 
+// Rows of few elements that are not aligned, a lane each.
+template <class Params>
+std::optional<RowLaunch<Params>> lane_launch(const Machine& machine, const Problem& problem,
+                                             const Kernel<Params>& kernel) {
+  constexpr std::uint32_t kStageBytes = 4096, kMaxRounds = 16;   // of a warp
+  constexpr std::uint64_t kWarps = kLaneThreads / kWarpThreads;  // of a block
+  // Of longer rows 16 lanes take less time, and of rows that leave multiprocessors without a warp, as was measured on
+  // an H200. Lanes whose rows are multiples of 32 bytes would wait for each other in shared memory.
+  const std::uint64_t bytes = problem.row_bytes(), of_round = kWarpThreads * bytes;
+  const bool are_many = are_enough_warps(machine, problem.rows, kWarpThreads);
+  const std::uint64_t max_bytes = !are_many ? 64 : problem.arrays == 1 ? 192 : 128;
+  if (bytes > max_bytes || bytes % 32 == 0 || problem.rows <= std::uint64_t{kWarpThreads} * machine.sms) {
+    return std::nullopt;
+  }
+  const std::uint64_t rounds =
+      std::clamp<std::uint64_t>(std::min(kStageBytes / (problem.arrays * of_round),
+                                         problem.rows / (std::uint64_t{kWarpThreads} * 16 * machine.sms)),
+                                1, kMaxRounds);
+  const auto stride =
+      static_cast<std::uint32_t>(ceil_divide<std::uint64_t>(of_round * rounds, 16)) + 2;  // what is around
+  RowLaunch<Params> launch{.kernel = kernel};
+  launch.config = {.grid = narrow(ceil_divide(problem.rows, kWarps * kWarpThreads * rounds)),
+                   .block = kLaneThreads,
+                   .shared_bytes = narrow(kWarps * problem.arrays * stride * 16)};
+  launch.shares = {.stride = stride, .stages = narrow(rounds)};
+  return launch;
+}
+
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
 std::optional<Shape> register_shape(const Machine& machine, const Problem& problem, Alignment alignment) {
   const bool is_aligned = alignment == Alignment::kAligned, is_half = problem.pack() == 8;
@@ -70,17 +102,16 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   if (!problem.is_masked && are_few_short(machine, problem.rows, columns, kFewElements)) {
     return share_few_short(problem.rows, columns, SoftmaxRegime::kFew4, SoftmaxRegime::kFew8);
   }
-  if (problem.is_masked) {
-    if (columns <= 8 * kWarpThreads) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16);
-  } else {
-    if (is_aligned) {
-      const std::uint64_t lanes = ceil_divide<std::uint64_t>(problem.row_bytes(), 32);
-      if (lanes <= 2) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes2, 2);
-      if (lanes <= 4) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes4, 4);
-      if (lanes <= 8) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes8, 8);
-    }
-    if (columns <= 16 * 16) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16, 16);
+  if (problem.is_masked && columns <= 8 * kWarpThreads && !are_enough_warps(machine, problem.rows, 2)) {
+    return share_among_lanes(problem.rows, SoftmaxRegime::kFew8);
   }
+  if (is_aligned) {
+    const std::uint64_t lanes = ceil_divide<std::uint64_t>(problem.row_bytes(), 32);
+    if (lanes <= 2) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes2, 2);
+    if (lanes <= 4) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes4, 4);
+    if (lanes <= 8) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes8, 8);
+  }
+  if (columns <= 16 * 16) return share_among_lanes(problem.rows, SoftmaxRegime::kLanes16, 16);
   // While blocks do not have many rows one after the other, threads with little of a row are the faster ones (H100).
   const bool are_few = problem.rows <= 8 * std::uint64_t{machine.sms} && problem.rows * columns <= std::uint64_t{1}
                                                                                                        << 21;
@@ -88,7 +119,11 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   if (columns <= std::uint64_t{of_lane} * kWarpThreads) return share_among_lanes(problem.rows, SoftmaxRegime::kWarp);
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
   if (problem.rows <= machine.sms) {
-    if (auto shape = share(SoftmaxRegime::kClusterShort, 8)) return shape;
+    // Those that do not all run at once take longer than fewer threads do; of floats, where each has more to do, later.
+    const bool is_any = !is_half && problem.arrays == 2;
+    const std::uint32_t max_blocks = (is_half ? 2 : 3) * machine.sms;
+    const auto shape = share(SoftmaxRegime::kClusterShort, 8);
+    if (shape && (is_any || shape->config.grid.x <= max_blocks)) return shape;
   }
   if (problem.is_masked) return share(SoftmaxRegime::kCluster, 16);
   // Streams wait less than clusters of many blocks do.
@@ -124,6 +159,7 @@ absl::StatusOr<RowLaunches<Params>> plan_launches(ContextRef context, const Prob
                         machine_of(context, kernel_of(SoftmaxRegime::kCluster, Alignment::kAligned)));
   const auto launch_for = [&](const Machine& some, Alignment alignment) -> absl::StatusOr<RowLaunch<Params>> {
     if (alignment == Alignment::kUnaligned) {
+      if (auto launch = lane_launch(some, problem, kernel_of(SoftmaxRegime::kLane, alignment))) return *launch;
       if (const std::optional<RowLaunch<Params>> launch = staged(some)) return *launch;
     }
     return row_launch<Params>(some, problem, alignment, kernel_of);
@@ -141,7 +177,6 @@ OperationName name(const SoftmaxBackwardDesc& desc) { return {to_string(desc.op)
 constexpr const char* kMasked = "masked_softmax";
 
 std::uint64_t all_rows(const MaskedSoftmaxDesc& desc) { return desc.matrices * desc.rows; }
-std::uint32_t narrow(std::uint64_t count) { return static_cast<std::uint32_t>(count); }
 
 }  // namespace
 
