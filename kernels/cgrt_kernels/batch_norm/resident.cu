@@ -194,7 +194,7 @@ __device__ __forceinline__ float2 sums_of_channel(float2 value, std::uint32_t bi
 }
 
 // Of `count` elements, whose sums are those of sums_around(reference). Forward, `reference` is an element of the
-// channel before, and the mean of all, or nearly, behind it where the element was so far from the mean that most digits
+// channel before, and the mean of all, or nearly, behind it where the element was so far from the mean that many digits
 // of the squares cancelled: then they are summed once more. Threads with different channels call it together.
 template <bool kBackward, class SumsAround>
 __device__ __forceinline__ Part whole_channel(std::uint32_t count, float& reference, bool has_one_channel,
@@ -202,7 +202,7 @@ __device__ __forceinline__ Part whole_channel(std::uint32_t count, float& refere
   float2 sums = sums_around(reference);
   if constexpr (kBackward) return {sums.x, sums.y, 0};
   float mean = sums.x / static_cast<float>(count), squares = sums.y - sums.x * mean;
-  const bool has_cancelled = squares < sums.y / 64;
+  const bool has_cancelled = squares < sums.y / 16;
   if (has_one_channel ? has_cancelled : __syncthreads_or(has_cancelled)) {
     if (has_cancelled) reference += mean;
     __syncthreads();  // before sums of warps are written again
