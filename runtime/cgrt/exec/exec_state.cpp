@@ -61,7 +61,7 @@ void internal::destroy_exec(CUgraphExec exec) {
 absl::Status GraphExec::State::read_definition(const Graph& graph) {
   definition = graph.state();
   CGRT_ASSIGN_OR_RETURN(node_count, internal::count_nodes(definition->handle));
-  edits = definition->edits;
+  edits = definition->edits_of(node_count);
   is_complete = definition->knowledge.is_complete();
   const bool has_insides = !definition->children.empty() || !definition->conditionals.empty();
   if (is_complete && (!definition->knowledge.is_empty() || has_insides)) {

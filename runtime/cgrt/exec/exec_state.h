@@ -90,7 +90,7 @@ struct GraphExec::State {
   UniqueHandle<CUgraphExec, internal::destroy_exec> handle;  // null: `rebind` has variants
   InstantiateFlags flags = InstantiateFlags::kNone;
   std::size_t node_count = 0;
-  std::uint64_t edits = 0;  // of the definition, when this was made
+  std::uint64_t edits = 0;  // of the definition's nodes, when this was made
   bool is_complete = true;  // the table
   internal::NodeTable table;
   UpdateCounts counts;

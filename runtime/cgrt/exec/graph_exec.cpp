@@ -283,7 +283,7 @@ absl::StatusOr<std::vector<UpdateBlocker>> GraphExec::find_blockers(const Graph&
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind != nullptr) return internal::rebindable_update();
-  if (state_->edits != state_->definition->edits) {
+  if (state_->edits != state_->definition->edits_of(state_->node_count)) {
     return absl::FailedPreconditionError(
         "Nodes or edges of the graph that the executable was made from have been removed or added since, so that it no "
         "longer says what the executable is. Ask before the graph is edited, or instantiate it again.");

@@ -176,9 +176,9 @@ class GraphExec {
 
   // All nodes that keep update() from taking over `other`, and why: by CUDA's rules of topology, kinds, contexts,
   // memory and attributes, and where `other` was taken over, none. Costs some microseconds a node; a refusal itself
-  // names the first alone. Reads the graph that this was made from: kFailedPrecondition once nodes or edges of that
-  // were removed, or edges added, and not to be called beside a change of it. Nodes added inside of its nodes since
-  // count as the executable's.
+  // names the first alone. Reads the graph that this was made from, and is not to be called beside a change of it:
+  // kFailedPrecondition once nodes or edges of it or inside of it were removed, edges added, or nodes added inside of
+  // those that the executable has.
   absl::StatusOr<std::vector<UpdateBlocker>> find_blockers(const Graph& other);
 
   // What was counted since this was made or asked last; counting begins again at 0. An empty GraphExec: zeros. Counted

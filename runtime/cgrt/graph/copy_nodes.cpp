@@ -31,6 +31,7 @@ absl::StatusOr<CUgraphNode> copy_node(CUgraphNode node, const Edges& before, CUc
   CGRT_RETURN_IF_ERROR(driver::to_status(
       api.GraphAddNode(&copy, into.handle, before.from.data(), before.data.data(), before.from.size(), &params),
       "cuGraphAddNode"));
+  ++into.added;
   if (type != CU_GRAPH_NODE_TYPE_KERNEL) return copy;
   const CUresult result = api.GraphKernelNodeCopyAttributes(copy, node);
   if (result == CUDA_SUCCESS) return copy;

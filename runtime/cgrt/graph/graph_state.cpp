@@ -1,6 +1,8 @@
 #include "cgrt/graph/graph_state.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -69,6 +71,8 @@ std::vector<GraphState*> insides_of(const GraphState& state, std::optional<std::
   return insides;
 }
 
+std::uint64_t edits_inside(const GraphState& inside) { return inside.added + inside.edits_of(SIZE_MAX); }
+
 // Of a driver graph that is gone with the node that it was in.
 void forget(GraphState& state) {
   state.handle = nullptr;
@@ -86,6 +90,18 @@ void take_out(std::vector<Node>& nodes, std::size_t position) {
 
 }  // namespace
 
+std::uint64_t GraphState::edits_of(std::size_t node_count) const {
+  std::uint64_t count = edits;
+  for (const Child& child : children) {
+    if (child.position < node_count) count += edits_inside(*child.state);
+  }
+  for (const ConditionalNode& node : conditionals) {
+    if (node.position >= node_count) continue;
+    for (const std::shared_ptr<GraphState>& body : node.bodies) count += edits_inside(*body);
+  }
+  return count;
+}
+
 absl::Status GraphState::prepare_insides(std::size_t position) {
   std::vector<GraphState*> insides = insides_of(*this, position);
   while (!insides.empty()) {
@@ -101,7 +117,10 @@ absl::Status GraphState::prepare_insides(std::size_t position) {
 void GraphState::note_removed(std::size_t position) {
   knowledge.remove(position);
   ++edits;
-  for (GraphState* inside : insides_of(*this, position)) forget(*inside);
+  for (GraphState* inside : insides_of(*this, position)) {
+    edits += edits_inside(*inside);
+    forget(*inside);
+  }
   take_out(children, position);
   take_out(conditionals, position);
   for (ScopeRun& run : scope_runs) run.first_node -= run.first_node > position ? 1 : 0;

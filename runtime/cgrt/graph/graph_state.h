@@ -62,6 +62,9 @@ struct GraphState {
   void note_removed(std::size_t position);
   // Edges are others, here or inside of its nodes.
   void note_edges_replaced();
+  // What was edited of the graph's first `node_count` nodes, as an executable has them: here, and inside of them, where
+  // nodes that were added count too. Grows with each edit.
+  std::uint64_t edits_of(std::size_t node_count) const;
   // prepare() of all that is inside of the node at `position`, to be called before it is removed: executables that were
   // made from a graph inside know its nodes from there.
   absl::Status prepare_insides(std::size_t position);
@@ -74,6 +77,7 @@ struct GraphState {
   std::uint64_t scope_id = 0;
   NodeKnowledge knowledge;
   std::uint64_t edits = 0;  // nodes removed, edges added, removed and replaced
+  std::uint64_t added = 0;  // nodes, by calls of this library
 
   bool is_owned = true;               // by this or by `owner`; else inside a driver graph that another state owns
   std::shared_ptr<GraphOwner> owner;  // null: this

@@ -151,6 +151,7 @@ absl::StatusOr<CUgraphNode> add_node(GraphState& state, Dependencies dependencie
   CUgraphNode node = nullptr;
   const CUresult result = add_generic(state, dependencies, params, &node);
   if (ABSL_PREDICT_FALSE(result != CUDA_SUCCESS)) return driver::to_status(result, "cuGraphAddNode");
+  ++state.added;
   return node;
 }
 
@@ -230,6 +231,7 @@ absl::StatusOr<KernelNode> add_kernel(GraphState& state, Dependencies dependenci
   if (ABSL_PREDICT_FALSE(has_attributes(launch, *node_params.function))) {
     CGRT_RETURN_IF_ERROR(set_attributes(state, node, launch, node_params.function->cluster));
   }
+  ++state.added;
   return KernelNode(node);
 }
 

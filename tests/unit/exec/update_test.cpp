@@ -1,8 +1,11 @@
 // What an update answers, and an executable beside a thread that changes its definition.
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -290,6 +293,48 @@ TEST_CASE_METHOD(UpdateTest, "blockers are looked for in the graph that an execu
   CHECK_OK(first.update(same));
   is_asked_after([&] { return graph.remove_edge(nodes[0], nodes[1]); });
   is_asked_after([&] { return graph.remove(nodes[2]); });
+}
+
+TEST_CASE_METHOD(UpdateTest, "blockers are not looked for in a graph whose nodes were edited inside",
+                 "[exec][update]") {
+  const auto add_kernel_to = [&](Cursor place) { return launch(place, kPlain, scale_kernel(), x, x, 2.0f, 1); };
+  const auto is_edited = StatusIs(absl::StatusCode::kFailedPrecondition, "have been removed or added since");
+  Graph innermost = *Graph::create(device);
+  Graph inner = *Graph::create(device);
+  Graph graph = *Graph::create(device);
+  const Cursor in_innermost = innermost.cursor(), in_inner = inner.cursor();
+  REQUIRE_OK(inner.add_child({}, std::move(innermost)));
+  REQUIRE_OK(graph.add_child({}, std::move(inner)));
+  const CUgraphConditionalHandle handle = *graph.add_conditional_handle(1);
+  Conditional conditional = *graph.add_if({}, handle);
+  Graph& body = conditional.bodies[0];
+  std::vector<KernelNode> nodes;
+  for (int i = 0; i < 2; ++i) nodes.push_back(*body.add_kernel({}, kPlain, scale_kernel(), x, x, 2.0f, 1));
+  const std::vector<std::function<absl::Status()>> edits = {
+      [&] { return add_kernel_to(in_innermost); },
+      [&] { return add_kernel_to(in_inner); },
+      [&] { return body.add_empty({}).status(); },
+      [&] { return body.add_edge(nodes[0], nodes[1]); },
+      [&] { return body.remove(nodes[1]); },
+      [&] {
+        Cursor place = body.cursor();
+        return capture_into(place, stream, [&](StreamRef s) { return fill32(s, x, 7u, 1); });
+      },
+      [&] { return graph.remove(conditional.node); },
+  };
+  const Graph other = scaling(3.0f);
+
+  for (const auto& edit : edits) {
+    GraphExec exec = *instantiate(graph);
+    CHECK_OK(exec.find_blockers(other));
+    REQUIRE_OK(edit());
+    CHECK_THAT(exec.find_blockers(other).status(), is_edited);
+  }
+  Graph growing = scaling(2.0f);
+  GraphExec exec = *instantiate(growing);
+  Conditional later = *growing.add_if({}, *growing.add_conditional_handle(1));
+  REQUIRE_OK(add_kernel_to(later.bodies[0].cursor()));
+  CHECK(exec.find_blockers(other)->empty());  // of the nodes that the executable has
 }
 
 // What is left of these needs an event behind its launches.
