@@ -67,7 +67,7 @@ class RebindState {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> words;
     std::vector<std::pair<std::uint32_t, OwnedParams>> params;  // by node
     std::vector<std::pair<std::uint32_t, bool>> enabled;        // by node, of those that are no kernels
-    std::optional<Resources> used;                              // by host functions, of all calls of a step
+    std::optional<Resources> used;                              // by its nodes, of all calls of a step
   };
 
   // The values of all words and nodes at once.
@@ -89,6 +89,7 @@ class RebindState {
   struct CapturedCall {
     std::shared_ptr<const GraphState> graph;
     std::vector<CapturedNode> nodes;
+    bool may_own = false;  // the graph, what its nodes use
   };
   absl::Status read_captured(CUgraph captured, std::vector<CapturedNode>& nodes);
   // Null: none with that key is kept.

@@ -1,5 +1,7 @@
 // Rebindable executables where several streams, captures and devices meet; what each operation asks the driver.
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -246,6 +248,74 @@ TEST_CASE_METHOD(RebindTest, "calls of libraries that are others in every step a
   CHECK(runs == 300);
   REQUIRE_OK(rebind_with(0));
   CHECK(runs == 301);
+}
+
+TEST_CASE_METHOD(RebindTest, "what a captured call has its graph keep is kept by an executable that takes it over",
+                 "[exec][rebind]") {
+  const std::uint64_t key = 1;
+  const bool has_key = GENERATE(false, true);
+  std::shared_ptr<int> resource = std::make_shared<int>(0);
+  const std::weak_ptr<int> watched = resource;
+  const auto call = [&](CUstream s) -> absl::Status {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph captured = nullptr;
+    driver::api().StreamGetCaptureInfo(s, &status, nullptr, &captured, nullptr, nullptr, nullptr);
+    if (resource != nullptr) CGRT_RETURN_IF_ERROR(internal::keep_in_graph(captured, resource));
+    return launch(s, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 3.0f, 1);
+  };
+  const auto step_with = [&](LaunchTarget target) {
+    return target.sink()->add_captured(call, has_key ? CallKey(&key, 1) : CallKey());
+  };
+  const auto is_kept = [&] {
+    collect_released();
+    return !watched.expired();
+  };
+  Graph one_node = *Graph::create(device);
+  REQUIRE_OK(one_node.add_kernel({}, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 2.0f, 1));
+  GraphExec changed = *instantiate_rebindable(one_node);
+
+  REQUIRE_OK(changed.rebind(step_with));
+  resource.reset();
+  CHECK(is_kept());
+
+  simulator.hold(a.ref().get());
+  REQUIRE_OK(changed.launch(a.ref()));
+  const auto plain = [&](LaunchTarget target) {
+    return launch(target, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 5.0f, 1);
+  };
+  REQUIRE_OK(changed.rebind(plain));
+  CHECK(is_kept());
+
+  simulator.release(a.ref().get());
+  REQUIRE_OK(a.ref().synchronize());
+  CHECK(x[1] == 3.0f);
+  REQUIRE_OK(changed.rebind(plain));
+  CHECK(is_kept() == has_key);  // by the call, which need not be captured again
+  changed = GraphExec();
+  CHECK_FALSE(is_kept());
+}
+
+TEST_CASE_METHOD(RebindTest, "what a graph takes in by a captured call is kept with it", "[graph][exec]") {
+  std::shared_ptr<int> resource = std::make_shared<int>(0);
+  const std::weak_ptr<int> watched = resource;
+  Graph taking = *Graph::create(device);
+  Cursor cursor = taking.cursor();
+  REQUIRE_OK(cursor.add_captured(
+      [&](CUstream s) -> absl::Status {
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        CUgraph captured = nullptr;
+        driver::api().StreamGetCaptureInfo(s, &status, nullptr, &captured, nullptr, nullptr, nullptr);
+        return internal::keep_in_graph(captured, std::move(resource));
+      },
+      {}));
+  std::optional<GraphExec> made = *instantiate(taking);
+
+  taking = Graph();
+  collect_released();
+  CHECK_FALSE(watched.expired());
+  made.reset();
+  collect_released();
+  CHECK(watched.expired());
 }
 
 TEST_CASE_METHOD(RebindTest, "a copy whose memory is of another kind says what a copy keeps", "[exec][rebind]") {
