@@ -206,6 +206,9 @@ void CaptureLog::note(const RefusedCall& call) {
         const bool is_named = blame == Blame::kThisThreads ? is_own && mode != CU_STREAM_CAPTURE_MODE_RELAXED
                                                            : blame == Blame::kGlobal && !is_own && is_global;
         const bool is_possible = blame == Blame::kUnknown || (blame == Blame::kThisThreads && is_global);
+        // The wrong thread to end a capture is neither the one that began it nor, of a relaxed one, any.
+        const bool is_right_thread = is_own || mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+        if (call.result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD && is_right_thread) continue;
         if (is_named || is_possible) visit(capture, number, is_own, is_named);
       }
     }

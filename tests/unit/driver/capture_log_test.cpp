@@ -98,6 +98,24 @@ TEST_CASE("lines that end no capture, and lines of other forms, are passed over"
   CHECK(absl::StrContains(told([&] { log.say(kAllocation, CU_LOG_LEVEL_WARNING); }), kUnknown));
 }
 
+TEST_CASE("a thread that fails to end another one's capture has ended none of its own", "[driver][capture]") {
+  const WrittenLog log;
+  const auto fail_to_end = [&] {
+    log.say("Returning 908 (CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) from cuStreamEndCapture");
+  };
+
+  const std::string own = told([&] {
+    fail_to_end();
+    log.say(kFromCalling);
+    log.say(kAllocation);
+  });
+  CHECK(absl::StrContains(own, "was ended by a call of the same thread: cuMemAlloc_v2 returned 900"));
+  CHECK(absl::StrContains(told(fail_to_end), kUnknown));
+
+  const std::string of_another = told([&] { std::thread(fail_to_end).join(); });
+  CHECK(absl::StrContains(of_another, ": cuStreamEndCapture returned 908"));
+}
+
 TEST_CASE("long lines are cut, and a sentence belongs to the result that follows it", "[driver][capture]") {
   const WrittenLog log;
   const std::string longer(5000, 'x');
