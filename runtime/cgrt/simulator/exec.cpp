@@ -36,11 +36,6 @@ bool same_edges(const DependencyList& a, const DependencyList& b) {
   });
 }
 
-bool on_device(CUdeviceptr address) {
-  const auto* allocation = find_allocation(address);
-  return allocation != nullptr && allocation->second.on_device;
-}
-
 // What the driver lets a node of an executable become.
 bool can_become(const NodeData& from, const NodeData& to) {
   if (from.context != to.context) return false;
@@ -50,9 +45,7 @@ bool can_become(const NodeData& from, const NodeData& to) {
     return from.memory != nullptr && to.memory != nullptr && from.memory->bytes == to.memory->bytes &&
            to.memory->exec_of(to.type) == nullptr;
   }
-  if (from.type != CU_GRAPH_NODE_TYPE_MEMCPY) return true;
-  return on_device(from.copy.srcDevice) == on_device(to.copy.srcDevice) &&
-         on_device(from.copy.dstDevice) == on_device(to.copy.dstDevice);
+  return from.reads_device == to.reads_device && from.writes_device == to.writes_device;
 }
 
 bool is_cooperative(const NodeData& node) {

@@ -74,7 +74,7 @@ CUresult node_data(const CUgraphNodeParams& params, NodeDataRef* out) {
       const CUresult bad = check_copy(params.memcpy.copyParams);
       if (bad != CUDA_SUCCESS) return bad;
       data->context = context;
-      data->copy = params.memcpy.copyParams;
+      set_copy(*data, params.memcpy.copyParams);
       break;
     }
     case CU_GRAPH_NODE_TYPE_MEMSET: {

@@ -166,6 +166,21 @@ CUresult check_copy(const CUDA_MEMCPY3D& copy) {
              : CUDA_ERROR_INVALID_VALUE;
 }
 
+namespace {
+
+bool is_on_device(CUdeviceptr address) {
+  const auto* allocation = find_allocation(address);
+  return allocation != nullptr && allocation->second.on_device;
+}
+
+}  // namespace
+
+void set_copy(NodeData& node, const CUDA_MEMCPY3D& copy) {
+  node.copy = copy;
+  node.reads_device = is_on_device(source_of(copy));
+  node.writes_device = is_on_device(destination_of(copy));
+}
+
 CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS& fill) {
   if (fill.elementSize != 1 && fill.elementSize != 2 && fill.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
   if (fill.width == 0 || fill.height == 0 || fill.dst % fill.elementSize != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -235,7 +250,7 @@ CUresult Memcpy3DAsync(const CUDA_MEMCPY3D* copy, CUstream handle) {
   auto data = std::make_shared<NodeData>();
   data->type = CU_GRAPH_NODE_TYPE_MEMCPY;
   data->context = stream->context;
-  data->copy = *copy;
+  set_copy(*data, *copy);
   if (capturing) {
     capture_node(stream, std::move(data), false);
     return CUDA_SUCCESS;

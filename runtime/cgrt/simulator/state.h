@@ -84,6 +84,7 @@ struct NodeData {
   CUgraphDeviceNode updatable = nullptr;                             // null: not device-updatable
 
   CUDA_MEMCPY3D copy{};
+  bool reads_device = false, writes_device = false;  // what `copy` names, as it was when the node was given it
   CUDA_MEMSET_NODE_PARAMS fill{};
   CUhostFn function = nullptr;
   void* user_data = nullptr;
@@ -367,6 +368,7 @@ CUresult check_implicit_dependency(CUstream stream);
 bool is_accessible(CUdeviceptr address, std::size_t bytes);
 const std::pair<const CUdeviceptr, Allocation>* find_allocation(CUdeviceptr address);
 CUresult check_copy(const CUDA_MEMCPY3D& copy);
+void set_copy(NodeData& node, const CUDA_MEMCPY3D& copy);  // after check_copy
 CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS& fill);
 void run_copy(const CUDA_MEMCPY3D& copy);
 void run_fill(const CUDA_MEMSET_NODE_PARAMS& fill);

@@ -330,6 +330,32 @@ TEST_CASE_METHOD(RebindTest, "a copy whose memory is of another kind says what a
   CHECK_THAT(changed.rebind_buffer(x, 4, y.data()).status(), refused);
 }
 
+TEST_CASE_METHOD(RebindTest, "a copy is bound to other memory after its own was freed", "[exec][rebind]") {
+  DeviceBuffer old = *DeviceBuffer::create(device, 4);
+  const DeviceBuffer y = *DeviceBuffer::create(device, 4);
+  const auto step = [&](LaunchTarget target, const DeviceBuffer& to, const float* from) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(copy(target, to.data(), from, 4));
+    return copy(target, x + 1, to.data(), 4);
+  };
+  Graph copies = *Graph::create(device);
+  Cursor cursor = copies.cursor();
+  REQUIRE_OK(step(cursor, old, x));
+  GraphExec rebound = *instantiate_rebindable(copies);
+  GraphExec updated = *instantiate(*capture(a, [&](StreamRef s) { return step(s, old, x); }));
+
+  old = DeviceBuffer();
+  for (GraphExec* changed : {&rebound, &updated}) {
+    const Graph next = *capture(a, [&](StreamRef s) { return step(s, y, x + 2); });
+    REQUIRE_OK(changed == &rebound ? changed->rebind([&](LaunchTarget target) { return step(target, y, x + 2); })
+                                   : changed->update(next));
+    x[1] = 0.0f;
+    x[2] = 7.0f;
+    REQUIRE_OK(changed->launch(a.ref()));
+    REQUIRE_OK(a.ref().synchronize());
+    CHECK(x[1] == 7.0f);
+  }
+}
+
 TEST_CASE_METHOD(RebindTest, "what a failed rebind could not take back is sent again", "[exec][rebind]") {
   const auto calls = [&](LaunchTarget target, int from) -> absl::Status {
     CGRT_RETURN_IF_ERROR(copy(target, x + 10, x + from, 4));
