@@ -15,6 +15,7 @@
 #include "cgrt/graph/addresses.h"
 #include "cgrt/graph/node_params.h"
 #include "cgrt/graph/walk.h"
+#include "cgrt/launch/function_name.h"
 
 namespace cgrt::internal {
 namespace {
@@ -26,6 +27,14 @@ absl::StatusOr<std::uint64_t> buffer_id_of(CUdeviceptr address) {
   CGRT_RETURN_IF_ERROR(
       driver::to_status(driver::api().PointerGetAttributes(1, asked, values, address), "cuPointerGetAttributes"));
   return id;
+}
+
+absl::StatusOr<CUfunction> function_of(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
+  if (params.func != nullptr) return params.func;
+  CUfunction function = nullptr;
+  CGRT_RETURN_IF_ERROR(
+      driver::to_status(driver::api().KernelGetFunction(&function, params.kern), "cuKernelGetFunction"));
+  return function;
 }
 
 }  // namespace
@@ -67,11 +76,7 @@ class AddressGuard::Resolver {
   }
 
   absl::Status add_arguments(const CUDA_KERNEL_NODE_PARAMS_v3& params, std::vector<Address>& to) {
-    CUfunction function = params.func;
-    if (function == nullptr) {
-      CGRT_RETURN_IF_ERROR(
-          driver::to_status(driver::api().KernelGetFunction(&function, params.kern), "cuKernelGetFunction"));
-    }
+    CGRT_ASSIGN_OR_RETURN(const CUfunction function, function_of(params));
     auto known = parameters_.find(function);
     if (known == parameters_.end()) {
       CGRT_ASSIGN_OR_RETURN(std::vector<ir::Parameter> parameters, parameters_of(function));
@@ -111,11 +116,12 @@ absl::StatusOr<AddressGuard> AddressGuard::read(CUgraph graph, const GraphState*
   for (std::size_t i = 0; i < walked.nodes.size(); ++i) {
     const WalkedNode& node = walked.nodes[i];
     const std::uint32_t owner = node.graph == 0 ? kNoNode : walked.graphs[node.graph].owner;
-    guard.nodes_.push_back({node.handle, node.type, owner, {}});
+    guard.nodes_.push_back({node.handle, node.type, owner, nullptr, {}});
     guard.ids_.emplace(node.handle, static_cast<std::uint32_t>(i));
     params[i].type = node.type;
     if (node.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) continue;  // the driver does not tell (CUDA 13.0)
     CGRT_RETURN_IF_ERROR(read_params(node.handle, node.type, context, params[i]));
+    if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) guard.nodes_.back().function = params[i].kernel.func;
     if (node.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) continue;
     guard.own_memory_.push_back({params[i].alloc.dptr, params[i].alloc.bytesize});
   }
@@ -141,6 +147,9 @@ absl::Status AddressGuard::set(CUgraphNode handle, const CUgraphNodeParams& para
   nodes_[id].addresses.clear();
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context_));
   if (params.type != CU_GRAPH_NODE_TYPE_GRAPH) {
+    if (params.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      CGRT_ASSIGN_OR_RETURN(nodes_[id].function, function_of(params.kernel));
+    }
     CGRT_ASSIGN_OR_RETURN(nodes_[id].addresses, Resolver(own_memory_).addresses_of(params));
     return absl::OkStatus();
   }
@@ -153,6 +162,7 @@ absl::Status AddressGuard::set(CUgraphNode handle, const CUgraphNodeParams& para
   CGRT_ASSIGN_OR_RETURN(AddressGuard child, read(params.graph.graph, nullptr, context_, own_memory_));
   for (std::size_t i = 0; i < std::min(inside.size(), child.nodes_.size()); ++i) {
     nodes_[inside[i]].addresses = std::move(child.nodes_[i].addresses);
+    nodes_[inside[i]].function = child.nodes_[i].function;
   }
   return absl::OkStatus();
 }
@@ -201,6 +211,7 @@ void AddressGuard::take(AddressGuard&& other) {
   own_memory_ = std::move(other.own_memory_);
   for (std::size_t i = 0; i < std::min(nodes_.size(), other.nodes_.size()); ++i) {
     nodes_[i].addresses = std::move(other.nodes_[i].addresses);
+    nodes_[i].function = other.nodes_[i].function;
   }
 }
 
@@ -225,6 +236,15 @@ absl::Status AddressGuard::check() {
   return absl::OkStatus();
 }
 
+// Asks nothing about the node itself, whose graph may be another thread's, or without it by now.
+std::string AddressGuard::describe(const Node& node) {
+  const char* symbol = nullptr;
+  if (node.function != nullptr && driver::api().FuncGetName(&symbol, node.function) == CUDA_SUCCESS) {
+    return absl::StrCat("kernel \"", function_name(symbol), "\"");
+  }
+  return to_string(static_cast<ir::NodeKind>(node.type));
+}
+
 absl::Status AddressGuard::explain(std::uint64_t was, std::uint64_t is) const {
   std::string first;
   std::size_t others = 0;
@@ -240,8 +260,8 @@ absl::Status AddressGuard::explain(std::uint64_t was, std::uint64_t is) const {
     std::string what = found->number == 0 ? "the destination" : "the source";
     if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) what = absl::StrCat("argument ", found->number);
     if (node.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) what = absl::StrCat("operation ", found->number);
-    first = absl::StrCat(what, " of ", describe_node(node.handle), " (node ", i, ") is 0x", absl::Hex(found->value),
-                         ", in ", found->memory.bytes, " bytes of ", to_string(found->memory.kind), " memory");
+    first = absl::StrCat(what, " of ", describe(node), " (node ", i, ") is 0x", absl::Hex(found->value), ", in ",
+                         found->memory.bytes, " bytes of ", to_string(found->memory.kind), " memory");
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "Nothing was launched: ", first, " that were freed after the node got it",

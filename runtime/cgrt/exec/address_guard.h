@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,7 @@ class AddressGuard {
     CUgraphNode handle;
     CUgraphNodeType type;
     std::uint32_t owner;  // the node that it is inside of, or kNoNode
+    CUfunction function;  // of a kernel; else null
     std::vector<Address> addresses;
     bool is_enabled = true;
   };
@@ -62,6 +64,7 @@ class AddressGuard {
     std::size_t bytes;
   };
   class Resolver;
+  static std::string describe(const Node& node);
 
   static absl::StatusOr<AddressGuard> read(CUgraph graph, const GraphState* state, CUcontext context,
                                            std::vector<OwnMemory> own);

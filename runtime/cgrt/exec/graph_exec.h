@@ -20,7 +20,8 @@
 //
 // Thread-safe: calls on one executable from several threads are serialized by a lock of its own;
 // moving or destroying it is not. It keeps its definition alive, so the graph may be destroyed; it may be changed,
-// too, by one other thread, but not beside find_blockers and guard_addresses, which read it.
+// too, by one other thread, but not beside find_blockers and guard_addresses, which read it, nor beside a launch that
+// CUDA refuses with CUDA_ERROR_INVALID_VALUE, which names the allocation node whose memory is not freed.
 // CUDA orders the launches of one executable after each other, also in different streams.
 // Destroying it while launches are in flight is allowed, CUDA frees it later; while streams are captured
 // too, which disturbs no capture. It waits for them where it alone keeps what they use: kernels of a Library that nodes

@@ -9,7 +9,6 @@
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/explain_update.h"
-#include "cgrt/graph/snapshot.h"
 #include "cgrt/ir/graph_ir.h"
 #include "cgrt/launch/function_name.h"
 #include "cgrt/launch/launch.h"
@@ -149,12 +148,12 @@ absl::StatusOr<const RebindState::Node*> RebindState::find_alternative(std::size
 namespace {
 
 // Why a kernel that is not the node's cannot take its place.
-[[gnu::cold]] absl::Status other_kernel(const RebindState::Node& kernel, CUfunction function, const Dim3& block,
-                                        std::uint32_t shared_bytes, const LaunchAttributes& attributes,
-                                        const std::string& name) {
+[[gnu::cold]] absl::Status other_kernel(const RebindState::Node& kernel, const std::string& text, CUfunction function,
+                                        const Dim3& block, std::uint32_t shared_bytes,
+                                        const LaunchAttributes& attributes, const std::string& name) {
   if (function != kernel.function) {
     return absl::FailedPreconditionError(
-        absl::StrCat("The node is ", describe_node(kernel.handle), ", and this launch is of kernel \"", name, "\"."));
+        absl::StrCat("The node is ", text, ", and this launch is of kernel \"", name, "\"."));
   }
   if (block != kernel.block) return cannot_change(name, "block", to_text(kernel.block), to_text(block));
   if (shared_bytes != kernel.shared_bytes) {
@@ -200,7 +199,7 @@ template <class Name, class Argument>
 absl::Status RebindState::change_words(const Node& kernel, const KernelShape& wanted, Name name, Argument argument,
                                        Change& change) const {
   if (ABSL_PREDICT_FALSE(!is_same_kernel(kernel, wanted))) {
-    return other_kernel(kernel, wanted.function, wanted.block, wanted.shared_bytes,
+    return other_kernel(kernel, describe(kernel), wanted.function, wanted.block, wanted.shared_bytes,
                         wanted.attributes != nullptr ? *wanted.attributes : LaunchAttributes{}, name());
   }
   CGRT_RETURN_IF_ERROR(change_grid(kernel, wanted.grid, name, change));

@@ -126,7 +126,8 @@ class RebindState {
   const CUgraphNodeParams& current_params(const Node& node) const { return params_[node.params].params; }
   std::uint32_t id_of(const Node& node) const { return static_cast<std::uint32_t>(&node - nodes_.data()); }
   bool is_enabled(const Node& node) const;
-  std::string describe(const Node& node) const;  // "kernel \"scale\"", "memcpy"
+  // "kernel \"scale\"", "memcpy". Of an executable alone: its graph may be another thread's.
+  std::string describe(const Node& node) const;
 
   // Whether a step's calls may leave nodes out, which then do not run: graph/alternatives.h.
   bool has_alternatives() const { return has_alternatives_; }

@@ -13,7 +13,6 @@
 #include "cgrt/driver/status.h"
 #include "cgrt/exec/rebind_state.h"
 #include "cgrt/exec/variants.h"
-#include "cgrt/graph/snapshot.h"
 
 namespace cgrt::internal {
 
@@ -30,7 +29,7 @@ absl::Status RebindState::set(std::uint32_t node, const CUgraphNodeParams& param
   if (status.ok()) return status;
   const bool has_operands = params.type == CU_GRAPH_NODE_TYPE_MEMCPY || params.type == CU_GRAPH_NODE_TYPE_MEMSET;
   return driver::annotate(
-      status, absl::StrCat("Node ", node, " (", describe_node(nodes_[node].handle), ")",
+      status, absl::StrCat("Node ", node, " (", describe(nodes_[node]), ")",
                            has_operands ? ". Its operands must be in live memory, of the device or the host as before, "
                                           "and large enough; in two or three dimensions its size stays as it was"
                                         : ""));
@@ -40,7 +39,7 @@ absl::Status RebindState::set_enabled(std::uint32_t node, bool is_enabled, CUgra
   const absl::Status status = driver::to_status(
       driver::api().GraphNodeSetEnabled(exec, nodes_[node].handle, is_enabled ? 1 : 0), "cuGraphNodeSetEnabled");
   if (status.ok()) return status;
-  return driver::annotate(status, absl::StrCat("Node ", node, " (", describe_node(nodes_[node].handle), ")"));
+  return driver::annotate(status, absl::StrCat("Node ", node, " (", describe(nodes_[node]), ")"));
 }
 
 std::vector<RebindState::HostKernel> RebindState::find_host_kernels(const Change& change) const {

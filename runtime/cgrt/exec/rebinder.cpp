@@ -40,7 +40,7 @@ absl::StatusOr<const RebindState::Node*> Rebinder::next(CUgraphNodeType type, co
   const RebindState::Node& node = nodes[position_++];
   if (ABSL_PREDICT_FALSE(node.type != type)) {
     return fail(absl::FailedPreconditionError(
-        absl::StrCat("The node is ", describe_node(node.handle), ", and this is ", call, ".")));
+        absl::StrCat("The node is ", state_.describe(node), ", and this is ", call, ".")));
   }
   return &node;
 }
@@ -50,7 +50,7 @@ absl::Status Rebinder::leave_out(std::size_t until) {
     const RebindState::Node& node = state_.nodes()[position_];
     if (!can_be_left_out(node.type)) {
       return fail(absl::FailedPreconditionError(absl::StrCat("The step leaves out node ", position_, " (",
-                                                             describe_node(node.handle),
+                                                             state_.describe(node),
                                                              "), and only kernels and copies can be left out.")));
     }
     state_.change_enabled(node, false, change_);
@@ -83,7 +83,7 @@ absl::StatusOr<RebindState::Change> Rebinder::finish() && {
     return absl::FailedPreconditionError(absl::StrCat("The rebound step made ", counted(calls_, "call"),
                                                       " and the executable has ", counted(nodes.size(), "node"),
                                                       " that calls made: the first without a call is node ", position_,
-                                                      " (", describe_node(nodes[position_].handle), ")."));
+                                                      " (", state_.describe(nodes[position_]), ")."));
   }
   return std::move(change_);
 }

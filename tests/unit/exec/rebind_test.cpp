@@ -226,6 +226,28 @@ TEST_CASE_METHOD(RebindTest, "a refused rebind counts its calls and names its no
              StatusIs(absl::StatusCode::kFailedPrecondition, "the first without a call is node 1 (kernel"));
 }
 
+TEST_CASE_METHOD(RebindTest, "a rebind that fails asks nothing about the graph, which another thread may change",
+                 "[exec][rebind]") {
+  const DeviceBuffer y = *DeviceBuffer::create(device, 4);
+  Graph copies = *Graph::create(device);
+  REQUIRE_OK(copies.add_copy({}, x + 1, x, 4));
+  GraphExec copying = *instantiate_rebindable(copies);
+  driver::Instrument instrument;
+
+  CHECK_THAT(exec.rebind([](LaunchTarget) { return absl::OkStatus(); }),
+             StatusIs(absl::StatusCode::kFailedPrecondition, "node 0 (kernel \"cgrt::testing::scale\")"));
+  CHECK_THAT(exec.rebind([&](LaunchTarget target) { return fill32(target, x, 0, 1); }),
+             StatusIs(absl::StatusCode::kFailedPrecondition, "The node is kernel \"cgrt::testing::scale\""));
+  CHECK_THAT(exec.rebind([&](LaunchTarget target) {
+    return launch(target, {.grid = 1, .block = 64}, shift_kernel(), x + 1, x, 2.0f, 1);
+  }),
+             StatusIs(absl::StatusCode::kFailedPrecondition, "The node is kernel \"cgrt::testing::scale\""));
+  CHECK_THAT(copying.rebind([&](LaunchTarget target) { return copy(target, x + 1, y.data(), 4); }),
+             StatusIs(absl::StatusCode::kInvalidArgument, "Node 0 (memcpy)"));
+  CHECK(instrument.count("cuGraphNodeGetType") == 0);
+  CHECK(instrument.count("cuGraphKernelNodeGetParams") == 0);
+}
+
 TEST_CASE_METHOD(RebindTest, "calls of libraries that are others in every step are not kept without end",
                  "[exec][rebind]") {
   Graph one_node = *Graph::create(device);

@@ -478,6 +478,19 @@ TEST_CASE_METHOD(UpdateTest, "a guard that was asked for is that of an executabl
   CHECK_THAT(exec.launch(stream), StatusIs(absl::StatusCode::kFailedPrecondition, "were freed"));
 }
 
+TEST_CASE_METHOD(UpdateTest, "a guarded executable names a node that its graph is without by now", "[exec]") {
+  Graph graph = scaling(2.0f);
+  const KernelNode node = *find_node<KernelNode>(graph, {.nth = 0});
+  GraphExec exec = *instantiate(graph);
+  REQUIRE_OK(exec.guard_addresses());
+  REQUIRE_OK(graph.remove(node));
+  buffer = PinnedBuffer();
+
+  driver::Instrument instrument;
+  CHECK_THAT(exec.launch(stream), StatusIs(absl::StatusCode::kFailedPrecondition, "of kernel \"cgrt::testing::scale"));
+  CHECK(instrument.count("cuGraphNodeGetType") == 0);
+}
+
 TEST_CASE("what is captured into a graph runs in the context of its stream", "[exec][graph]") {
   Simulator simulator{{.device_count = 2}};
   const PinnedBuffer buffer = *PinnedBuffer::create(DeviceRef(0), 4);
