@@ -144,20 +144,27 @@ absl::Status remove_edge(GraphState& state, CUgraphNode from, CUgraphNode to) {
 }
 
 absl::Status set_params(GraphState& state, CUgraphNode node, const KernelLaunch& launch) {
+  // The node's own, which is another one in a child graph, or captured from a stream, of another device.
+  CUDA_KERNEL_NODE_PARAMS now{};
+  const CUresult asked = driver::api().GraphKernelNodeGetParams(node, &now);
+  if (asked != CUDA_SUCCESS) {
+    return explain_launch(driver::to_status(asked, "cuGraphKernelNodeGetParams"), launch, state.context);
+  }
+  const CUcontext context = now.ctx;
   KernelNodeParams kernel;
-  CGRT_RETURN_IF_ERROR(set_kernel_params(kernel, state.context, launch));
+  CGRT_RETURN_IF_ERROR(set_kernel_params(kernel, context, launch));
   CGRT_ASSIGN_OR_RETURN(const NodeTable table, node_table(state));
   const auto known = std::find_if(table.attributes.begin(), table.attributes.end(),
                                   [&](const NodeAttributes& one) { return one.node == node; });
   const LaunchAttributes was = known != table.attributes.end() ? known->attributes : LaunchAttributes{};
-  CGRT_RETURN_IF_ERROR(check_attributes(was, launch, kernel.function->cluster, state.context, NodeOwner::kDefinition));
+  CGRT_RETURN_IF_ERROR(check_attributes(was, launch, kernel.function->cluster, context, NodeOwner::kDefinition));
   if (launch.kernel->library != nullptr) CGRT_RETURN_IF_ERROR(keep_library(state, library_of(*launch.kernel)));
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_KERNEL;
   static_assert(sizeof(params.kernel) == sizeof(kernel.driver));  // v3 and v2 differ in what they promise only
   std::memcpy(&params.kernel, &kernel.driver, sizeof(kernel.driver));
   const absl::Status status = set_params(state, node, params);
-  return status.ok() ? status : explain_launch(status, launch, state.context);
+  return status.ok() ? status : explain_launch(status, launch, context);
 }
 
 absl::Status set_params(GraphState& state, CUgraphNode node, CUgraphNodeParams& params) {

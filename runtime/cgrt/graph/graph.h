@@ -139,7 +139,8 @@ class Graph {
 
   // New parameters for a node of this graph or inside of it, for executables that are made or updated from it
   // afterwards. Refused parameters change nothing. A node keeps the launch attributes that it was made with:
-  // kFailedPrecondition when the launch asks for others.
+  // kFailedPrecondition when the launch asks for others. A kernel stays in its context; copies, memsets and memory
+  // operations run in that of this graph from then on, since CUDA does not tell theirs.
   template <class... Args>
   absl::Status set_params(KernelNode node, const LaunchConfig& config, Kernel<Args...> kernel,
                           std::type_identity_t<Args>... arguments) {

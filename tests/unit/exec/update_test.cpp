@@ -505,6 +505,27 @@ TEST_CASE("what is captured into a graph runs in the context of its stream", "[e
   CHECK_FALSE(exec.update(*capture(first, step)).ok());
 }
 
+TEST_CASE("a kernel of another device is set there", "[exec][graph]") {
+  Simulator simulator{{.device_count = 2}};
+  const PinnedBuffer buffer = *PinnedBuffer::create(DeviceRef(0), 4);
+  float* const x = buffer.as<float>();
+  const Stream second = *Stream::create(DeviceRef(1));
+  Graph graph = *Graph::create(DeviceRef(0));
+  Cursor cursor = graph.cursor();
+  REQUIRE_OK(
+      capture_into(cursor, second, [&](StreamRef s) { return launch(s, kPlain, scale_kernel(), x, x, 2.0f, 1); }));
+  const KernelNode node = *find_node<KernelNode>(graph, {.nth = 0});
+  GraphExec exec = *instantiate(graph);
+
+  REQUIRE_OK(graph.set_params(node, kPlain, scale_kernel(), x, x, 3.0f, 1));
+
+  CHECK_OK(exec.update(graph));  // in which a node keeps its context
+  *x = 1.0f;
+  REQUIRE_OK(exec.launch(second));
+  REQUIRE_OK(second.ref().synchronize());
+  CHECK(*x == 3.0f);
+}
+
 TEST_CASE_METHOD(UpdateTest, "counters say how far down the ladder an executable went", "[exec][update]") {
   Graph graph = *Graph::create(device);
   const KernelNode node = *graph.add_kernel({}, kPlain, scale_kernel(), x, x, 2.0f, 1);
