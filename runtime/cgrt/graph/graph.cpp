@@ -1,5 +1,6 @@
 #include "cgrt/graph/graph.h"
 
+#include <mutex>
 #include <utility>
 
 #include "absl/base/optimization.h"
@@ -228,6 +229,7 @@ absl::StatusOr<NodeRef> Graph::find_in_clone(const NodeRef& original) const {
 absl::StatusOr<CUgraphConditionalHandle> Graph::add_conditional_handle(std::optional<unsigned> at_launch) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("Graph");
   CUgraphConditionalHandle handle = 0;
+  const std::unique_lock beside_no_first_update = internal::hold_completion();
   CGRT_RETURN_IF_ERROR(driver::to_status(
       driver::api().GraphConditionalHandleCreate(&handle, state_->handle, state_->context, at_launch.value_or(0),
                                                  at_launch.has_value() ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0),

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 #include <utility>
 
 #include "cgrt/base/status_macros.h"
@@ -17,7 +16,8 @@ namespace {
 // Of the table of every NodeKnowledge, and held for a copy of one: graphs with a mutex of their own would be larger.
 std::mutex table_mutex;
 
-// Held while the driver is asked, so that a graph does not grow beside that: its owner completes the table first.
+// Held while the driver is asked, so that a graph is not changed beside that: its owner completes the table first, or
+// holds this.
 std::mutex completion_mutex;
 
 AccessProperty from_driver(CUaccessProperty property) {
@@ -172,6 +172,8 @@ absl::StatusOr<NodeTable> read_captured(CUgraph graph, const CapturedNodes& capt
 }
 
 }  // namespace
+
+std::unique_lock<std::mutex> hold_completion() { return std::unique_lock(completion_mutex); }
 
 absl::Status NodeKnowledge::complete(CUgraph graph) {
   if (is_complete()) return absl::OkStatus();

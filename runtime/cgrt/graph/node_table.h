@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -42,6 +43,10 @@ struct NodeTable {
   std::vector<NodeAttributes> attributes;  // ascending by path
   std::vector<ChildNode> children;         // each after those that it is inside of
 };
+
+// Until it is let go, no executable has NodeKnowledge::complete() read a driver graph: for an owner that changes one
+// without having completed it.
+std::unique_lock<std::mutex> hold_completion();
 
 // What is known of the nodes of one driver graph, without those of the children and bodies that this library put in.
 class NodeKnowledge {

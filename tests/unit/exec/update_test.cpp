@@ -172,6 +172,38 @@ TEST_CASE_METHOD(UpdateTest, "an executable is updated and set while another thr
   }
 }
 
+// CUDA wants calls about one graph one after the other.
+TEST_CASE_METHOD(UpdateTest, "a graph is given what it keeps, and handles, while its executable is first updated",
+                 "[exec][update]") {
+  const bool is_handle = GENERATE(false, true);
+  Graph definition = *capture(stream, [&](StreamRef s) { return launch(s, kPlain, scale_kernel(), x, x, 2.0f, 1); });
+  GraphExec exec = *instantiate(definition);
+  const Graph other = *capture(stream, [&](StreamRef s) { return launch(s, kPlain, scale_kernel(), x, x, 3.0f, 1); });
+  const std::string_view change = is_handle ? "cuGraphConditionalHandleCreate" : "cuGraphRetainUserObject";
+  std::optional<std::thread> owner;
+  std::atomic<bool> is_begun = false, is_changed = false;
+  bool is_changed_meanwhile = false;
+  driver::Instrument instrument;
+  instrument.trace([&](std::string_view entry, CUresult) {
+    if (entry == change) is_changed = true;
+    if (entry != "cuGraphGetNodes" || owner.has_value()) return;  // the update reads the definition from here on
+    owner.emplace([&] {
+      is_begun = true;
+      CHECK_OK(is_handle ? definition.add_conditional_handle(1).status() : definition.keep(std::make_shared<int>(0)));
+    });
+    constexpr int kTurns = 10000;
+    for (int turns = 0; !is_changed && turns < kTurns; turns += is_begun ? 1 : 0) std::this_thread::yield();
+    is_changed_meanwhile = is_changed;
+  });
+
+  CHECK_OK(exec.update(other));
+
+  REQUIRE(owner.has_value());
+  owner->join();
+  CHECK(is_changed);
+  CHECK_FALSE(is_changed_meanwhile);
+}
+
 TEST_CASE_METHOD(UpdateTest, "an update that would lose attributes asks the driver about nothing that is known",
                  "[exec][update]") {
   driver::Instrument instrument;
