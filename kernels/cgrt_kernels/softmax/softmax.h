@@ -9,9 +9,9 @@
 // be aligned. A launch is one kernel, which reads a row once: by one or some lanes of a warp, a block, or a cluster of
 // up to 8 blocks. Longer rows are split among blocks of the whole device: those above 512 KB (above 256 KB for 16-bit
 // types in the backward or in few rows; masked: above 65,536 columns), and some shorter unaligned ones. On GPUs without
-// clusters the limits are one eighth of that, less for unaligned rows. Such a plan needs a workspace. Where all rows fit
-// the L2 cache, it is two kernels, which read them twice; so does one where shared memory cannot hold a row until it is
-// written.
+// clusters the limits are one eighth of that, less for unaligned rows. Such a plan needs a workspace. Where all rows
+// fit the L2 cache, it is two kernels, which read them twice; so does one where shared memory cannot hold a row until
+// it is written.
 #pragma once
 
 #include <cstddef>
