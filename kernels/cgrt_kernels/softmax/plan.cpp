@@ -73,7 +73,7 @@ std::optional<RowLaunch<Params>> lane_launch(const Machine& machine, const Probl
   // an H200. Lanes whose rows are multiples of 32 bytes would wait for each other in shared memory.
   const std::uint64_t bytes = problem.row_bytes(), of_round = kWarpThreads * bytes;
   const bool are_many = are_enough_warps(machine, problem.rows, kWarpThreads);
-  const std::uint64_t max_bytes = !are_many ? 64 : problem.arrays == 1 ? 192 : 128;
+  const std::uint64_t max_bytes = !are_many ? 64 : problem.is_masked ? 112 : problem.arrays == 1 ? 192 : 128;
   if (bytes > max_bytes || bytes % 32 == 0 || problem.rows <= std::uint64_t{kWarpThreads} * machine.sms) {
     return std::nullopt;
   }
@@ -119,7 +119,7 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   if (columns <= std::uint64_t{of_lane} * kWarpThreads) return share_among_lanes(problem.rows, SoftmaxRegime::kWarp);
   // Few rows leave multiprocessors idle: more threads for each, with less to do.
   if (problem.rows <= machine.sms) {
-    // Those that do not all run at once take longer than fewer threads do; of floats, where each has more to do, later.
+    // Those that do not all run at once take longer than fewer threads, which have more to do, do; of floats later.
     const bool is_any = !is_half && problem.arrays == 2;
     const std::uint32_t max_blocks = (is_half ? 2 : 3) * machine.sms;
     const auto shape = share(SoftmaxRegime::kClusterShort, 8);
