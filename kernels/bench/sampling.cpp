@@ -53,12 +53,13 @@ absl::StatusOr<DeviceBuffer> make_filled(StreamRef stream, std::uint64_t count, 
 }
 
 struct Set {
-  DeviceBuffer token, logits, top_k, top_p, state, workspace;
+  DeviceBuffer token, logits, top_k, top_p, state, row_count, workspace;
 };
 
 }  // namespace
 
-// rows, vocabulary; of sample_filtered top_k, 0 for all, and top_p in hundredths
+// rows, vocabulary; of sample_filtered top_k, 0 for all, and top_p in hundredths; count: the rows on the device of a
+// plan for `rows`
 absl::StatusOr<Work> make_sampling(const Case& test) {
   SamplingDesc desc{.type = test.type};
   if (test.kernel == "sample_random") {
@@ -73,16 +74,18 @@ absl::StatusOr<Work> make_sampling(const Case& test) {
   const auto top_k = static_cast<std::int32_t>(test.size_or("top_k", 0));
   const float top_p = static_cast<float>(test.size_or("top_p", 100)) / 100;
   CGRT_ASSIGN_OR_RETURN(const SamplingPlan plan, plan_sampling(kDevice, desc));
-  const std::uint64_t count = desc.rows * desc.vocabulary;
+  const std::uint64_t rows = std::min(test.size_or("count", desc.rows), desc.rows), count = rows * desc.vocabulary;
+  const bool has_count = test.sizes.contains("count");
   const auto make = [=](StreamRef stream, std::uint32_t seed) -> absl::StatusOr<Launch> {
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer token, DeviceBuffer::create(kDevice, desc.rows * 4));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer logits, make_logits(stream, desc.type, count, seed));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer k, make_filled(stream, desc.rows, top_k));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer p, make_filled(stream, desc.rows, top_p));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer state, make_filled(stream, 1, RandomState{.seed = seed}));
+    CGRT_ASSIGN_OR_RETURN(DeviceBuffer row_count, make_filled(stream, 1, static_cast<std::int32_t>(rows)));
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer workspace, make_workspace(stream, plan.workspace_bytes));
-    const auto set = std::make_shared<Set>(
-        Set{std::move(token), std::move(logits), std::move(k), std::move(p), std::move(state), std::move(workspace)});
+    const auto set = std::make_shared<Set>(Set{std::move(token), std::move(logits), std::move(k), std::move(p),
+                                               std::move(state), std::move(row_count), std::move(workspace)});
     return [=](LaunchTarget target) {
       return launch_sampling(target, plan,
                              {.token = set->token.data(),
@@ -90,6 +93,7 @@ absl::StatusOr<Work> make_sampling(const Case& test) {
                               .top_k = set->top_k.as<std::int32_t>(),
                               .top_p = set->top_p.as<float>(),
                               .state = set->state.as<RandomState>(),
+                              .row_count = has_count ? set->row_count.as<std::int32_t>() : nullptr,
                               .workspace = workspace_in(set->workspace)});
     };
   };
