@@ -88,6 +88,13 @@ struct Setup {
   std::size_t shift = 0;           // elements that logits are behind an aligned address
   std::int32_t row_count = -1000;  // on the device; -1000: none is given
   bool has_log_probability = true;
+  bool has_reference = true;  // or only arrays and the state are looked at
+};
+
+// What the rows have that are there.
+struct Sampled {
+  Bytes tokens, log_probabilities;
+  bool operator==(const Sampled&) const = default;
 };
 
 // Sums and keys of floats may take another token than the reference where two are as good.
@@ -119,7 +126,8 @@ absl::Status check_token(const std::vector<double>& logits, const SamplingRule& 
   return absl::OkStatus();
 }
 
-absl::Status check(const SamplingDesc& desc, const Logits& like, const Rules& rules, const Setup& setup) {
+absl::Status check(const SamplingDesc& desc, const Logits& like, const Rules& rules, const Setup& setup,
+                   Sampled* sampled = nullptr) {
   CGRT_ASSIGN_OR_RETURN(const SamplingPlan plan, kernels::plan_sampling(kDevice, desc));
   const Bytes logits = logits_of(desc, like);
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
@@ -160,6 +168,8 @@ absl::Status check(const SamplingDesc& desc, const Logits& like, const Rules& ru
   }
   const Bytes tokens = trial.found(args.token);
   const Bytes log_probabilities = setup.has_log_probability ? trial.found(args.log_probability) : Bytes();
+  if (sampled != nullptr) *sampled = {tokens, log_probabilities};
+  if (!setup.has_reference) return absl::OkStatus();
   for (std::uint64_t row = 0; row < desc.rows; ++row) {
     std::int64_t token = 0;
     std::memcpy(&token, &tokens[row * size], size);
@@ -315,6 +325,46 @@ void check_shape(Report& report, SamplingOp op, DType type, std::uint64_t rows, 
       check(desc, {}, rules, {.row_count = static_cast<std::int32_t>(rows / 2), .has_log_probability = false}));
 }
 
+// A plan for `rows`, of which `count` are on the device: as the reference says, and the same tokens as a plan for them
+// has; but for kFiltered, whose blocks follow the plan, the same logarithms, too.
+absl::Status check_count(const SamplingDesc& desc, std::uint64_t count, std::size_t shift) {
+  const Rules rules = mixed(desc.rows, 5);
+  Sampled of_many, of_few;
+  CGRT_RETURN_IF_ERROR(
+      check(desc, {}, rules, {.shift = shift, .row_count = static_cast<std::int32_t>(count)}, &of_many));
+  SamplingDesc few = desc;
+  few.rows = count;
+  CGRT_RETURN_IF_ERROR(check(few, {}, rules, {.shift = shift, .has_reference = false}, &of_few));
+  of_many.tokens.resize(of_few.tokens.size());
+  of_many.log_probabilities.resize(of_few.log_probabilities.size());
+  if (desc.op == SamplingOp::kFiltered) of_many.log_probabilities = of_few.log_probabilities;
+  return of_many == of_few ? absl::OkStatus() : absl::InternalError("a plan for the rows that there are gives others");
+}
+
+// Rows that are fewer and more than blocks and clusters, that all fill a wave and that do not.
+void check_counts(Report& report, SamplingOp op, DType type) {
+  struct Case {
+    std::uint64_t rows, vocabulary;
+    std::vector<std::uint64_t> counts;
+  };
+  std::vector<Case> cases{{40, 300, {1, 39}}, {40, 5000, {1, 17}}};
+  if (!report.is_simulated()) {
+    cases.push_back({700, 16400, {1, 20, 50, 100, 300, 700}});
+    cases.push_back({80, 128256, {3, 40, 70}});
+  }
+  for (const auto& [rows, vocabulary, counts] : cases) {
+    const SamplingDesc desc{.op = op, .type = type, .rows = rows, .vocabulary = vocabulary};
+    for (const std::uint64_t count : counts) {
+      for (const std::size_t shift : {0, 1}) {
+        if (shift != 0 && count > 100) continue;
+        report.check(absl::StrCat(to_string(op), " ", to_string(type), " of ", vocabulary, ": ", count, " of ", rows,
+                                  " rows", shift != 0 ? ", unaligned" : ""),
+                     check_count(desc, count, shift));
+      }
+    }
+  }
+}
+
 // Few and many tokens are kept, of peaked, flat and equal logits.
 void check_filters(Report& report, DType type, std::uint64_t vocabulary) {
   const SamplingDesc desc{.op = SamplingOp::kFiltered, .type = type, .rows = 1, .vocabulary = vocabulary};
@@ -365,6 +415,7 @@ void check_sampling(Report& report) {
     for (const DType type : kTypes) {
       for (const std::uint64_t vocabulary : {1, 2, 7, 8, 33, 256, 1023}) check_shape(report, op, type, 12, vocabulary);
       for (const std::uint64_t vocabulary : {4097, 8192, 50257}) check_shape(report, op, type, 1, vocabulary);
+      check_counts(report, op, type);
       if (report.is_simulated()) continue;
       for (const std::uint64_t vocabulary : {32000, 50257, 128256}) check_shape(report, op, type, 5, vocabulary);
       for (const std::uint64_t rows : {64, 300, 1024}) check_shape(report, op, type, rows, 4099);

@@ -16,13 +16,22 @@ namespace {
 
 using namespace sampling;
 
-// Each block has a slice of a row; the one that comes last has the row's token.
+// Each block has a slice of a row; the one that comes last has the row's token. Where the number of rows is on the
+// device, their slices follow from it and not from the plan's.
 template <class T, Alignment kAlignment, SamplingOp kOp>
 __device__ __forceinline__ void sample_slice(const SamplingParams& p) {
-  const std::uint32_t row = p.slices.quotient(blockIdx.x), slice = blockIdx.x - row * p.slices.value();
-  if (row >= count_at(p.args.row_count, p.rows)) return;
+  const std::uint32_t rows = count_at(p.args.row_count, p.rows);
+  SamplingShares shares{p.slices.value(), p.slice};
+  std::uint32_t row = p.slices.quotient(blockIdx.x);
+  if (p.args.row_count != nullptr) {
+    shares = sampling_shares(rows, p.vocabulary, kPackSize<T>, p.blocks);
+    row = blockIdx.x / shares.slices;
+  }
+  if (row >= rows) return;
+  const std::uint32_t slice = blockIdx.x - row * shares.slices;
   const T* const logits = logits_of<T>(p, row);
-  const std::uint32_t begin = slice * p.slice, end = p.vocabulary - begin < p.slice ? p.vocabulary : begin + p.slice;
+  const std::uint32_t begin = slice * shares.slice;
+  const std::uint32_t end = p.vocabulary - begin < shares.slice ? p.vocabulary : begin + shares.slice;
   const bool has_sum = p.args.log_probability != nullptr;
   const float temperature = temperature_of(p, row);
   Found found;
@@ -34,12 +43,12 @@ __device__ __forceinline__ void sample_slice(const SamplingParams& p) {
   }
   const auto of_block = [&] { return has_sum ? reduce_block(found) : Found{reduce_block(found.best)}; };
   found = of_block();
-  if (p.slices.value() > 1) {
-    SamplingPart* const parts = p.parts + row * p.slices.value();
+  if (shares.slices > 1) {
+    SamplingPart* const parts = p.parts + row * shares.slices;
     if (threadIdx.x == 0) parts[slice] = {found.best, found.sum.max, found.sum.sum};
-    if (!is_last_to_arrive(&p.counters[row], p.slices.value())) return;
+    if (!is_last_to_arrive(&p.counters[row], shares.slices)) return;
     found = {};
-    for (std::uint32_t i = threadIdx.x; i < p.slices.value(); i += kSamplingBlock) {
+    for (std::uint32_t i = threadIdx.x; i < shares.slices; i += kSamplingBlock) {
       const SamplingPart part = parts[i];
       found.best = merge(found.best, part.best);
       if (has_sum) found.sum = merge(found.sum, MaxSum{part.max, part.sum});

@@ -12,19 +12,12 @@
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint64_t kMinSlice = 4096;  // logits, or blocks cost more than they save
-constexpr std::uint64_t kBlocksPerSm = 4;  // of those that share rows
+constexpr std::uint32_t kBlocksPerSm = 4;  // of those that share rows
 
 // Of kFiltered: what is fastest on an H100.
 constexpr std::uint32_t kMinFilteredSlice = 2048, kMaxFilteredSlice = 32 * 1024;  // logits of a block
 constexpr std::uint32_t kManyLogits = 24 * 1024;  // that the threads of a large block have enough to do with
 constexpr std::uint64_t kMaxFewSliceBytes = 160 * 1024;
-
-// Blocks share rows as long as there are too few rows for the device.
-std::uint64_t slices_of(const SamplingDesc& desc, std::uint64_t sms) {
-  if (desc.rows > WorkspaceHeader::kCounters) return 1;
-  return std::clamp<std::uint64_t>(kBlocksPerSm * sms / desc.rows, 1, ceil_divide(desc.vocabulary, kMinSlice));
-}
 
 // How clusters share the rows of kFiltered.
 struct Filtered {
@@ -95,12 +88,16 @@ absl::StatusOr<SamplingPlan> plan_sampling(ContextRef context, const SamplingDes
     plan.config = filtered.config, plan.slices = filtered.slices, plan.slice = filtered.slice;
     return plan;
   }
-  const std::uint64_t pack = 16 / size_of(desc.type);
-  const std::uint64_t slices = slices_of(desc, machine.sms);
-  plan.slice = ceil_divide(desc.vocabulary, slices * pack) * static_cast<std::uint32_t>(pack);
-  plan.slices = ceil_divide(desc.vocabulary, plan.slice);
-  plan.config = {.grid = static_cast<std::uint32_t>(desc.rows * plan.slices), .block = kSamplingBlock};
-  if (plan.slices > 1) plan.workspace_bytes = workspace_with(desc.rows * plan.slices * sizeof(SamplingPart));
+  const auto rows = static_cast<std::uint32_t>(desc.rows), vocabulary = static_cast<std::uint32_t>(desc.vocabulary);
+  plan.blocks = kBlocksPerSm * machine.sms;
+  const SamplingShares shares =
+      sampling_shares(rows, vocabulary, static_cast<std::uint32_t>(16 / size_of(desc.type)), plan.blocks);
+  plan.slices = shares.slices, plan.slice = shares.slice;
+  // Of fewer rows, too: no number of them has more slices than blocks, where a row has more than one.
+  const std::uint64_t max_slices = ceil_divide<std::uint64_t>(desc.vocabulary, kSamplingMinSlice);
+  const std::uint64_t max_shared = std::min<std::uint64_t>(plan.blocks, desc.rows * max_slices);
+  plan.config = {.grid = static_cast<std::uint32_t>(std::max(desc.rows, max_shared)), .block = kSamplingBlock};
+  if (max_slices > 1) plan.workspace_bytes = workspace_with(max_shared * sizeof(SamplingPart));
   return plan;
 }
 
@@ -119,6 +116,7 @@ absl::Status launch_sampling(LaunchTarget target, const SamplingPlan& plan, cons
                         static_cast<std::uint32_t>(desc.vocabulary),
                         plan.slice,
                         Divisor(plan.slices),
+                        plan.blocks,
                         plan.config.shared_bytes > 0 ? 1u : 0u,
                         nullptr,
                         nullptr};
@@ -141,7 +139,9 @@ absl::Status launch_sampling(LaunchTarget target, const SamplingPlan& plan, cons
   }
   const bool has_packs = desc.vocabulary * size_of(desc.type) % 16 == 0;
   const bool is_aligned = has_packs && alignment_of(args.logits) == Alignment::kAligned;
-  return launch(target, plan.config, is_aligned ? plan.aligned : plan.unaligned, params);
+  LaunchConfig config = plan.config;
+  if (!is_filtered && args.row_count == nullptr) config.grid = static_cast<std::uint32_t>(desc.rows) * plan.slices;
+  return launch(target, config, is_aligned ? plan.aligned : plan.unaligned, params);
 }
 
 }  // namespace cgrt::kernels

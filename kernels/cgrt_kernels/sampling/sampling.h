@@ -5,12 +5,12 @@
 //       .type = DType::kBFloat16, .rows = sequences, .vocabulary = vocabulary}));
 //   const RandomState seeded{.seed = 42};
 //   CGRT_RETURN_IF_ERROR(copy(stream.ref(), state, &seeded, sizeof(seeded)));   // once
-//   CGRT_RETURN_IF_ERROR(launch_sampling(stream.ref(), plan, {.token = sampled, .logits = x, .temperature =
-//   temperature,
-//       .top_k = top_k, .top_p = top_p, .state = state}));
+//   CGRT_RETURN_IF_ERROR(launch_sampling(stream.ref(), plan, {.token = sampled, .logits = x,
+//       .temperature = temperature, .top_k = top_k, .top_p = top_p, .state = state}));
 //
 // Temperature, top-k and top-p of each row and the number of rows are read on the device: one executable serves all
-// steps of at most `rows` rows, and nothing of the others is written. The state is on the device and moves on with each
+// steps of at most `rows` rows, and nothing of the others is written. But for kFiltered, blocks share as many rows as
+// there are then: a few take no longer than with a plan for a few. The state is on the device and moves on with each
 // launch: every replay of a graph draws anew, and the same state gives the same tokens, whatever the target. A plan is
 // a value and depends on the device and the descriptor only. One kernel, no allocation.
 //
@@ -35,9 +35,10 @@ struct SamplingParams;
 struct SamplingPlan {
   SamplingDesc desc;
   Kernel<SamplingParams> aligned, unaligned;  // for logits whose rows begin at multiples of 16 bytes, and others
-  LaunchConfig config;
-  std::uint32_t slices = 1, slice = 0;  // blocks that share a row, and logits of each
-  std::size_t workspace_bytes = 0;      // 0 where no row is shared, and for kFiltered
+  LaunchConfig config;                        // for a number of rows on the device; fewer blocks where there is none
+  std::uint32_t slices = 1, slice = 0;        // blocks that share a row of as many as the plan has, and logits of each
+  std::uint32_t blocks = 0;                   // that share rows; not of kFiltered
+  std::size_t workspace_bytes = 0;            // 0 for a vocabulary of at most 4096, and for kFiltered
 
   // See common/topology.h.
   std::uint64_t topology_id() const { return topology_of_kernels({config.attributes}); }
