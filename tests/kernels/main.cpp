@@ -103,6 +103,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: kernel_tests simulator|simulator80|gpu [FAMILY [MAX_BYTES]] [--random SEED SECONDS]\n", stderr);
     return 2;
   }
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what failed is there, too, when a family is stopped
   const bool is_simulated = options->backend != "gpu";
   std::unique_ptr<cgrt::Simulator> simulator;
   if (is_simulated) {
