@@ -9,10 +9,11 @@
 //       .temperature = temperature, .top_k = top_k, .top_p = top_p, .state = state}));
 //
 // Temperature, top-k and top-p of each row and the number of rows are read on the device: one executable serves all
-// steps of at most `rows` rows, and nothing of the others is written. But for kFiltered, blocks share as many rows as
-// there are then: a few take no longer than with a plan for a few. The state is on the device and moves on with each
-// launch: every replay of a graph draws anew, and the same state gives the same tokens, whatever the target. A plan is
-// a value and depends on the device and the descriptor only. One kernel, no allocation.
+// steps of at most `rows` rows, and nothing of the others is written. But for kFiltered, blocks share the rows that
+// there are then: few of a thousand take little longer than with a plan for a few. A plan for many thousands has blocks
+// for them, which begin and end. The state is on the device and moves on with each launch: every replay of a graph
+// draws anew, and the same state gives the same tokens, whatever the target. A plan is a value and depends on the
+// device and the descriptor only. One kernel, no allocation.
 //
 // Nothing is sorted. A filtered row is read from global memory once where it fits the shared memory of a cluster of 8
 // blocks (1.4 MB on an H100; of one block below sm_90), else some five times.
@@ -35,7 +36,7 @@ struct SamplingParams;
 struct SamplingPlan {
   SamplingDesc desc;
   Kernel<SamplingParams> aligned, unaligned;  // for logits whose rows begin at multiples of 16 bytes, and others
-  LaunchConfig config;                        // for a number of rows on the device; fewer blocks where there is none
+  LaunchConfig config;                        // of launches with row_count; some without have fewer blocks
   std::uint32_t slices = 1, slice = 0;        // blocks that share a row of as many as the plan has, and logits of each
   std::uint32_t blocks = 0;                   // that share rows; not of kFiltered
   std::size_t workspace_bytes = 0;            // 0 for a vocabulary of at most 4096, and for kFiltered

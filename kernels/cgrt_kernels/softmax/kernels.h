@@ -42,8 +42,8 @@ using SoftmaxBackwardKernel = Kernel<SoftmaxBackwardParams>;
 
 // How the threads share a row, and how many elements of it each keeps in registers.
 enum class SoftmaxRegime : std::uint8_t {
-  kFew4,  // a warp, so many elements each, wherever they lie: little code for few short rows
-  kFew8,
+  kFew4,    // a warp, so many elements each, wherever they lie: little code for few short rows
+  kFew8,    // and of masked rows
   kLane,    // a lane, all of it in shared memory: rows of few elements
   kLanes2,  // so many lanes of a warp, 32 bytes each, of aligned rows
   kLanes4,
