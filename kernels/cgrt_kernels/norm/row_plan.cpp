@@ -79,8 +79,8 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
     }
     return share(NormRegime::kCluster, 16, is_half ? kMaxThreads : kMaxThreads / 2);
   }
-  // Few rows leave multiprocessors idle: more threads for each, with less to do. Of 16-bit types those that do not all
-  // run at once take longer than fewer threads, which have more to do, do.
+  // Few rows leave multiprocessors idle: more threads for each, with less to do. Unless, for 16-bit types, they do not
+  // all run at once: then fewer threads, with more to do each, are faster.
   if (problem.rows <= machine.sms) {
     const auto shape = share(NormRegime::kClusterShort, 8);
     if (shape && (!is_half || shape->config.grid.x <= 2 * machine.sms)) return shape;

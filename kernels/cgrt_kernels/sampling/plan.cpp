@@ -93,7 +93,7 @@ absl::StatusOr<SamplingPlan> plan_sampling(ContextRef context, const SamplingDes
   const SamplingShares shares =
       sampling_shares(rows, vocabulary, static_cast<std::uint32_t>(16 / size_of(desc.type)), plan.blocks);
   plan.slices = shares.slices, plan.slice = shares.slice;
-  // Of fewer rows, too: no number of them has more slices than blocks, where a row has more than one.
+  // For any number of rows on the device: where a row has several slices, all rows have at most plan.blocks of them.
   const std::uint64_t max_slices = ceil_divide<std::uint64_t>(desc.vocabulary, kSamplingMinSlice);
   const std::uint64_t max_shared = std::min<std::uint64_t>(plan.blocks, desc.rows * max_slices);
   plan.config = {.grid = static_cast<std::uint32_t>(std::max(desc.rows, max_shared)), .block = kSamplingBlock};

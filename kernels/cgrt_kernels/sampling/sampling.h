@@ -10,10 +10,10 @@
 //
 // Temperature, top-k and top-p of each row and the number of rows are read on the device: one executable serves all
 // steps of at most `rows` rows, and nothing of the others is written. But for kFiltered, blocks share the rows that
-// there are then: few of a thousand take little longer than with a plan for a few. A plan for many thousands has blocks
-// for them, which begin and end. The state is on the device and moves on with each launch: every replay of a graph
-// draws anew, and the same state gives the same tokens, whatever the target. A plan is a value and depends on the
-// device and the descriptor only. One kernel, no allocation.
+// there are then: few of a thousand take little longer than with a plan for a few. A plan for many thousands launches
+// a block for each, and those without a row end at once. The state is on the device and moves on with each launch:
+// every replay of a graph draws anew, and the same state gives the same tokens, whatever the target. A plan is a value
+// and depends on the device and the descriptor only. One kernel, no allocation.
 //
 // Nothing is sorted. A filtered row is read from global memory once where it fits the shared memory of a cluster of 8
 // blocks (1.4 MB on an H100; of one block below sm_90), else some five times.

@@ -217,7 +217,8 @@ absl::StatusOr<std::shared_ptr<const RebindState::CapturedCall>> Rebinder::captu
   auto captured = std::make_shared<RebindState::CapturedCall>();
   captured->graph = graph.state();
   CGRT_RETURN_IF_ERROR(state_.read_captured(graph.ref().get(), captured->nodes));
-  // No call lists what a graph keeps. Others have it keep what their host functions use.
+  // CUDA has no call that lists what a graph keeps. What others than this library have it keep is assumed to be what
+  // host functions use: without one, what a library retains by cuGraphRetainUserObject goes with the captured graph.
   const auto is_host = [](const RebindState::CapturedNode& node) {
     return node.params.type == CU_GRAPH_NODE_TYPE_HOST;
   };
