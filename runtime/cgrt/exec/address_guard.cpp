@@ -121,7 +121,9 @@ absl::StatusOr<AddressGuard> AddressGuard::read(CUgraph graph, const GraphState*
     params[i].type = node.type;
     if (node.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) continue;  // the driver does not tell (CUDA 13.0)
     CGRT_RETURN_IF_ERROR(read_params(node.handle, node.type, context, params[i]));
-    if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) guard.nodes_.back().function = params[i].kernel.func;
+    if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      CGRT_ASSIGN_OR_RETURN(guard.nodes_.back().function, function_of(params[i].kernel));
+    }
     if (node.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) continue;
     guard.own_memory_.push_back({params[i].alloc.dptr, params[i].alloc.bytesize});
   }

@@ -197,9 +197,8 @@ class GraphExec {
   // (graph/alternatives.h) calls may pass over nodes, which do not run then. Does not block, with one exception: where
   // no step of such a graph runs these calls together, an executable of all nodes may be instantiated, once. What the
   // calls hand over, as a launch_host with a std::function does, is kept until another step has taken its place and the
-  // launches before have ended; while there is such, the executable waits for its launches when it is destroyed. Not
-  // kept is what another library retains on its captured graph (cuGraphRetainUserObject) without a host function: it
-  // must live on until those launches have ended.
+  // launches before have ended; while there is such, the executable waits for its launches when it is destroyed. So
+  // are the graphs of captured calls, and what their libraries retain on these (cuGraphRetainUserObject).
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);
 
   // Runs the calls as rebind does, and changes nothing: what they say is for rebind(Binding), as often as wanted, which

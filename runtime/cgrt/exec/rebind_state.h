@@ -89,7 +89,6 @@ class RebindState {
   struct CapturedCall {
     std::shared_ptr<const GraphState> graph;
     std::vector<CapturedNode> nodes;
-    bool may_own = false;  // the graph, what its nodes use
   };
   absl::Status read_captured(CUgraph captured, std::vector<CapturedNode>& nodes);
   // Null: none with that key is kept.

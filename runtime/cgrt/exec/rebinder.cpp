@@ -1,7 +1,5 @@
 #include "cgrt/exec/rebinder.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -16,7 +14,6 @@
 #include "cgrt/ir/graph_ir.h"
 #include "cgrt/memory/external_semaphore.h"
 #include "cgrt/memory/memory_op.h"
-#include "cgrt/stream/keep.h"
 
 namespace cgrt::internal {
 
@@ -205,25 +202,17 @@ absl::Status Rebinder::add_captured(absl::FunctionRef<absl::Status(CUstream)> ca
     const absl::Status status = add_node(node);
     if (!status.ok()) return failure_.ok() ? fail(status) : status;
   }
-  if (captured->may_own) change_.used->push_back(captured);
+  change_.used->push_back(std::move(captured));  // CUDA has no call that lists what its graph keeps
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const RebindState::CapturedCall>> Rebinder::capture(
     absl::FunctionRef<absl::Status(CUstream)> call) {
   CGRT_ASSIGN_OR_RETURN(const StreamRef stream, state_.capture_stream());
-  const std::uint64_t kept_before = kept_count.load(std::memory_order_relaxed);
   CGRT_ASSIGN_OR_RETURN(const Graph graph, capture_call(context_, stream, call));
   auto captured = std::make_shared<RebindState::CapturedCall>();
   captured->graph = graph.state();
   CGRT_RETURN_IF_ERROR(state_.read_captured(graph.ref().get(), captured->nodes));
-  // CUDA has no call that lists what a graph keeps. What others than this library have it keep is assumed to be what
-  // host functions use: without one, what a library retains by cuGraphRetainUserObject goes with the captured graph.
-  const auto is_host = [](const RebindState::CapturedNode& node) {
-    return node.params.type == CU_GRAPH_NODE_TYPE_HOST;
-  };
-  captured->may_own = kept_count.load(std::memory_order_relaxed) != kept_before ||
-                      std::any_of(captured->nodes.begin(), captured->nodes.end(), is_host);
   return captured;
 }
 

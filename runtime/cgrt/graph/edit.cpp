@@ -144,6 +144,7 @@ absl::Status remove_edge(GraphState& state, CUgraphNode from, CUgraphNode to) {
 }
 
 absl::Status set_params(GraphState& state, CUgraphNode node, const KernelLaunch& launch) {
+  CGRT_RETURN_IF_ERROR(state.prepare());
   // The node's own, which is another one in a child graph, or captured from a stream, of another device.
   CUDA_KERNEL_NODE_PARAMS now{};
   const CUresult asked = driver::api().GraphKernelNodeGetParams(node, &now);

@@ -252,6 +252,7 @@ absl::StatusOr<std::shared_ptr<GraphState>> clone_graph(const GraphState& origin
 }
 
 absl::Status keep(const GraphState& state, std::shared_ptr<const void> resource) {
+  const std::shared_ptr<const void> until_unlocked = resource;  // what it owns may call this library when it dies
   const std::unique_lock beside_no_first_update = hold_completion();
   for (const GraphState::Variant& variant : state.variants) {
     CGRT_RETURN_IF_ERROR(keep_in_graph(variant.state->handle, resource));

@@ -275,14 +275,22 @@ TEST_CASE_METHOD(RebindTest, "calls of libraries that are others in every step a
 TEST_CASE_METHOD(RebindTest, "what a captured call has its graph keep is kept by an executable that takes it over",
                  "[exec][rebind]") {
   const std::uint64_t key = 1;
-  const bool has_key = GENERATE(false, true);
+  const bool has_key = GENERATE(false, true), is_of_library = GENERATE(false, true);
   std::shared_ptr<int> resource = std::make_shared<int>(0);
   const std::weak_ptr<int> watched = resource;
   const auto call = [&](CUstream s) -> absl::Status {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     CUgraph captured = nullptr;
     driver::api().StreamGetCaptureInfo(s, &status, nullptr, &captured, nullptr, nullptr, nullptr);
-    if (resource != nullptr) CGRT_RETURN_IF_ERROR(internal::keep_in_graph(captured, resource));
+    if (resource != nullptr && is_of_library) {
+      CUuserObject object = nullptr;
+      const auto release = [](void* kept) { delete static_cast<std::shared_ptr<int>*>(kept); };
+      driver::api().UserObjectCreate(&object, new std::shared_ptr<int>(resource), release, 1,
+                                     CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+      driver::api().GraphRetainUserObject(captured, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+    } else if (resource != nullptr) {
+      CGRT_RETURN_IF_ERROR(internal::keep_in_graph(captured, resource));
+    }
     return launch(s, {.grid = 1, .block = 64}, scale_kernel(), x + 1, x, 3.0f, 1);
   };
   const auto step_with = [&](LaunchTarget target) {

@@ -206,6 +206,21 @@ TEST_CASE_METHOD(UpdateTest, "a graph is given what it keeps, and handles, while
   CHECK_FALSE(is_changed_meanwhile);
 }
 
+TEST_CASE_METHOD(UpdateTest, "what a graph could not be given calls this library as it dies", "[graph]") {
+  Graph graph = *Graph::create(device), other = *Graph::create(device);
+  absl::Status called = absl::UnknownError("");
+  std::shared_ptr<const int> resource(new int(0), [&](const int* owned) {
+    delete owned;
+    called = other.add_conditional_handle(1).status();
+  });
+  driver::Instrument instrument;
+  instrument.fail_entry("cuUserObjectCreate", CUDA_ERROR_OUT_OF_MEMORY);
+
+  CHECK_FALSE(graph.keep(std::move(resource)).ok());
+
+  CHECK_OK(called);
+}
+
 TEST_CASE_METHOD(UpdateTest, "an update that would lose attributes asks the driver about nothing that is known",
                  "[exec][update]") {
   driver::Instrument instrument;
