@@ -269,7 +269,7 @@ NormKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kCluster: return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, kPacks>();
     case NormRegime::kClusterLong:
-      if constexpr (kIsAligned && kIsHalf && !kHasResidual) {
+      if constexpr (kIsHalf && !kHasResidual) {
         return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 64 / kSize>();
       }
       break;

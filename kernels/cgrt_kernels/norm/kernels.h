@@ -58,7 +58,7 @@ enum class NormRegime : std::uint8_t {
   kClusterShort,   // a block or a cluster of blocks, 8 elements each
   kClusterMiddle,  // 16 elements; forward: aligned rows of floats only
   kCluster,        // 32 elements (16 of unaligned floats, and in the backward of unaligned rows)
-  kClusterLong,    // 64 elements; aligned rows of 16-bit types only
+  kClusterLong,    // 64 elements; 16-bit types without a residual only
   kWideBlock,      // a block of up to kMaxWideThreads, 4 packs each; aligned rows with a residual only
   kBulkStream,     // persistent blocks or clusters, the next rows in flight
   kSlices,         // in slices of a group of blocks: any length

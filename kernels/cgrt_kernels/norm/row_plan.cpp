@@ -66,6 +66,11 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
     return share_among_lanes(problem.rows, NormRegime::kWarp);
   }
   if (!is_aligned) {
+    // Where rows are too long for streams of 16-bit types.
+    if (is_half && !problem.is_backward && !problem.has_residual && machine.has_clusters &&
+        !unaligned_bulk(machine, long_rows(problem))) {
+      if (auto shape = share(NormRegime::kClusterLong, 64)) return shape;
+    }
     // Streams wait less than clusters of many blocks do.
     const std::uint32_t packs = problem.is_backward ? 2 : 4;
     if (columns > std::uint64_t{kMaxThreads} * packs * problem.pack() && problem.rows > machine.sms)

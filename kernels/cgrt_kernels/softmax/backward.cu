@@ -236,8 +236,13 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
         return with_host_body<softmax_backward_bulk_streamed<kOp, T, kAlignment>, kOp, T>();
       }
       break;
-    case SoftmaxRegime::kCluster:
     case SoftmaxRegime::kClusterLong:
+      if constexpr (kAlignment == Alignment::kUnaligned && sizeof(T) == 2) {
+        return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, 40 / kSize, kAlignment>, kOp,
+                              T>();
+      }
+      [[fallthrough]];
+    case SoftmaxRegime::kCluster:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
     case SoftmaxRegime::kSlices: return of_long_rows<kOp, SlicedRows<T, float, 2>>();
     case SoftmaxRegime::kFindInChunks: return of_long_rows<kOp, ChunkedRows<T, float, 2, ChunkPass::kFind>>();

@@ -256,7 +256,7 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kCluster:
       return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kHost>();
     case SoftmaxRegime::kClusterLong:
-      if constexpr (kIsAligned && sizeof(T) == 2) {
+      if constexpr (sizeof(T) == 2) {
         return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 64 / kSize, kAlignment>, kHost>();
       }
       break;

@@ -53,7 +53,7 @@ enum class SoftmaxRegime : std::uint8_t {
   kBlock,         // a block, 8 elements each; not of masked rows
   kClusterShort,  // a block or a cluster of blocks, 8 elements each
   kCluster,       // as kWarp; 16 in the backward of unaligned rows
-  kClusterLong,   // 64 elements; aligned rows of 16-bit types only
+  kClusterLong,   // 64 elements, 40 in the backward of unaligned rows; 16-bit types only
   kBulkStream,    // persistent blocks or clusters, the next rows in flight
   kSlices,        // in slices of a group of blocks: any length
   kFindInChunks,  // in chunks: any length; the first kernel

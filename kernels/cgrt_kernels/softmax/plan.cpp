@@ -127,15 +127,23 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     if (shape && (is_any || shape->config.grid.x <= max_blocks)) return shape;
   }
   if (problem.is_masked) return share(SoftmaxRegime::kCluster, 16);
-  // Streams wait less than clusters of many blocks do.
+  const std::uint32_t of_thread = is_aligned ? 32 : problem.arrays == 2 ? 16 : 4 * problem.pack();
   const std::uint64_t of_block = std::uint64_t{kMaxThreads} * (problem.arrays == 2 ? 2 : 4) * problem.pack();
-  if (!is_aligned && columns > of_block && problem.rows > machine.sms) return std::nullopt;
+  if (!is_aligned && columns > of_block) {
+    // Two blocks of a multiprocessor, with as much of a row in registers as there is room for, are faster than a stream
+    // (H200). Few short rows have more threads.
+    const bool is_small = are_few && problem.rows <= machine.sms && share(SoftmaxRegime::kCluster, of_thread);
+    if (is_half && !is_small) {
+      if (auto shape = share(SoftmaxRegime::kClusterLong, problem.arrays == 2 ? 40 : 64)) return shape;
+    }
+    // Streams wait less than clusters of many blocks do.
+    if (problem.rows > machine.sms) return std::nullopt;
+  }
   if (is_aligned && gains_from_bulk(machine, problem)) return std::nullopt;
   if (is_aligned && is_half && problem.arrays == 1 && problem.row_bytes() >= 64 * 1024) {
     const std::uint32_t max_threads = columns < 128 * kMaxThreads ? kMaxThreads : kMaxThreads / 2;
     if (auto shape = share(SoftmaxRegime::kClusterLong, 64, max_threads)) return shape;
   }
-  const std::uint32_t of_thread = is_aligned ? 32 : problem.arrays == 2 ? 16 : 4 * problem.pack();
   if (problem.arrays == 2 && !is_half) {
     // Threads that have more than 64 registers: small blocks waste less of a multiprocessor.
     if (auto shape = share(SoftmaxRegime::kCluster, of_thread, kMaxThreads / 2)) return shape;

@@ -92,7 +92,7 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
   // As was measured on an H200: what a multiprocessor reads and writes at full speed, what it has in flight then, what
   // each row costs a group beside it, and how long facts are on their way.
   constexpr double kBytesPerUs = 33'000, kRowUs = 0.7, kTwiceRead = 1.4;
-  constexpr std::uint32_t kLatencyUs = 8, kBytesInFlight = 64 * 1024;
+  constexpr std::uint32_t kLatencyUs = 8, kBytesInFlight = 32 * 1024;
   // Of a chunk.
   const std::uint32_t max_columns = 48 * 1024 / rows.arrays / rows.size;
   const std::uint32_t room = room_of(machine);
@@ -114,7 +114,7 @@ absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows
     some.stages = stages_in(room - some.held * rows.column_arrays);
     const std::uint32_t chunk_bytes = (rows.arrays + 1) * some.stride;
     const auto latency = static_cast<std::uint32_t>(kLatencyUs * kBytesPerUs / chunk_bytes) + 1;
-    const std::uint32_t in_flight = ceil_divide(kBytesInFlight, rows.arrays * some.stride);
+    const std::uint32_t in_flight = std::max(ceil_divide(kBytesInFlight, rows.arrays * some.stride), 2u);
     some.lag = std::max(some.chunks, std::min(latency, some.stages > in_flight ? some.stages - in_flight : 1u));
     some.is_kept = some.lag + 1 < some.stages ? 1 : 0;
     if (some.is_kept == 0) some.lag = some.chunks - 1 + latency;

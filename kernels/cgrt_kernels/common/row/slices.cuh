@@ -202,6 +202,7 @@ class SlicedRows {
     const bool is_first_lane = threadIdx.x % 32 == 0;
     Stage read_from, write_from;
     Use part_use, facts_use;
+    Part of_slice = none(Part{});  // in this thread's elements
     // Where an array's elements are.
     const auto array_of = [&](int array, const Place& place, const Work& work, const Stage& stage) {
       const T* from = arrays_[array] + work.first;
@@ -235,14 +236,15 @@ class SlicedRows {
                                         [&](const auto&... arrays) { return part_of(place, work, arrays...); });
           if (!is_kept_) release(read_from);
           read_from.next(shape_.stages);
-          const Part of_warp = join_lanes(mine);
+          of_slice = at.chunk == 0 ? mine : merge(of_slice, mine);
+          if (!ends_slice(at)) return;
+          const Part of_warp = join_lanes(of_slice);
           if (is_first_lane) {
-            Part& part = shared().parts[part_use.slot()][threadIdx.x / 32];
-            if (at.chunk == 0) shared().part_taken[part_use.slot()].wait(part_use.phase() ^ 1);
-            part = at.chunk == 0 ? of_warp : merge(part, of_warp);
-            if (ends_slice(at)) shared().part_ready[part_use.slot()].arrive();
+            shared().part_taken[part_use.slot()].wait(part_use.phase() ^ 1);
+            shared().parts[part_use.slot()][threadIdx.x / 32] = of_warp;
+            shared().part_ready[part_use.slot()].arrive();
           }
-          if (ends_slice(at)) ++part_use.n;
+          ++part_use.n;
         },
         [&](const Cursor& at) {
           const Work& work = at.work;

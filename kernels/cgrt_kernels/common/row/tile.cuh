@@ -141,16 +141,21 @@ struct Tile {
         const auto low = [&](int p) {
           return reinterpret_cast<const uint4*>(reinterpret_cast<std::uintptr_t>(at + place.of(p)) - shift);
         };
-        uint4 lows[kPacks], highs[kPacks];
+        constexpr int kAtOnce = kPacks <= 4 ? kPacks : 2;  // as registers have room for
 #pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-          lows[p] = place.has(p) ? *low(p) : uint4{};
-          highs[p] = place.has(p) ? load_behind(low(p), end) : uint4{};
-        }
+        for (int first = 0; first < kPacks; first += kAtOnce) {
+          uint4 lows[kAtOnce], highs[kAtOnce];
 #pragma unroll
-        for (int p = 0; p < kPacks; ++p) {
-          const uint4 words = shifted(lows[p], highs[p], shift);
-          packs[p] = reinterpret_cast<const Pack&>(words);
+          for (int i = 0; i < kAtOnce && first + i < kPacks; ++i) {
+            const int p = first + i;
+            lows[i] = place.has(p) ? *low(p) : uint4{};
+            highs[i] = place.has(p) ? load_behind(low(p), end) : uint4{};
+          }
+#pragma unroll
+          for (int i = 0; i < kAtOnce && first + i < kPacks; ++i) {
+            const uint4 words = shifted(lows[i], highs[i], shift);
+            packs[first + i] = reinterpret_cast<const Pack&>(words);
+          }
         }
         return;
       }
