@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<kOp, kHasResid
   Row x, weights, biases;
   if constexpr (kIsHeld) hold(weights, weight, place, 1);
   if constexpr (kIsBiasHeld) hold(biases, bias, place, 0);
-  x.load(in + first, place, in + count);
+  x.template load<Row::kFewAtOnce>(in + first, place, in + count);
   if constexpr (kHasResidual) {
     Row added;
     added.load(residual + first, place, residual + count);

@@ -66,9 +66,10 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
     return share_among_lanes(problem.rows, NormRegime::kWarp);
   }
   if (!is_aligned) {
-    // Where rows are too long for streams of 16-bit types.
+    // Rows of 16-bit types that are too long for a stream with another row in flight.
+    const auto bulk = unaligned_bulk(machine, long_rows(problem));
     if (is_half && !problem.is_backward && !problem.has_residual && machine.has_clusters &&
-        !unaligned_bulk(machine, long_rows(problem))) {
+        (!bulk || bulk->stages < 2)) {
       if (auto shape = share(NormRegime::kClusterLong, 64)) return shape;
     }
     // Streams wait less than clusters of many blocks do.

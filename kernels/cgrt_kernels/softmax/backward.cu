@@ -68,8 +68,8 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp            
   wait_for_predecessors();
   let_dependents_start();
   Row y, dy;
-  y.load(from_y + first, place, from_y + end);
-  dy.load(from_dy + first, place, from_dy + end);
+  y.template load<Row::kFewAtOnce>(from_y + first, place, from_y + end);
+  dy.template load<Row::kFewAtOnce>(from_dy + first, place, from_dy + end);
   const float all = group.reduce(sum_of<kOp>(y, dy, place));
   y.stay_packed();
   dy.stay_packed();

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4 : 2) so
   wait_for_predecessors();
   let_dependents_start();
   Row x;
-  x.load(in + first, place, in + std::uint64_t{p.rows} * p.columns);
+  x.template load<Row::kFewAtOnce>(in + first, place, in + std::uint64_t{p.rows} * p.columns);
   prefetch_ahead<Row>(group, in, p.rows, p.columns, p.rows_ahead);
 
   softmax_of<kOp>(group, x, out, place, [] {});

@@ -61,7 +61,8 @@ std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& 
     // array.
     const bool is_slow = rows.size == 2 && blocks == kMaxClusterBlocks && bytes.threads < 384 && rows.rows > 64;
     if (is_slow && (rows.arrays > 1 || rows.column_arrays != 0)) return std::nullopt;
-    if (bytes.of_columns + bytes.of_stage <= room_of(machine)) return BulkShape{blocks, 2};
+    if (bytes.of_columns + bytes.of_stage > room_of(machine)) continue;
+    return BulkShape{blocks, std::min((room_of(machine) - bytes.of_columns) / bytes.of_stage, 2u)};
   }
   return std::nullopt;
 }

@@ -129,10 +129,13 @@ struct Tile {
   using Where = Place<T, kPacks, kLanes, kAlignment>;
   static constexpr int kPackCount = kPacks, kSize = kPackSize<T>;
   static constexpr bool kIsHalves = sizeof(T) == 2, kIsAligned = Where::kIsAligned;
+  static constexpr int kFewAtOnce = kPacks <= 4 ? kPacks : 2;  // where two blocks share a multiprocessor's registers
   Pack packs[kPacks];
   T single;
 
-  // Of the run at `at`, in an array that ends at `end`; zeros where there is nothing.
+  // Of the run at `at`, in an array that ends at `end`; zeros where there is nothing. kAtOnce: shifted packs that are
+  // asked for together, of which two halves each are in registers then.
+  template <int kAtOnce = kPacks>
   __device__ __forceinline__ void load(const T* at, const Where& place, const T* end) {
     if constexpr (!kIsAligned) {
       single = place.has_single() ? at[place.single] : T{};
@@ -141,7 +144,6 @@ struct Tile {
         const auto low = [&](int p) {
           return reinterpret_cast<const uint4*>(reinterpret_cast<std::uintptr_t>(at + place.of(p)) - shift);
         };
-        constexpr int kAtOnce = kPacks <= 4 ? kPacks : 2;  // as registers have room for
 #pragma unroll
         for (int first = 0; first < kPacks; first += kAtOnce) {
           uint4 lows[kAtOnce], highs[kAtOnce];
