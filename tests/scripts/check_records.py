@@ -27,16 +27,22 @@ WAITING = {  # by file: what is wrong with it, and why
     **{f"kernels/bench/records/{family}.json":
        ([OLDER], "few rows of 16-bit types of a norm have fewer threads, and slices of sampling follow the device's rows")
        for family in ("decode_step", "latency")},
+    **{f"kernels/bench/records/{family}.json":
+       ([OLDER], "how many packs a shifted load asks for is an argument; plans and instructions are the same")
+       for family in ("bias_norm", "softmax")},
+    **{f"kernels/bench/records/{family}.json":
+       ([OLDER], "unaligned rows of norm: weights are loaded at once, and layer_norm leaves streams of a single row")
+       for family in ("lengths", "norm")},
+    "samples/mlp_step/records/h200.json":
+        ([OLDER], "weights of unaligned rows of norm, of which it has none, are loaded at once"),
+    "kernels/bench/records/published.json":
+        ([OLDER], "softmax of long rows of 16-bit types that are not aligned, of which it has none"),
     "kernels/bench/records/gemm_ladder.json":
         ([OLDER], "make_tensor_map has one argument more, which this family leaves as it was"),
     "kernels/bench/records/matmul.json":
         ([OLDER], "cuBLASLt adds parts of sums as floats, and gemm has no cluster where it costs a wave"),
-    "samples/launch_overhead/records/h200.json":
-        ([OLDER], "edits of graphs, alternatives and what rebound calls keep were mended, and no launch with them"),
     "kernels/bench/records/batch_norm.json":
         ([OLDER], "a second round of sums, of channels with a far first element, stands in no loop any more"),
-    "kernels/bench/records/lengths.json":
-        ([OLDER], "batch_norm, softmax and sums of columns have changed, and its rows but for those of the first have not"),
     "kernels/bench/records/scan.json":
         ([OLDER], "the warp of a short row is counted without overflow; its time was not taken again"),
 }
