@@ -167,7 +167,7 @@ constexpr Matrix kMatrices[] = {
     {140, 12000}, {140, 20008}, {140, 24576},  {70000, 12}, {40000, 111},  {40000, 128}, {40000, 130}, {128, 2001},
     {5, 2500},    {130, 3001},  {133, 3001},   {3, 6643},   {2, 8191},     {500, 1999},  {2600, 320},  {2600, 501},
     {2600, 512},  {70, 2047},   {264, 2040},   {133, 7000}, {1056, 300},   {528, 1999},  {529, 1999},  {2112, 320},
-    {2113, 776}};
+    {2113, 776},  {65, 131081}};
 
 }  // namespace
 
@@ -179,7 +179,8 @@ void check_norm(Report& report) {
           if (report.is_simulated() && rows * columns > 1 << 17) continue;  // one host body serves all shapes
           for (const Variant variant : {Variant::kPlain, Variant::kInPlace, Variant::kCrossed, Variant::kMisaligned,
                                         Variant::kShifted, Variant::kNoWeights, Variant::kNoSum}) {
-            if (variant != Variant::kPlain && rows * columns > 1 << 20) continue;
+            const bool is_long = variant == Variant::kShifted && columns > 1 << 17;
+            if (variant != Variant::kPlain && rows * columns > (is_long ? 1 << 24 : 1 << 20)) continue;
             if (residual == Residual::kNone && (variant == Variant::kNoSum || variant == Variant::kCrossed)) continue;
             report.check(absl::StrCat(residual == Residual::kAdded ? "add_" : "", to_string(op), " ", to_string(type),
                                       " ", rows, "x", columns, to_string(variant)),

@@ -66,14 +66,16 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
     return share_among_lanes(problem.rows, NormRegime::kWarp);
   }
   if (!is_aligned) {
-    // Rows of 16-bit types that are too long for a stream with another row in flight.
-    const auto bulk = unaligned_bulk(machine, long_rows(problem));
-    if (is_half && !problem.is_backward && !problem.has_residual && machine.has_clusters &&
-        (!bulk || bulk->stages < 2)) {
-      if (auto shape = share(NormRegime::kClusterLong, 64)) return shape;
+    const std::uint32_t packs = problem.is_backward ? 2 : 4;
+    // Rows of 16-bit types for which a stream is slow, or has no other row in flight. Few rows have more threads, where
+    // these suffice.
+    const bool is_few = problem.rows <= machine.sms && share(NormRegime::kCluster, packs * problem.pack());
+    if (is_half && !problem.is_backward && !problem.has_residual && machine.has_clusters && !is_few) {
+      const auto bulk = unaligned_bulk(machine, long_rows(problem));
+      const bool is_slow = !bulk || bulk->stages < 2;
+      if (auto shape = share(NormRegime::kClusterLong, 64); is_slow && shape) return shape;
     }
     // Streams wait less than clusters of many blocks do.
-    const std::uint32_t packs = problem.is_backward ? 2 : 4;
     if (columns > std::uint64_t{kMaxThreads} * packs * problem.pack() && problem.rows > machine.sms)
       return std::nullopt;
     if (!problem.is_backward) {

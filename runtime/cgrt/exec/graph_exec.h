@@ -110,7 +110,7 @@ class GraphExec {
   // not changed since. On failure it stays the caller's.
   static absl::StatusOr<GraphExec> adopt(CUgraphExec exec, const Graph& graph);
   // To be destroyed with cuGraphExecDestroy; that of get(). What was rebound and not launched is lost; what steps and
-  // set_params had this keep, host functions and loaded code, is let go.
+  // set_params had this keep, host functions, loaded code and graphs of captured calls, is let go.
   CUgraphExec release() &&;
 
   GraphExec();  // empty, as when moved from: every call is kFailedPrecondition

@@ -57,7 +57,8 @@ absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(S
 // the graph and `place` are as they were; the driver's own capture into a graph destroys that graph then, and has the
 // next use of a conditional node around it crash (driver 580). So the nodes are captured into a graph of their own and
 // copied, which takes three times as long (1.1 to 3.3 us a node from 10 nodes on, H200); what the driver cannot copy,
-// as memory allocations, is kUnimplemented.
+// as memory allocations, is kUnimplemented. What others than cgrt retain on the captured graph
+// (cuGraphRetainUserObject) is kept with the graph where they made nodes, too.
 absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
                           CaptureOptions options = {});
 

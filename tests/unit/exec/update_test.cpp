@@ -173,24 +173,32 @@ TEST_CASE_METHOD(UpdateTest, "an executable is updated and set while another thr
 }
 
 // CUDA wants calls about one graph one after the other.
-TEST_CASE_METHOD(UpdateTest, "a graph is given what it keeps, and handles, while its executable is first updated",
+TEST_CASE_METHOD(UpdateTest,
+                 "a graph is given what it keeps, handles and parameters while its executable is first updated",
                  "[exec][update]") {
-  const bool is_handle = GENERATE(false, true);
+  const std::string_view change =
+      GENERATE("cuGraphRetainUserObject", "cuGraphConditionalHandleCreate", "cuGraphKernelNodeGetParams");
   Graph definition = *capture(stream, [&](StreamRef s) { return launch(s, kPlain, scale_kernel(), x, x, 2.0f, 1); });
   GraphExec exec = *instantiate(definition);
   const Graph other = *capture(stream, [&](StreamRef s) { return launch(s, kPlain, scale_kernel(), x, x, 3.0f, 1); });
-  const std::string_view change = is_handle ? "cuGraphConditionalHandleCreate" : "cuGraphRetainUserObject";
+  const KernelNode node = *find_node<KernelNode>(definition, {.nth = 0});
+  const auto make_change = [&] {
+    if (change == "cuGraphRetainUserObject") return definition.keep(std::make_shared<int>(0));
+    if (change == "cuGraphConditionalHandleCreate") return definition.add_conditional_handle(1).status();
+    return definition.set_params(node, kPlain, scale_kernel(), x, x, 4.0f, 1);
+  };
+  thread_local bool is_owner = false;
   std::optional<std::thread> owner;
   std::atomic<bool> is_begun = false, is_changed = false;
   bool is_changed_meanwhile = false;
   absl::Status status;
   driver::Instrument instrument;
   instrument.trace([&](std::string_view entry, CUresult) {
-    if (entry == change) is_changed = true;
+    if (is_owner && entry == change) is_changed = true;
     if (entry != "cuGraphGetNodes" || owner.has_value()) return;  // the update reads the definition from here on
     owner.emplace([&] {
-      is_begun = true;
-      status = is_handle ? definition.add_conditional_handle(1).status() : definition.keep(std::make_shared<int>(0));
+      is_owner = is_begun = true;
+      status = make_change();
     });
     constexpr int kTurns = 10000;
     for (int turns = 0; !is_changed && turns < kTurns; turns += is_begun ? 1 : 0) std::this_thread::yield();

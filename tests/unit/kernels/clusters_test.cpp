@@ -57,11 +57,19 @@ std::vector<Planned> planned() {
     for (const std::uint64_t columns : {32768, 49140}) {
       for (const std::uint64_t rows : {30, 300}) {
         const std::string shape = absl::StrCat(" of ", rows, "x", columns, " + ", shift);
-        add(absl::StrCat("softmax", shape),
-            plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, rows, columns}),
-            [=](LaunchTarget target, const SoftmaxPlan& plan) {
-              return launch_softmax(target, plan, {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
-            });
+        for (const DType type : {DType::kFloat32, DType::kFloat16}) {
+          const std::uint64_t of_type = columns * 4 / size_of(type);
+          add(absl::StrCat("softmax of ", to_string(type), shape),
+              plan_softmax(kDevice, {SoftmaxOp::kSoftmax, type, rows, of_type}),
+              [=](LaunchTarget target, const SoftmaxPlan& plan) {
+                return launch_softmax(target, plan, {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
+              });
+          add(absl::StrCat("layer_norm of ", to_string(type), shape),
+              plan_norm(kDevice, {NormOp::kLayerNorm, type, rows, of_type}),
+              [=](LaunchTarget target, const NormPlan& plan) {
+                return launch_norm(target, plan, {.out = a, .in = a, .workspace = {memory, plan.workspace_bytes}});
+              });
+        }
         for (const Residual residual : {Residual::kNone, Residual::kAdded}) {
           const bool is_added = residual == Residual::kAdded;
           add(absl::StrCat(is_added ? "add_" : "", "rms_norm", shape),
