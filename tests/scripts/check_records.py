@@ -32,7 +32,7 @@ WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/bias_norm.json":
         ([OLDER], "how many packs a shifted load asks for is an argument; registers differ by one or two"),
     **{f"kernels/bench/records/{family}.json":
-       ([OLDER], "unaligned rows of norm: weights are loaded at once, and layer_norm leaves streams of a single row")
+       ([OLDER], "unaligned norm: weights are loaded at once, no stream has a single row, few long rows have more threads")
        for family in ("lengths", "norm")},
     "samples/mlp_step/records/h200.json":
         ([OLDER], "weights of unaligned rows of norm, of which it has none, are loaded at once"),

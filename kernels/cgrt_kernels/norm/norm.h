@@ -9,10 +9,10 @@
 // A plan is a value and depends on the device and the descriptor only. Results do not vary between runs. Rows need not
 // be aligned. The forward is one kernel, which reads a row once: by some lanes of a warp, a block, or a cluster of up
 // to 8 blocks. Longer rows are split among blocks of the whole device: those above 512 KB, 16-bit ones above 256 KB
-// where they are few, have a residual or are of the backward, and some unaligned ones. On GPUs without clusters the
-// limits are one eighth of that or less. Such a plan needs a workspace. Where all rows fit the L2 cache, and where a
-// row of layer_norm takes megabytes, it is two kernels, which read a row twice; so does one where shared memory cannot
-// hold a row until it is written.
+// where they are few and aligned, have a residual or are of the backward, and some unaligned ones. On GPUs without
+// clusters the limits are one eighth of that or less. Such a plan needs a workspace. Where all rows fit the L2 cache,
+// and where a row of layer_norm takes megabytes, it is two kernels, which read a row twice; so does one where shared
+// memory cannot hold a row until it is written.
 #pragma once
 
 #include <cstddef>

@@ -197,8 +197,9 @@ class GraphExec {
   // (graph/alternatives.h) calls may pass over nodes, which do not run then. Does not block, with one exception: where
   // no step of such a graph runs these calls together, an executable of all nodes may be instantiated, once. What the
   // calls hand over, as a launch_host with a std::function does, is kept until another step has taken its place and the
-  // launches before have ended; while there is such, the executable waits for its launches when it is destroyed. So
-  // are the graphs of captured calls, and what their libraries retain on these (cuGraphRetainUserObject).
+  // launches before have ended; so are the graphs of captured calls, with what their libraries retain on these
+  // (cuGraphRetainUserObject). While there is such, each launch records an event, and the executable waits for its
+  // launches when it is destroyed.
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);
 
   // Runs the calls as rebind does, and changes nothing: what they say is for rebind(Binding), as often as wanted, which
