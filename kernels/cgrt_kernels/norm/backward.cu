@@ -214,6 +214,7 @@ NormBackwardKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kCluster:
     case NormRegime::kClusterLong: return in_registers<kOp, T, kAlignment, ClusterPerRow<16>, kPacks>();
+    case NormRegime::kHeldColumns:
     case NormRegime::kWideBlock: break;
     case NormRegime::kBulkStream:
       if constexpr (!kIsAligned) return with_host_body<norm_backward_bulk_streamed<kOp, T>, kOp, T>();

@@ -21,17 +21,19 @@ struct Columns {
 
 // What a thread needs of it, in shared memory where no other thread looks: packs lie as they are needed, whatever the
 // array's own alignment.
-template <class Row>
+template <class Row, bool kIsAsked = true, int kAtOnce = Row::kPackCount>
 class HeldColumns {
  public:
   using T = typename Row::Element;
-  // `otherwise`: of an array that is not there.
+  // `otherwise`: of an array that is not there. kIsAsked: false of one that no thread asks for. kAtOnce: see
+  // Tile::load.
   __device__ __forceinline__ HeldColumns(typename Row::Pack* held, const Columns<T>& columns,
                                          const typename Row::Where& place, float otherwise)
       : held_(held + threadIdx.x) {
+    if constexpr (!kIsAsked) return;
     Row row;
     if (columns.is_there()) {
-      row.load(columns.begin, place, columns.end);
+      row.template load<kAtOnce>(columns.begin, place, columns.end);
     } else {
       row.fill(otherwise);
     }

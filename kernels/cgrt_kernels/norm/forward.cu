@@ -150,9 +150,8 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_unaligned_bulk_streamed(N
   wait_for_predecessors();
   rows.start(group.row());
   const HeldColumns<Row> weight(rows.held(0), Columns<T>(p.weight, rows.begin, p.columns), place, 1);
-  const HeldColumns<Row> bias(kOp == NormOp::kLayerNorm ? rows.held(1) : nullptr,
-                              Columns<T>(kOp == NormOp::kLayerNorm ? p.bias : nullptr, rows.begin, p.columns), place,
-                              0);
+  const HeldColumns<Row, kOp == NormOp::kLayerNorm> bias(rows.held(1), Columns<T>(p.bias, rows.begin, p.columns), place,
+                                                         0);
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
     const T* at[kArrays];
     rows.wait(row, at);
@@ -178,6 +177,46 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_unaligned_bulk_streamed(N
       }
     });
     first += std::uint64_t{group.rows()} * p.columns;
+  }
+#endif
+}
+
+// Persistent clusters: a row is in registers, the next one on its way to the L2 cache; weight and bias are in shared
+// memory, as each thread needs them. All rows of a cluster begin alike between multiples of 16 bytes.
+template <NormOp kOp, class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kHeldColumnThreads, 2) norm_with_held_columns(NormParams p) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) uint4 columns[];
+  using Group = ClusterPerRow<kHeldColumnThreads / 32>;
+  using Row = Tile<T, kHeldColumnPacks, Group::kLanes, kAlignment>;
+  constexpr bool kIsLayer = kOp == NormOp::kLayerNorm;
+  Group group;
+  const RowRun run(p.columns, group.blocks(), group.block(), Row::kSize);
+  const T *const in = static_cast<const T*>(p.in), *const end = in + std::uint64_t{p.rows} * p.columns;
+  std::uint64_t first = std::uint64_t{group.row()} * p.columns + run.begin;
+  const std::uint64_t step = std::uint64_t{group.rows()} * p.columns;
+  const typename Row::Where place(static_cast<T*>(p.out) + first, run.count, threadIdx.x);
+  auto* const held = reinterpret_cast<typename Row::Pack*>(columns);
+  wait_for_predecessors();
+  const HeldColumns<Row, true, Row::kFewAtOnce> weight(held, Columns<T>(p.weight, run.begin, p.columns), place, 1);
+  const HeldColumns<Row, kIsLayer, Row::kFewAtOnce> bias(held + Row::kPackCount * blockDim.x,
+                                                         Columns<T>(p.bias, run.begin, p.columns), place, 0);
+  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), first += step, group.next()) {
+    Row x;
+    x.template load<Row::kFewAtOnce>(in + first, place, end);
+    if (threadIdx.x == 0 && row + group.rows() < p.rows) prefetch_to_l2(in + first + step, run.count * sizeof(T));
+    const RowFacts facts = facts_of<kOp>(group, x, place, p);
+    x.stay_packed();
+    x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t, int index) {
+      float others[sizeof(values) / sizeof(float)];
+      normalize<kOp>(values, facts);
+      weight.get(index, others);
+      multiply(values, others);
+      if constexpr (kIsLayer) {
+        bias.get(index, others);
+        add(values, others);
+      }
+    });
   }
 #endif
 }
@@ -269,8 +308,13 @@ NormKernel of_regime(NormRegime regime) {
       break;
     case NormRegime::kCluster: return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, kPacks>();
     case NormRegime::kClusterLong:
-      if constexpr (kIsHalf && !kHasResidual) {
+      if constexpr (kIsAligned && kIsHalf && !kHasResidual) {
         return in_registers<kOp, kHasResidual, T, kAlignment, ClusterPerRow<16>, 64 / kSize>();
+      }
+      break;
+    case NormRegime::kHeldColumns:
+      if constexpr (!kHasResidual) {
+        return with_host_body<norm_with_held_columns<kOp, T, kAlignment>, kOp, T, kHeldColumnThreads>();
       }
       break;
     case NormRegime::kWideBlock:

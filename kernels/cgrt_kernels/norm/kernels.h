@@ -58,7 +58,8 @@ enum class NormRegime : std::uint8_t {
   kClusterShort,   // a block or a cluster of blocks, 8 elements each
   kClusterMiddle,  // 16 elements; forward: aligned rows of floats only
   kCluster,        // 32 elements (16 of unaligned floats, and in the backward of unaligned rows)
-  kClusterLong,    // 64 elements; 16-bit types without a residual only
+  kClusterLong,    // 64 elements; aligned rows of 16-bit types without a residual only
+  kHeldColumns,    // persistent clusters, kHeldColumnPacks packs of a row; forward without a residual only
   kWideBlock,      // a block of up to kMaxWideThreads, 4 packs each; aligned rows with a residual only
   kBulkStream,     // persistent blocks or clusters, the next rows in flight
   kSlices,         // in slices of a group of blocks: any length
@@ -67,6 +68,9 @@ enum class NormRegime : std::uint8_t {
 };
 
 inline constexpr std::uint32_t kMaxWideThreads = 1024, kWidePacks = 4;
+// Of blocks that hold weight and bias: two of the largest share a multiprocessor's registers.
+inline constexpr std::uint32_t kHeldColumnThreads = 384;
+inline constexpr int kHeldColumnPacks = 8;
 
 // Where gradients of the weights are summed: who takes a row. Each thread has kSumPacks packs of it, whose sums are in
 // its registers.

@@ -67,14 +67,6 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
   }
   if (!is_aligned) {
     const std::uint32_t packs = problem.is_backward ? 2 : 4;
-    // Rows of 16-bit types for which a stream is slow, or has no other row in flight. Few rows have more threads, where
-    // these suffice.
-    const bool is_few = problem.rows <= machine.sms && share(NormRegime::kCluster, packs * problem.pack());
-    if (is_half && !problem.is_backward && !problem.has_residual && machine.has_clusters && !is_few) {
-      const auto bulk = unaligned_bulk(machine, long_rows(problem));
-      const bool is_slow = !bulk || bulk->stages < 2;
-      if (auto shape = share(NormRegime::kClusterLong, 64); is_slow && shape) return shape;
-    }
     // Streams wait less than clusters of many blocks do.
     if (columns > std::uint64_t{kMaxThreads} * packs * problem.pack() && problem.rows > machine.sms)
       return std::nullopt;
@@ -115,7 +107,40 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
     const std::uint32_t max_threads = columns < 128 * kMaxThreads ? kMaxThreads : kMaxThreads / 2;
     if (auto shape = share(NormRegime::kClusterLong, 64, max_threads)) return shape;
   }
-  return share(NormRegime::kCluster, 32);
+  if (auto shape = share(NormRegime::kCluster, 32); shape || is_half || problem.has_residual) return shape;
+  return share_among_blocks(machine, problem.rows, columns, NormRegime::kCluster, 32, kMaxThreads,
+                            kMaxLargeClusterBlocks);
+}
+
+std::optional<LaunchConfig> held_columns_config(const Machine& machine, const NormProblem& problem,
+                                                Alignment alignment) {
+  const bool is_half = problem.pack() == 8, is_layer = problem.op == NormOp::kLayerNorm;
+  const bool is_few = problem.rows <= machine.sms;
+  const std::uint64_t columns = problem.columns;
+  if (!machine.has_clusters || problem.is_backward || problem.has_residual) return std::nullopt;
+  // What was measured on an H200.
+  if (alignment == Alignment::kAligned) {
+    if (columns <= 128 * 1024) return std::nullopt;
+    const bool is_stream = is_half && columns <= 256 * 1024 && (!is_layer || columns > 192 * 1024);
+    if (is_stream && !is_few) return std::nullopt;
+  } else {
+    if (columns <= (is_half && is_layer ? 16 : 32) * 1024) return std::nullopt;
+    if (is_few && columns <= (is_half ? 128 : 64) * 1024) return std::nullopt;  // clusters with more threads
+    if (is_half && columns > 256 * 1024) return std::nullopt;                   // too few clusters begin alike
+  }
+  constexpr std::uint32_t kOfThread = kHeldColumnPacks * 16;
+  const auto threads_of = [&](std::uint32_t blocks) {
+    return ceil_divide(ceil_divide<std::uint64_t>(problem.row_bytes(), blocks), kOfThread * kWarpThreads) *
+           kWarpThreads;
+  };
+  std::uint32_t blocks = 1;
+  while (blocks < kMaxClusterBlocks && threads_of(blocks) > kHeldColumnThreads * 2 / 3) blocks *= 2;
+  if (threads_of(blocks) > kHeldColumnThreads) blocks = kMaxLargeClusterBlocks;
+  const std::uint32_t threads = threads_of(blocks);
+  if (threads > kHeldColumnThreads || gains_from_chunks(machine, long_rows(problem), blocks)) return std::nullopt;
+  LaunchConfig config{.grid = blocks, .block = threads, .shared_bytes = (is_layer ? 2 : 1) * threads * kOfThread};
+  config.attributes.cluster = blocks;
+  return config;
 }
 
 LaunchConfig lanes_config(const Machine& machine, const NormProblem& problem, Alignment alignment) {

@@ -1,6 +1,7 @@
 // How the rows of a norm are shared: what the plans of its forward and of its backward have in common. Internal.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -34,6 +35,10 @@ std::pair<std::uint32_t, std::uint32_t> bulk_depth(const NormProblem& problem);
 // In registers, where a row fits those of a cluster.
 std::optional<RowShape<NormRegime>> register_shape(const Machine& machine, const NormProblem& problem,
                                                    Alignment alignment);
+
+// Persistent clusters that hold weight and bias, where these are faster; their grid is set later.
+std::optional<LaunchConfig> held_columns_config(const Machine& machine, const NormProblem& problem,
+                                                Alignment alignment);
 
 // Short rows: some lanes of a warp for each (norm_lanes_kernel), several one after the other where there are enough for
 // all multiprocessors.
@@ -69,6 +74,13 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Norm
 template <class Params, class KernelOf>
 absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const NormProblem& problem, Alignment alignment,
                                              KernelOf kernel_of) {
+  if (const auto config = held_columns_config(machine, problem, alignment)) {
+    RowLaunch<Params> launch{.kernel = kernel_of(NormRegime::kHeldColumns, alignment), .config = *config};
+    // With more threads, rows push each other out of the L2 cache.
+    const std::uint32_t of_sm = std::max(2 * kHeldColumnThreads / config->block.x, 2u);
+    CGRT_RETURN_IF_ERROR(set_alike_grid(machine, launch.kernel, long_rows(problem), of_sm, launch.config));
+    return launch;
+  }
   const std::optional<RowShape<NormRegime>> shape = register_shape(machine, problem, alignment);
   if (!shape) return long_launch<Params>(machine, problem, alignment, kernel_of);
   return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};

@@ -3,7 +3,6 @@
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/block.cuh"
-#include "cgrt_kernels/common/row/bulk_stream.cuh"
 #include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/host_row.cuh"
@@ -52,9 +51,9 @@ __device__ __forceinline__ void write_gradient(const Row& y, const Row& dy, type
 
 // Each group of threads takes a row, read once: y and dy are in their registers.
 template <SoftmaxOp kOp, class T, class Group, int kPacks, Alignment kAlignment>
-__global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp            ? 4
-                                                      : kPacks * sizeof(T) < 17 ? 2
-                                                                                : 1)
+__global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp ? 4
+                                                      : kPacks < 8   ? 2
+                                                                     : 1)
     softmax_backward_in_registers(SoftmaxBackwardParams p) {
   using Row = Tile<T, kPacks, Group::kLanes, kAlignment>;
   Group group;
@@ -74,36 +73,6 @@ __global__ void __launch_bounds__(Group::kMaxThreads, Group::kIsWarp            
   y.stay_packed();
   dy.stay_packed();
   write_gradient<kOp>(y, dy, dx, place, all, p.scale);
-}
-
-// A block, or a cluster, takes a row at a time, through registers.
-template <SoftmaxOp kOp, class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kMaxThreads, 1) softmax_backward_bulk_streamed(SoftmaxBackwardParams p) {
-#if __CUDA_ARCH__ >= 900
-  extern __shared__ __align__(128) uint4 ring[];
-  using Group = ClusterPerRow<16>;
-  using Rows = BulkStream<T, Group, kAlignment, 2>;
-  using Row = typename Rows::Row;
-  Group group;
-  Rows rows(p.shares, ring, group, p.rows, p.columns, {p.y, p.dy});
-  T* dx = static_cast<T*>(p.dx) + std::uint64_t{group.row()} * p.columns + rows.begin;
-  const typename Row::Where place(dx, rows.count, threadIdx.x);
-  wait_for_predecessors();
-  rows.start(group.row());
-  for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
-    const T* at[2];
-    rows.wait(row, at);
-    Row y, dy;
-    y.load_shared(at[0], place);
-    dy.load_shared(at[1], place);
-    const float all = group.reduce(sum_of<kOp>(y, dy, place));
-    rows.next(row);
-    y.stay_packed();
-    dy.stay_packed();
-    write_gradient<kOp>(y, dy, dx, place, all, p.scale);
-    dx += std::uint64_t{group.rows()} * p.columns;
-  }
-#endif
 }
 
 // Rows of few elements: a lane takes one at a time. A warp's pass through shared memory together.
@@ -231,21 +200,13 @@ SoftmaxBackwardKernel of_regime(SoftmaxRegime regime) {
       return with_host_body<softmax_backward_in_registers<kOp, T, BlockPerRow<16>, 8 / kSize, kAlignment>, kOp, T>();
     case SoftmaxRegime::kClusterShort:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, 8 / kSize, kAlignment>, kOp, T>();
-    case SoftmaxRegime::kBulkStream:
-      if constexpr (kAlignment == Alignment::kUnaligned) {
-        return with_host_body<softmax_backward_bulk_streamed<kOp, T, kAlignment>, kOp, T>();
-      }
-      break;
     case SoftmaxRegime::kClusterLong:
-      if constexpr (kAlignment == Alignment::kUnaligned && sizeof(T) == 2) {
-        return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, 40 / kSize, kAlignment>, kOp,
-                              T>();
-      }
-      [[fallthrough]];
+      return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, 5, kAlignment>, kOp, T>();
     case SoftmaxRegime::kCluster:
       return with_host_body<softmax_backward_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kOp, T>();
     case SoftmaxRegime::kSlices: return of_long_rows<kOp, SlicedRows<T, float, 2>>();
     case SoftmaxRegime::kFindInChunks: return of_long_rows<kOp, ChunkedRows<T, float, 2, ChunkPass::kFind>>();
+    case SoftmaxRegime::kBulkStream:
     case SoftmaxRegime::kWriteChunks: break;
   }
   return of_long_rows<kOp, ChunkedRows<T, float, 2, ChunkPass::kWrite>>();

@@ -256,11 +256,10 @@ SoftmaxKernel of_regime(SoftmaxRegime regime) {
     case SoftmaxRegime::kCluster:
       return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, kPacks, kAlignment>, kHost>();
     case SoftmaxRegime::kClusterLong:
-      if constexpr (sizeof(T) == 2) {
-        return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 64 / kSize, kAlignment>, kHost>();
-      }
+      return with_host_body<softmax_in_registers<kOp, T, ClusterPerRow<16>, 8, kAlignment>, kHost>();
+    case SoftmaxRegime::kBulkStream:
+      if constexpr (sizeof(T) == 4) return with_host_body<softmax_bulk_streamed<kOp, T, kAlignment>, kHost>();
       break;
-    case SoftmaxRegime::kBulkStream: return with_host_body<softmax_bulk_streamed<kOp, T, kAlignment>, kHost>();
     default: break;
   }
   return of_long_rows<kOp, false, T, kHost>(regime);

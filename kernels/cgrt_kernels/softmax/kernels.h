@@ -53,8 +53,8 @@ enum class SoftmaxRegime : std::uint8_t {
   kBlock,         // a block, 8 elements each; not of masked rows
   kClusterShort,  // a block or a cluster of blocks, 8 elements each
   kCluster,       // as kWarp; 16 in the backward of unaligned rows
-  kClusterLong,   // 64 elements, 40 in the backward of unaligned rows; 16-bit types only
-  kBulkStream,    // persistent blocks or clusters, the next rows in flight
+  kClusterLong,   // 8 packs of 16 bytes each; 5 in the backward; not of masked rows
+  kBulkStream,    // persistent blocks or clusters, the next rows in flight; floats in the forward only
   kSlices,        // in slices of a group of blocks: any length
   kFindInChunks,  // in chunks: any length; the first kernel
   kWriteChunks,   // and the second

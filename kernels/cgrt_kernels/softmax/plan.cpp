@@ -36,10 +36,14 @@ LongRows long_rows(const Problem& problem) {
           0};
 }
 
-// Forward rows that need the registers of eight blocks: clusters of eight wait for each other more than streams do.
+// Rows of floats in the forward: of other types, and of two arrays, clusters with more in their registers take less
+// time.
+bool may_stream(const Problem& problem) { return problem.pack() == 4 && problem.arrays == 1 && !problem.is_masked; }
+// Aligned rows that need the registers of eight blocks: clusters of eight wait for each other more than streams do,
+// once they do not all run at once.
 bool gains_from_bulk(const Machine& machine, const Problem& problem) {
-  return machine.has_clusters && problem.arrays == 1 && !problem.is_masked &&
-         bulk_blocks_of(long_rows(problem)) == kMaxClusterBlocks && problem.rows * kMaxClusterBlocks > machine.sms;
+  return machine.has_clusters && may_stream(problem) && bulk_blocks_of(long_rows(problem)) == kMaxClusterBlocks &&
+         problem.rows * kMaxClusterBlocks > 4 * machine.sms;
 }
 
 // kernel_of(regime, alignment) gives the kernel of the operation.
@@ -49,10 +53,10 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
   const LongRows rows = long_rows(problem);
   if (alignment == Alignment::kAligned && gains_from_bulk(machine, problem)) {
     return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment,
-                       {kMaxClusterBlocks, problem.pack() == 8 ? 2 : kMaxStages});
+                       {kMaxClusterBlocks, kMaxStages});
   }
   const auto bulk = unaligned_bulk(machine, rows);
-  if (alignment == Alignment::kUnaligned && !problem.is_masked && bulk &&
+  if (alignment == Alignment::kUnaligned && may_stream(problem) && bulk &&
       !gains_from_chunks(machine, rows, bulk->blocks)) {
     return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment, *bulk);
   }
@@ -128,13 +132,20 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   }
   if (problem.is_masked) return share(SoftmaxRegime::kCluster, 16);
   const std::uint32_t of_thread = is_aligned ? 32 : problem.arrays == 2 ? 16 : 4 * problem.pack();
+  // Two blocks of a multiprocessor, with as much of a row in registers as there is room for.
+  const auto share_long = [&](std::uint32_t max_threads, std::uint32_t max_blocks) {
+    const std::uint32_t packs = problem.arrays == 2 ? 5 : 8;
+    return share_among_blocks(machine, problem.rows, columns, SoftmaxRegime::kClusterLong, packs * problem.pack(),
+                              max_threads, max_blocks);
+  };
   const std::uint64_t of_block = std::uint64_t{kMaxThreads} * (problem.arrays == 2 ? 2 : 4) * problem.pack();
   if (!is_aligned && columns > of_block) {
-    // Two blocks of a multiprocessor, with as much of a row in registers as there is room for, are faster than a stream
-    // (H200). Few short rows have more threads.
-    const bool is_small = are_few && problem.rows <= machine.sms && share(SoftmaxRegime::kCluster, of_thread);
-    if (is_half && !is_small) {
-      if (auto shape = share(SoftmaxRegime::kClusterLong, problem.arrays == 2 ? 40 : 64)) return shape;
+    // Few short rows have more threads.
+    const bool is_small =
+        is_half && are_few && problem.rows <= machine.sms && share(SoftmaxRegime::kCluster, of_thread);
+    const bool is_stream = may_stream(problem) && columns <= 64 * 1024;
+    if (!is_small && !is_stream) {
+      if (auto shape = share_long(kMaxThreads, kMaxLargeClusterBlocks)) return shape;
     }
     // Streams wait less than clusters of many blocks do.
     if (problem.rows > machine.sms) return std::nullopt;
@@ -142,13 +153,17 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   if (is_aligned && gains_from_bulk(machine, problem)) return std::nullopt;
   if (is_aligned && is_half && problem.arrays == 1 && problem.row_bytes() >= 64 * 1024) {
     const std::uint32_t max_threads = columns < 128 * kMaxThreads ? kMaxThreads : kMaxThreads / 2;
-    if (auto shape = share(SoftmaxRegime::kClusterLong, 64, max_threads)) return shape;
+    if (auto shape = share_long(max_threads, kMaxClusterBlocks)) return shape;
   }
   if (problem.arrays == 2 && !is_half) {
     // Threads that have more than 64 registers: small blocks waste less of a multiprocessor.
     if (auto shape = share(SoftmaxRegime::kCluster, of_thread, kMaxThreads / 2)) return shape;
+    if (auto shape = share_long(kMaxThreads, kMaxLargeClusterBlocks)) return shape;
   }
-  return share(SoftmaxRegime::kCluster, of_thread);
+  if (auto shape = share(SoftmaxRegime::kCluster, of_thread)) return shape;
+  if (auto shape = share_long(kMaxThreads, kMaxLargeClusterBlocks)) return shape;
+  return share_among_blocks(machine, problem.rows, columns, SoftmaxRegime::kCluster, of_thread, kMaxThreads,
+                            kMaxLargeClusterBlocks);
 }
 
 template <class Params, class KernelOf>

@@ -9,6 +9,8 @@
 namespace cgrt::kernels {
 namespace {
 
+constexpr std::uint32_t kMaxOfSm = 32;  // blocks of a multiprocessor
+
 std::uint32_t room_of(const Machine& machine) { return machine.shared_per_block - kOtherShared; }
 
 // Columns of a block's share: whole packs.
@@ -35,14 +37,27 @@ absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   std::uint32_t at_once = 0;
   if (blocks > 1) {
-    CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
-                                                                  config.block, config.shared_bytes));
+    CGRT_ASSIGN_OR_RETURN(const int clusters, clusters_at_once(machine, kernel, config));
     at_once = static_cast<std::uint32_t>(clusters);
   } else {
     CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm, occupancy(kernel, machine.context, config.block, config.shared_bytes));
     at_once = static_cast<std::uint32_t>(of_sm.blocks_per_sm) * machine.sms;
   }
   config.grid = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(at_once, 1u), rows)) * blocks;
+  return absl::OkStatus();
+}
+
+absl::Status set_alike_grid(const Machine& machine, KernelRef kernel, const LongRows& rows, std::uint32_t max_of_sm,
+                            LaunchConfig& config) {
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, rows.rows, config));
+  const std::uint32_t blocks = config.attributes.cluster.x;
+  const std::uint32_t groups = std::min(config.grid.x, max_of_sm * machine.sms) / blocks;
+  config.grid = groups * blocks;
+  const auto alike = static_cast<std::uint32_t>(16 / std::gcd<std::uint64_t>(rows.columns * rows.size, 16));
+  if (groups < rows.rows) {
+    const std::uint64_t all_alike = std::max(groups / alike, 1u) * std::uint64_t{alike};
+    config.grid = static_cast<std::uint32_t>(std::min(all_alike, rows.rows)) * blocks;
+  }
   return absl::OkStatus();
 }
 
@@ -57,10 +72,9 @@ std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& 
   if (rows.size == 4 && blocks < kMaxClusterBlocks) blocks *= 2;
   for (; blocks <= kMaxClusterBlocks; blocks *= 2) {
     const BulkBytes bytes = bulk_bytes(rows, Alignment::kUnaligned, blocks);
-    // Small blocks of large clusters have too little in flight, for many rows of halves with more to read than one
-    // array.
+    // Small blocks of large clusters have too little in flight, for many rows of halves of two arrays.
     const bool is_slow = rows.size == 2 && blocks == kMaxClusterBlocks && bytes.threads < 384 && rows.rows > 64;
-    if (is_slow && (rows.arrays > 1 || rows.column_arrays != 0)) return std::nullopt;
+    if (is_slow && rows.arrays > 1) return std::nullopt;
     if (bytes.of_columns + bytes.of_stage > room_of(machine)) continue;
     return BulkShape{blocks, std::min((room_of(machine) - bytes.of_columns) / bytes.of_stage, 2u)};
   }
@@ -77,15 +91,7 @@ absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const Lon
   config = {
       .grid = shape.blocks, .block = bytes.threads, .shared_bytes = shares.stages * bytes.of_stage + bytes.of_columns};
   config.attributes.cluster = shape.blocks;
-  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, rows.rows, config));
-  // All rows of a block begin alike between multiples of 16 bytes.
-  const std::uint32_t groups = config.grid.x / shape.blocks;
-  const auto alike = static_cast<std::uint32_t>(16 / std::gcd<std::uint64_t>(rows.columns * rows.size, 16));
-  if (groups < rows.rows) {
-    const std::uint64_t all_alike = std::max(groups / alike, 1u) * std::uint64_t{alike};
-    config.grid = static_cast<std::uint32_t>(std::min(all_alike, rows.rows)) * shape.blocks;
-  }
-  return absl::OkStatus();
+  return set_alike_grid(machine, kernel, rows, kMaxOfSm, config);
 }
 
 absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows& rows, LaunchConfig& config,

@@ -18,8 +18,9 @@
 namespace cgrt::kernels {
 
 inline constexpr std::uint32_t kWarpThreads = 32;
-inline constexpr std::uint32_t kMaxClusterBlocks = 8;    // that every device with clusters has
-inline constexpr std::uint32_t kOtherShared = 4 * 1024;  // bytes of static and reserved shared memory, at most
+inline constexpr std::uint32_t kMaxClusterBlocks = 8;        // that every device with clusters has
+inline constexpr std::uint32_t kMaxLargeClusterBlocks = 16;  // that an H200 has
+inline constexpr std::uint32_t kOtherShared = 4 * 1024;      // bytes of static and reserved shared memory, at most
 
 // Rows between those that a block works on and those that it has fetched into the L2 cache: 4 MB, where 1 to 8 were
 // good on an H200. As much as all blocks work on at once is too much.
@@ -81,15 +82,16 @@ inline std::optional<StageShape> share_among_stages(const Machine& machine, std:
                     {.stride = stride, .stages = rounds}};
 }
 
-// A block, or a cluster of blocks of at most `max_threads`, for each row, of which each thread keeps `per_thread`
-// elements; nothing when that takes more than a cluster can have.
+// A block, or a cluster of up to `max_blocks` of at most `max_threads`, for each row, of which each thread keeps
+// `per_thread` elements; nothing when that takes more than a cluster can have.
 template <class Regime>
 std::optional<RowShape<Regime>> share_among_blocks(const Machine& machine, std::uint64_t rows, std::uint64_t columns,
                                                    Regime regime, std::uint32_t per_thread,
-                                                   std::uint32_t max_threads = kMaxThreads) {
+                                                   std::uint32_t max_threads = kMaxThreads,
+                                                   std::uint32_t max_blocks = kMaxClusterBlocks) {
   const std::uint32_t threads = ceil_divide(columns, per_thread);
   const std::uint32_t blocks = std::bit_ceil(ceil_divide(threads, max_threads));
-  if (blocks > (machine.has_clusters ? kMaxClusterBlocks : 1) || rows * blocks > kMaxCount) return std::nullopt;
+  if (blocks > (machine.has_clusters ? max_blocks : 1) || rows * blocks > kMaxCount) return std::nullopt;
   RowShape<Regime> shape{regime,
                          {.grid = static_cast<std::uint32_t>(rows) * blocks,
                           .block = ceil_divide(ceil_divide(threads, blocks), kWarpThreads) * kWarpThreads}};
@@ -118,6 +120,10 @@ void set_chunks(const Machine& machine, const LongRows& rows, std::uint32_t max_
 
 // Sets the grid of a launch of persistent blocks or clusters: as many as run at once, but not more than rows.
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config);
+// The same with at most `max_of_sm` blocks for a multiprocessor, and so few that all rows of a block begin alike
+// between multiples of 16 bytes.
+absl::Status set_alike_grid(const Machine& machine, KernelRef kernel, const LongRows& rows, std::uint32_t max_of_sm,
+                            LaunchConfig& config);
 
 // The fewest blocks whose registers have a row.
 std::uint32_t bulk_blocks_of(const LongRows& rows);
