@@ -44,19 +44,10 @@ absl::StatusOr<Machine> machine_of(ContextRef context, KernelRef kernel) {
   return machine;
 }
 
-absl::StatusOr<int> clusters_at_once(const Machine& machine, KernelRef kernel, const LaunchConfig& config) {
-  constexpr std::uint64_t kPortable = 8;  // blocks of a cluster that every device with clusters has
-  const Dim3 cluster = config.attributes.cluster;
-  const bool is_large = cluster.count() > kPortable;
-  if (is_large && !allow_large_clusters(kernel, machine.device).ok()) return 0;
-  const absl::StatusOr<int> clusters =
-      max_active_clusters(kernel, machine.context, cluster, config.block, config.shared_bytes);
-  return is_large && !clusters.ok() ? 0 : clusters;
-}
-
 absl::StatusOr<bool> has_room_for_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config) {
   if (config.attributes.cluster.count() == 1) return true;
-  CGRT_ASSIGN_OR_RETURN(const int clusters, clusters_at_once(machine, kernel, config));
+  CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
+                                                                config.block, config.shared_bytes));
   return clusters > 0;
 }
 

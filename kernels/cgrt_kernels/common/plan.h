@@ -38,11 +38,8 @@ inline Machine without_clusters(Machine machine) {
   return machine;
 }
 
-// How many clusters of the launch run at once. Allows the kernel those of more than 8 blocks, if it needs them; 0 where
-// the device has none so large.
-absl::StatusOr<int> clusters_at_once(const Machine& machine, KernelRef kernel, const LaunchConfig& config);
-// Whether at least one fits the device: a slice of one may have too few multiprocessors side by side. True where there
-// are no clusters.
+// Whether at least one cluster of the launch fits the device: a slice of one may have too few multiprocessors side by
+// side. True where there are no clusters.
 absl::StatusOr<bool> has_room_for_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config);
 
 // What choose(machine) says, with a kernel and its config; where none of its clusters fits, what it says without.

@@ -76,14 +76,18 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const NormP
                                              KernelOf kernel_of) {
   if (const auto config = held_columns_config(machine, problem, alignment)) {
     RowLaunch<Params> launch{.kernel = kernel_of(NormRegime::kHeldColumns, alignment), .config = *config};
-    // With more threads, rows push each other out of the L2 cache.
-    const std::uint32_t of_sm = std::max(2 * kHeldColumnThreads / config->block.x, 2u);
-    CGRT_RETURN_IF_ERROR(set_alike_grid(machine, launch.kernel, long_rows(problem), of_sm, launch.config));
-    return launch;
+    if (can_have_cluster(machine, launch.kernel, launch.config)) {
+      // With more threads, rows push each other out of the L2 cache.
+      const std::uint32_t of_sm = std::max(2 * kHeldColumnThreads / launch.config.block.x, 2u);
+      CGRT_RETURN_IF_ERROR(set_alike_grid(machine, launch.kernel, long_rows(problem), of_sm, launch.config));
+      return launch;
+    }
   }
-  const std::optional<RowShape<NormRegime>> shape = register_shape(machine, problem, alignment);
-  if (!shape) return long_launch<Params>(machine, problem, alignment, kernel_of);
-  return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
+  if (const auto shape = register_shape(machine, problem, alignment)) {
+    RowLaunch<Params> launch{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
+    if (can_have_cluster(machine, launch.kernel, launch.config)) return launch;
+  }
+  return long_launch<Params>(machine, problem, alignment, kernel_of);
 }
 
 }  // namespace cgrt::kernels

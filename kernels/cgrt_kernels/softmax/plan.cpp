@@ -169,9 +169,11 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
 template <class Params, class KernelOf>
 absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Problem& problem, Alignment alignment,
                                              KernelOf kernel_of) {
-  const std::optional<Shape> shape = register_shape(machine, problem, alignment);
-  if (!shape) return long_launch<Params>(machine, problem, alignment, kernel_of);
-  return RowLaunch<Params>{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
+  if (const auto shape = register_shape(machine, problem, alignment)) {
+    RowLaunch<Params> launch{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
+    if (can_have_cluster(machine, launch.kernel, launch.config)) return launch;
+  }
+  return long_launch<Params>(machine, problem, alignment, kernel_of);
 }
 
 // staged(machine) gives the launch of many short rows, if there are.

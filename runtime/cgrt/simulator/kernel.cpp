@@ -451,9 +451,11 @@ CUresult OccupancyMaxActiveClusters(int* clusters, CUfunction function, const CU
       size = Dim3(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z).count();
     }
   }
-  if (size == 0 || size > 8) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-  constexpr int kUsable[] = {132, 132, 132, 124, 124, 120, 120, 120};  // multiprocessors, by size - 1
-  const bool has_room = size <= static_cast<std::uint64_t>(state->options.largest_cluster);
+  const bool is_allowed = size <= kPortableCluster || state->large_clusters.contains(kernel->symbol);
+  if (size == 0 || size > kLargeCluster || !is_allowed) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  // Multiprocessors, by size - 1. Of more than 8 blocks only those of 16 were asked for.
+  constexpr int kUsable[] = {132, 132, 132, 124, 124, 120, 120, 120, 112, 112, 112, 112, 112, 112, 112, 112};
+  const bool has_room = size <= static_cast<std::uint64_t>(largest_cluster(kernel));
   *clusters = has_room ? kUsable[size - 1] * per_multiprocessor / static_cast<int>(size) : 0;
   return CUDA_SUCCESS;
 }

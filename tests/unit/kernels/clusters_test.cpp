@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -165,6 +166,63 @@ TEST_CASE("every family plans without clusters where none of its clusters fits",
       INFO(plan.name << ", room for clusters of " << largest);
       CHECK(largest_cluster(plan) <= static_cast<std::uint64_t>(largest));
     }
+  }
+}
+
+TEST_CASE("rows that need the registers of 16 blocks have clusters of 16 where a device has such", "[kernels]") {
+  unsigned char* const memory = reinterpret_cast<unsigned char*>(4096);
+  // The largest cluster of each launch, and what the plan needs for rows in slices or in chunks.
+  const auto planned_as = [&](std::uint64_t columns, DType type, std::size_t shift) {
+    std::vector<std::pair<std::uint64_t, std::size_t>> found;
+    void* const a = memory + shift;
+    const auto add = [&](const auto& plan, auto launch) {
+      REQUIRE(plan.ok());
+      const Workspace workspace{memory, plan->workspace_bytes};
+      found.emplace_back(largest_cluster({"", [&](LaunchTarget target) { return launch(target, *plan, workspace); }}),
+                         plan->workspace_bytes);
+    };
+    add(plan_softmax(kDevice, {SoftmaxOp::kSoftmax, type, 40, columns}),
+        [=](LaunchTarget target, const SoftmaxPlan& plan, const Workspace& workspace) {
+          return launch_softmax(target, plan, {.out = a, .in = a, .workspace = workspace});
+        });
+    add(plan_softmax_backward(kDevice, {SoftmaxOp::kSoftmax, type, 40, columns}),
+        [=](LaunchTarget target, const SoftmaxBackwardPlan& plan, const Workspace& workspace) {
+          return launch_softmax_backward(target, plan, {.dx = a, .dy = a, .y = a, .workspace = workspace});
+        });
+    for (const NormOp op : {NormOp::kLayerNorm, NormOp::kRmsNorm}) {
+      add(plan_norm(kDevice, {op, type, 40, columns}),
+          [=](LaunchTarget target, const NormPlan& plan, const Workspace& workspace) {
+            return launch_norm(target, plan, {.out = a, .in = a, .workspace = workspace});
+          });
+    }
+    return found;
+  };
+  struct Shape {
+    std::uint64_t columns;
+    DType type;
+  };
+  for (const Shape& shape : {Shape{140000, DType::kFloat32}, Shape{262144, DType::kFloat32},
+                             Shape{300000, DType::kFloat16}, Shape{327680, DType::kBFloat16}}) {
+    INFO(shape.columns << " of " << to_string(shape.type));
+    {
+      Simulator simulator;
+
+      for (const auto& [cluster, bytes] : planned_as(shape.columns, shape.type, 0)) CHECK(cluster == 16);
+    }
+    for (const int largest : {1, 4}) {
+      Simulator simulator({.largest_cluster = largest});
+
+      for (const auto& [cluster, bytes] : planned_as(shape.columns, shape.type, 0)) {
+        CHECK(cluster == 1);
+        CHECK(bytes > 0);
+      }
+    }
+  }
+  Simulator simulator;
+
+  for (const auto& [cluster, bytes] : planned_as(140001, DType::kFloat32, 4)) {
+    CHECK(cluster == 16);
+    CHECK(bytes == 0);
   }
 }
 

@@ -32,12 +32,22 @@ BulkBytes bulk_bytes(const LongRows& rows, Alignment alignment, std::uint32_t bl
 
 }  // namespace
 
+bool can_have_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config) {
+  const Dim3 cluster = config.attributes.cluster;
+  if (cluster.count() <= kMaxClusterBlocks) return true;
+  if (!allow_large_clusters(kernel, machine.device).ok()) return false;
+  if (!allow_shared_bytes(kernel, machine, config.shared_bytes).ok()) return false;
+  const auto clusters = max_active_clusters(kernel, machine.context, cluster, config.block, config.shared_bytes);
+  return clusters.ok() && *clusters > 0;
+}
+
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config) {
   const std::uint32_t blocks = config.attributes.cluster.x;
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   std::uint32_t at_once = 0;
   if (blocks > 1) {
-    CGRT_ASSIGN_OR_RETURN(const int clusters, clusters_at_once(machine, kernel, config));
+    CGRT_ASSIGN_OR_RETURN(const int clusters, max_active_clusters(kernel, machine.context, config.attributes.cluster,
+                                                                  config.block, config.shared_bytes));
     at_once = static_cast<std::uint32_t>(clusters);
   } else {
     CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm, occupancy(kernel, machine.context, config.block, config.shared_bytes));
