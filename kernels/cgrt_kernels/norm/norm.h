@@ -9,11 +9,10 @@
 // A plan is a value and depends on the device and the descriptor only. Results do not vary between runs. Rows need not
 // be aligned. The forward is one kernel, which reads a row once: by some lanes of a warp, a block, or a cluster of up
 // to 16 blocks. Longer rows are split among blocks of the whole device: those above 768 KB (aligned float32: 1 MB;
-// unaligned 16-bit ones: 512 KB), with a residual or of the backward above 512 KB, 16-bit ones above 256 KB, and very
-// few rows above 512 KB, or 256 KB. Where a device has clusters of 8 blocks only, the limit is 512 KB; without clusters
-// it is 64 KB or less. Such a plan needs a workspace. Where all rows fit the L2 cache,
-// and where a row of layer_norm takes megabytes, it is two kernels, which read a row twice; so does one where shared
-// memory cannot hold a row until it is written.
+// unaligned 16-bit types: 512 KB), with a residual or of the backward those above 256 to 512 KB, and of very few rows
+// some above 256 KB. Devices with smaller clusters split shorter ones, too: without clusters those above 64 KB or less.
+// Such a plan needs a workspace. Where all rows fit the L2 cache, and where a row of layer_norm takes megabytes, it is
+// two kernels, which read a row twice; so does one where shared memory cannot hold a row until it is written.
 #pragma once
 
 #include <cstddef>

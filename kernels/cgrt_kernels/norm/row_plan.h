@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "cgrt/base/status_macros.h"
 #include "cgrt_kernels/common/row/plan.h"
 #include "cgrt_kernels/norm/kernels.h"
 
@@ -76,7 +77,8 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const NormP
                                              KernelOf kernel_of) {
   if (const auto config = held_columns_config(machine, problem, alignment)) {
     RowLaunch<Params> launch{.kernel = kernel_of(NormRegime::kHeldColumns, alignment), .config = *config};
-    if (can_have_cluster(machine, launch.kernel, launch.config)) {
+    CGRT_ASSIGN_OR_RETURN(const bool is_possible, can_have_cluster(machine, launch.kernel, launch.config));
+    if (is_possible) {
       // With more threads, rows push each other out of the L2 cache.
       const std::uint32_t of_sm = std::max(2 * kHeldColumnThreads / launch.config.block.x, 2u);
       CGRT_RETURN_IF_ERROR(set_alike_grid(machine, launch.kernel, long_rows(problem), of_sm, launch.config));
@@ -85,7 +87,8 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const NormP
   }
   if (const auto shape = register_shape(machine, problem, alignment)) {
     RowLaunch<Params> launch{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
-    if (can_have_cluster(machine, launch.kernel, launch.config)) return launch;
+    CGRT_ASSIGN_OR_RETURN(const bool is_possible, can_have_cluster(machine, launch.kernel, launch.config));
+    if (is_possible) return launch;
   }
   return long_launch<Params>(machine, problem, alignment, kernel_of);
 }

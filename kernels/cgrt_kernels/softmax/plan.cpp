@@ -39,8 +39,8 @@ LongRows long_rows(const Problem& problem) {
 // Rows of floats in the forward: of other types, and of two arrays, clusters with more in their registers take less
 // time.
 bool may_stream(const Problem& problem) { return problem.pack() == 4 && problem.arrays == 1 && !problem.is_masked; }
-// Aligned rows that need the registers of eight blocks: clusters of eight wait for each other more than streams do,
-// once they do not all run at once.
+// Many aligned rows that need the registers of eight blocks: clusters of eight wait for each other more than streams
+// do.
 bool gains_from_bulk(const Machine& machine, const Problem& problem) {
   return machine.has_clusters && may_stream(problem) && bulk_blocks_of(long_rows(problem)) == kMaxClusterBlocks &&
          problem.rows * kMaxClusterBlocks > 4 * machine.sms;
@@ -56,8 +56,7 @@ absl::StatusOr<RowLaunch<Params>> long_launch(const Machine& machine, const Prob
                        {kMaxClusterBlocks, kMaxStages});
   }
   const auto bulk = unaligned_bulk(machine, rows);
-  if (alignment == Alignment::kUnaligned && may_stream(problem) && bulk &&
-      !gains_from_chunks(machine, rows, bulk->blocks)) {
+  if (alignment == Alignment::kUnaligned && may_stream(problem) && bulk) {
     return bulk_stream(machine, kernel_of(SoftmaxRegime::kBulkStream, alignment), rows, alignment, *bulk);
   }
   if (are_cached(rows)) {
@@ -96,7 +95,9 @@ std::optional<RowLaunch<Params>> lane_launch(const Machine& machine, const Probl
 }
 
 // In registers, where a row fits those of a cluster. What is fastest on an H200, where it was measured.
-std::optional<Shape> register_shape(const Machine& machine, const Problem& problem, Alignment alignment) {
+// `max_blocks`: of a cluster.
+std::optional<Shape> register_shape(const Machine& machine, const Problem& problem, Alignment alignment,
+                                    std::uint32_t max_blocks) {
   const bool is_aligned = alignment == Alignment::kAligned, is_half = problem.pack() == 8;
   const std::uint64_t columns = problem.columns;
   const std::uint32_t of_lane = is_aligned ? 32 : 4 * problem.pack();
@@ -126,26 +127,26 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
     // Unless they do not all run at once: then fewer threads, with more to do each, are faster. For floats that holds
     // from more blocks on, and not in the backward.
     const bool is_any = !is_half && problem.arrays == 2;
-    const std::uint32_t max_blocks = (is_half ? 2 : 3) * machine.sms;
+    const std::uint32_t max_grid = (is_half ? 2 : 3) * machine.sms;
     const auto shape = share(SoftmaxRegime::kClusterShort, 8);
-    if (shape && (is_any || shape->config.grid.x <= max_blocks)) return shape;
+    if (shape && (is_any || shape->config.grid.x <= max_grid)) return shape;
   }
   if (problem.is_masked) return share(SoftmaxRegime::kCluster, 16);
   const std::uint32_t of_thread = is_aligned ? 32 : problem.arrays == 2 ? 16 : 4 * problem.pack();
   // Two blocks of a multiprocessor, with as much of a row in registers as there is room for.
-  const auto share_long = [&](std::uint32_t max_threads, std::uint32_t max_blocks) {
+  const auto share_long = [&](std::uint32_t threads, std::uint32_t blocks) {
     const std::uint32_t packs = problem.arrays == 2 ? 5 : 8;
     return share_among_blocks(machine, problem.rows, columns, SoftmaxRegime::kClusterLong, packs * problem.pack(),
-                              max_threads, max_blocks);
+                              threads, blocks);
   };
   const std::uint64_t of_block = std::uint64_t{kMaxThreads} * (problem.arrays == 2 ? 2 : 4) * problem.pack();
   if (!is_aligned && columns > of_block) {
     // Few short rows have more threads.
     const bool is_small =
         is_half && are_few && problem.rows <= machine.sms && share(SoftmaxRegime::kCluster, of_thread);
-    const bool is_stream = may_stream(problem) && columns <= 64 * 1024;
+    const bool is_stream = machine.has_clusters && may_stream(problem) && columns <= 64 * 1024;
     if (!is_small && !is_stream) {
-      if (auto shape = share_long(kMaxThreads, kMaxLargeClusterBlocks)) return shape;
+      if (auto shape = share_long(kMaxThreads, max_blocks)) return shape;
     }
     // Streams wait less than clusters of many blocks do.
     if (problem.rows > machine.sms) return std::nullopt;
@@ -158,20 +159,23 @@ std::optional<Shape> register_shape(const Machine& machine, const Problem& probl
   if (problem.arrays == 2 && !is_half) {
     // Threads that have more than 64 registers: small blocks waste less of a multiprocessor.
     if (auto shape = share(SoftmaxRegime::kCluster, of_thread, kMaxThreads / 2)) return shape;
-    if (auto shape = share_long(kMaxThreads, kMaxLargeClusterBlocks)) return shape;
+    if (auto shape = share_long(kMaxThreads, max_blocks)) return shape;
+    return share_among_blocks(machine, problem.rows, columns, SoftmaxRegime::kCluster, of_thread, kMaxThreads,
+                              max_blocks);
   }
   if (auto shape = share(SoftmaxRegime::kCluster, of_thread)) return shape;
-  if (auto shape = share_long(kMaxThreads, kMaxLargeClusterBlocks)) return shape;
-  return share_among_blocks(machine, problem.rows, columns, SoftmaxRegime::kCluster, of_thread, kMaxThreads,
-                            kMaxLargeClusterBlocks);
+  return share_long(kMaxThreads, max_blocks);
 }
 
 template <class Params, class KernelOf>
 absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const Problem& problem, Alignment alignment,
                                              KernelOf kernel_of) {
-  if (const auto shape = register_shape(machine, problem, alignment)) {
+  for (const std::uint32_t max_blocks : {kMaxLargeClusterBlocks, kMaxClusterBlocks}) {
+    const auto shape = register_shape(machine, problem, alignment, max_blocks);
+    if (!shape) continue;
     RowLaunch<Params> launch{.kernel = kernel_of(shape->regime, alignment), .config = shape->config};
-    if (can_have_cluster(machine, launch.kernel, launch.config)) return launch;
+    CGRT_ASSIGN_OR_RETURN(const bool is_possible, can_have_cluster(machine, launch.kernel, launch.config));
+    if (is_possible) return launch;
   }
   return long_launch<Params>(machine, problem, alignment, kernel_of);
 }

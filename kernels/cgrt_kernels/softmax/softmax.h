@@ -8,10 +8,10 @@
 // A plan is a value and depends on the device and the descriptor only. Results do not vary between runs. Rows need not
 // be aligned. A launch is one kernel, which reads a row once: by one or some lanes of a warp, a block, or a cluster of
 // up to 16 blocks. Longer rows are split among blocks of the whole device: those above 1 MB, in the backward above 640
-// KB (1 MB of aligned float32), masked above 65,536 columns. Where a device has clusters of 8 blocks only, the limits
-// are half of that; without clusters they are 64 KB, less for unaligned rows. Such a plan needs a workspace. Where all
-// rows fit the L2 cache, it is two kernels, which read them twice; so does one where shared memory cannot hold a row
-// until it is written.
+// KB (1 MB of aligned float32), masked above 65,536 columns. Devices with smaller clusters split shorter ones, too:
+// without clusters those above 32 to 64 KB, some above 16. Such a plan needs a workspace. Where all rows fit the L2
+// cache, it is two kernels, which read them twice; so does one where shared memory cannot hold a row until it is
+// written.
 #pragma once
 
 #include <cstddef>

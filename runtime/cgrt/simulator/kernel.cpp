@@ -30,8 +30,7 @@ constexpr int kPortableCluster = 8, kLargeCluster = 16;  // of an H200
 
 int largest_cluster(const driver::KernelIdentity* kernel) {
   const int largest = state->options.largest_cluster;
-  const bool is_whole = largest == kPortableCluster;  // not a slice of a device
-  return is_whole && state->large_clusters.contains(kernel->symbol) ? kLargeCluster : largest;
+  return state->large_clusters.contains(kernel->symbol) ? largest : std::min(largest, kPortableCluster);
 }
 
 const driver::KernelIdentity* identity_of(CUkernel kernel) {

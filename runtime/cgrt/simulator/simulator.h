@@ -32,8 +32,8 @@ struct SimulatorOptions {
   std::uint64_t seed = 0;
   int device_count = 1;
   std::size_t memory_bytes = std::size_t{8} << 30;  // per device; an allocation beyond it fails
-  int ptx_version = 90;     // that kernels were compiled for; below 90: the device has translated them
-  int largest_cluster = 8;  // blocks that the device has room for, 1 to 8; a slice of one may have less
+  int ptx_version = 90;      // that kernels were compiled for; below 90: the device has translated them
+  int largest_cluster = 16;  // blocks that the device has room for, 1 to 16; a slice of one may have less
 };
 
 class Simulator {

@@ -68,7 +68,7 @@ struct WarpsOfBlock {
   }
 };
 
-// A block, or a cluster of up to 8, which send each other their partial results.
+// A block, or a cluster of up to 16, which send each other their partial results.
 template <int kMaxWarps>
 struct ClusterPerRow : WarpsOfBlock<kMaxWarps> {
   using WarpsOfBlock<kMaxWarps>::turn;

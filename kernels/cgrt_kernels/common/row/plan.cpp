@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
+#include "cgrt/driver/status.h"
 #include "cgrt/launch/occupancy.h"
 
 namespace cgrt::kernels {
@@ -32,13 +33,15 @@ BulkBytes bulk_bytes(const LongRows& rows, Alignment alignment, std::uint32_t bl
 
 }  // namespace
 
-bool can_have_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config) {
+absl::StatusOr<bool> can_have_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config) {
   const Dim3 cluster = config.attributes.cluster;
   if (cluster.count() <= kMaxClusterBlocks) return true;
-  if (!allow_large_clusters(kernel, machine.device).ok()) return false;
-  if (!allow_shared_bytes(kernel, machine, config.shared_bytes).ok()) return false;
+  CGRT_RETURN_IF_ERROR(allow_large_clusters(kernel, machine.device));
+  CGRT_RETURN_IF_ERROR(allow_shared_bytes(kernel, machine, config.shared_bytes));
   const auto clusters = max_active_clusters(kernel, machine.context, cluster, config.block, config.shared_bytes);
-  return clusters.ok() && *clusters > 0;
+  if (cuda_result(clusters.status()) == CUDA_ERROR_INVALID_CLUSTER_SIZE) return false;
+  if (!clusters.ok()) return clusters.status();
+  return *clusters > 0;
 }
 
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config) {
@@ -83,8 +86,10 @@ std::optional<BulkShape> unaligned_bulk(const Machine& machine, const LongRows& 
   for (; blocks <= kMaxClusterBlocks; blocks *= 2) {
     const BulkBytes bytes = bulk_bytes(rows, Alignment::kUnaligned, blocks);
     // Small blocks of large clusters have too little in flight, for many rows of halves of two arrays.
-    const bool is_slow = rows.size == 2 && blocks == kMaxClusterBlocks && bytes.threads < 384 && rows.rows > 64;
-    if (is_slow && rows.arrays > 1) return std::nullopt;
+    const bool is_half = rows.size == 2;
+    if (is_half && rows.arrays == 2 && blocks == kMaxClusterBlocks && bytes.threads < 384 && rows.rows > 64) {
+      return std::nullopt;
+    }
     if (bytes.of_columns + bytes.of_stage > room_of(machine)) continue;
     return BulkShape{blocks, std::min((room_of(machine) - bytes.of_columns) / bytes.of_stage, 2u)};
   }

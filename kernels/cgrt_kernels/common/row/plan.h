@@ -118,9 +118,9 @@ bool gains_from_chunks(const Machine& machine, const LongRows& rows, std::uint32
 void set_chunks(const Machine& machine, const LongRows& rows, std::uint32_t max_columns, LaunchConfig& config,
                 RowSlices& chunks);
 
-// Whether a launch may have its clusters, if they are of more than kMaxClusterBlocks: where the device has such, its
-// kernel is allowed to ask for them from now on.
-bool can_have_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config);
+// Whether a launch may have its clusters, if they are of more than kMaxClusterBlocks: those the device may have no room
+// for. Allows the kernel to ask for them.
+absl::StatusOr<bool> can_have_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config);
 
 // Sets the grid of a launch of persistent blocks or clusters: as many as run at once, but not more than rows.
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config);
