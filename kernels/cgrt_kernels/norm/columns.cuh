@@ -25,8 +25,7 @@ template <class Row, bool kIsAsked = true, int kAtOnce = Row::kPackCount>
 class HeldColumns {
  public:
   using T = typename Row::Element;
-  // `otherwise`: of an array that is not there. kIsAsked: false of one that no thread asks for. kAtOnce: see
-  // Tile::load.
+  // `otherwise`: of an array that is not there. kIsAsked: whether get() is called. kAtOnce: see Tile::load.
   __device__ __forceinline__ HeldColumns(typename Row::Pack* held, const Columns<T>& columns,
                                          const typename Row::Where& place, float otherwise)
       : held_(held + threadIdx.x) {

@@ -140,6 +140,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_unaligned_bulk_streamed(N
   extern __shared__ __align__(128) uint4 ring[];
   using Group = ClusterPerRow<16>;
   constexpr int kArrays = kHasResidual ? 2 : 1;
+  constexpr bool kIsLayer = kOp == NormOp::kLayerNorm;
   using Rows = BulkStream<T, Group, Alignment::kUnaligned, kArrays>;
   using Row = typename Rows::Row;
   Group group;
@@ -150,8 +151,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_unaligned_bulk_streamed(N
   wait_for_predecessors();
   rows.start(group.row());
   const HeldColumns<Row> weight(rows.held(0), Columns<T>(p.weight, rows.begin, p.columns), place, 1);
-  const HeldColumns<Row, kOp == NormOp::kLayerNorm> bias(rows.held(1), Columns<T>(p.bias, rows.begin, p.columns), place,
-                                                         0);
+  const HeldColumns<Row, kIsLayer> bias(rows.held(1), Columns<T>(p.bias, rows.begin, p.columns), place, 0);
   for (std::uint64_t row = group.row(); row < p.rows; row += group.rows(), group.next()) {
     const T* at[kArrays];
     rows.wait(row, at);
@@ -167,14 +167,8 @@ __global__ void __launch_bounds__(kMaxThreads, 1) norm_unaligned_bulk_streamed(N
     rows.next(row);
     x.stay_packed();
     x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t, int index) {
-      float others[sizeof(values) / sizeof(float)];
       normalize<kOp>(values, facts);
-      weight.get(index, others);
-      multiply(values, others);
-      if constexpr (kOp == NormOp::kLayerNorm) {
-        bias.get(index, others);
-        add(values, others);
-      }
+      apply_held<kIsLayer>(values, index, weight, bias);
     });
     first += std::uint64_t{group.rows()} * p.columns;
   }
@@ -208,14 +202,8 @@ __global__ void __launch_bounds__(kHeldColumnThreads, 2) norm_with_held_columns(
     const RowFacts facts = facts_of<kOp>(group, x, place, p);
     x.stay_packed();
     x.store(static_cast<T*>(p.out) + first, place, [&](auto& values, std::uint64_t, int index) {
-      float others[sizeof(values) / sizeof(float)];
       normalize<kOp>(values, facts);
-      weight.get(index, others);
-      multiply(values, others);
-      if constexpr (kIsLayer) {
-        bias.get(index, others);
-        add(values, others);
-      }
+      apply_held<kIsLayer>(values, index, weight, bias);
     });
   }
 #endif

@@ -109,6 +109,18 @@ __device__ __forceinline__ void apply_columns(float (&values)[kCount], std::uint
   }
 }
 
+// The same with what a thread holds of them.
+template <bool kHasBias, int kCount, class Weight, class Bias>
+__device__ __forceinline__ void apply_held(float (&values)[kCount], int index, const Weight& weight, const Bias& bias) {
+  float others[kCount];
+  weight.get(index, others);
+  multiply(values, others);
+  if constexpr (kHasBias) {
+    bias.get(index, others);
+    add(values, others);
+  }
+}
+
 // Columns as registers have them; `otherwise`: of an array that is not there.
 template <class Row, class T>
 __device__ __forceinline__ void hold(Row& row, const Columns<T>& columns, const typename Row::Where& place,

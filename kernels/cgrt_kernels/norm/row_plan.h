@@ -79,9 +79,13 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const NormP
     RowLaunch<Params> launch{.kernel = kernel_of(NormRegime::kHeldColumns, alignment), .config = *config};
     CGRT_ASSIGN_OR_RETURN(const bool is_possible, can_have_cluster(machine, launch.kernel, launch.config));
     if (is_possible) {
-      // With more threads, rows push each other out of the L2 cache.
+      const LongRows rows = long_rows(problem);
+      CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, rows.rows, launch.config));
+      // With more threads on a multiprocessor, rows push each other out of the L2 cache.
       const std::uint32_t of_sm = std::max(2 * kHeldColumnThreads / launch.config.block.x, 2u);
-      CGRT_RETURN_IF_ERROR(set_alike_grid(machine, launch.kernel, long_rows(problem), of_sm, launch.config));
+      const std::uint32_t blocks = launch.config.attributes.cluster.x;
+      launch.config.grid = std::min(launch.config.grid.x, std::max(of_sm * machine.sms / blocks, 1u) * blocks);
+      keep_alike(rows, launch.config);
       return launch;
     }
   }

@@ -33,7 +33,7 @@ struct SimulatorOptions {
   int device_count = 1;
   std::size_t memory_bytes = std::size_t{8} << 30;  // per device; an allocation beyond it fails
   int ptx_version = 90;      // that kernels were compiled for; below 90: the device has translated them
-  int largest_cluster = 16;  // blocks that the device has room for, 1 to 16; a slice of one may have less
+  int largest_cluster = 16;  // blocks, 1 to 16; 8 at most of a kernel without allow_large_clusters
 };
 
 class Simulator {

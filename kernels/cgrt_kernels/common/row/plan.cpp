@@ -10,8 +10,6 @@
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint32_t kMaxOfSm = 32;  // blocks of a multiprocessor
-
 std::uint32_t room_of(const Machine& machine) { return machine.shared_per_block - kOtherShared; }
 
 // Columns of a block's share: whole packs.
@@ -60,18 +58,12 @@ absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::
   return absl::OkStatus();
 }
 
-absl::Status set_alike_grid(const Machine& machine, KernelRef kernel, const LongRows& rows, std::uint32_t max_of_sm,
-                            LaunchConfig& config) {
-  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, rows.rows, config));
-  const std::uint32_t blocks = config.attributes.cluster.x;
-  const std::uint32_t groups = std::min(config.grid.x, max_of_sm * machine.sms) / blocks;
-  config.grid = groups * blocks;
+void keep_alike(const LongRows& rows, LaunchConfig& config) {
+  const std::uint32_t blocks = config.attributes.cluster.x, groups = config.grid.x / blocks;
+  if (groups >= rows.rows) return;
   const auto alike = static_cast<std::uint32_t>(16 / std::gcd<std::uint64_t>(rows.columns * rows.size, 16));
-  if (groups < rows.rows) {
-    const std::uint64_t all_alike = std::max(groups / alike, 1u) * std::uint64_t{alike};
-    config.grid = static_cast<std::uint32_t>(std::min(all_alike, rows.rows)) * blocks;
-  }
-  return absl::OkStatus();
+  const std::uint64_t all_alike = std::max(groups / alike, 1u) * std::uint64_t{alike};
+  config.grid = static_cast<std::uint32_t>(std::min(all_alike, rows.rows)) * blocks;
 }
 
 std::uint32_t bulk_blocks_of(const LongRows& rows) {
@@ -106,7 +98,9 @@ absl::Status set_bulk_stream(const Machine& machine, KernelRef kernel, const Lon
   config = {
       .grid = shape.blocks, .block = bytes.threads, .shared_bytes = shares.stages * bytes.of_stage + bytes.of_columns};
   config.attributes.cluster = shape.blocks;
-  return set_alike_grid(machine, kernel, rows, kMaxOfSm, config);
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, kernel, rows.rows, config));
+  keep_alike(rows, config);
+  return absl::OkStatus();
 }
 
 absl::Status set_slices(const Machine& machine, KernelRef kernel, const LongRows& rows, LaunchConfig& config,

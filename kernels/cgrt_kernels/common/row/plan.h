@@ -118,16 +118,14 @@ bool gains_from_chunks(const Machine& machine, const LongRows& rows, std::uint32
 void set_chunks(const Machine& machine, const LongRows& rows, std::uint32_t max_columns, LaunchConfig& config,
                 RowSlices& chunks);
 
-// Whether a launch may have its clusters, if they are of more than kMaxClusterBlocks: those the device may have no room
-// for. Allows the kernel to ask for them.
+// Whether the device has room for the launch's clusters where they have more than kMaxClusterBlocks, which the kernel
+// is then allowed to ask for; true for others. An error of the driver is none of these answers.
 absl::StatusOr<bool> can_have_cluster(const Machine& machine, KernelRef kernel, const LaunchConfig& config);
 
 // Sets the grid of a launch of persistent blocks or clusters: as many as run at once, but not more than rows.
 absl::Status set_persistent_grid(const Machine& machine, KernelRef kernel, std::uint64_t rows, LaunchConfig& config);
-// The same with at most `max_of_sm` blocks for a multiprocessor, and so few that all rows of a block begin alike
-// between multiples of 16 bytes.
-absl::Status set_alike_grid(const Machine& machine, KernelRef kernel, const LongRows& rows, std::uint32_t max_of_sm,
-                            LaunchConfig& config);
+// Leaves so many of them that all rows of a block begin alike between multiples of 16 bytes.
+void keep_alike(const LongRows& rows, LaunchConfig& config);
 
 // The fewest blocks whose registers have a row.
 std::uint32_t bulk_blocks_of(const LongRows& rows);
