@@ -202,6 +202,8 @@ constexpr Matrix kMatrices[] = {
     {40, 200},   {1001, 111},  {300, 201},   {67, 127},    {1, 151936},  {3, 262144},  {9001, 10}, {300, 9001},
     {50, 50257}, {17, 250002}, {3, 1000003}, {3, 1200007}, {66, 130001}, {1, 9000001}, {128, 768}, {64, 1025},
     {132, 4096}, {16, 9000},   {31, 16383},  {33, 16384},  {34, 16384},  {133, 300},   {65, 257}};
+// So many rows that sums of columns are in shared memory: of a block, of 2, of 8 and of 16.
+constexpr Matrix kWithColumnSums[] = {{1101, 1031}, {541, 16391}, {137, 50257}, {61, 151936}};
 }  // namespace
 
 void check_norm_backward(Report& report) {
@@ -217,6 +219,20 @@ void check_norm_backward(Report& report) {
             report.check(absl::StrCat(to_string(op), " ", to_string(type), " ", rows, "x", columns, to_string(variant),
                                       gradients == WeightGradients::kSummed ? " with weight gradients" : ""),
                          check({op, type, rows, columns, 1e-5f, gradients}, variant));
+          }
+        }
+      }
+    }
+  }
+  if (!report.is_simulated()) {
+    for (const NormOp op : {NormOp::kLayerNorm, NormOp::kRmsNorm}) {
+      for (const DType type : {DType::kFloat32, DType::kFloat16}) {
+        for (const auto& [rows, columns] : kWithColumnSums) {
+          for (const Variant variant :
+               {Variant::kPlain, Variant::kInPlace, Variant::kMisaligned, Variant::kNoWeights}) {
+            report.check(absl::StrCat(to_string(op), " ", to_string(type), " ", rows, "x", columns, to_string(variant),
+                                      ": many rows with weight gradients"),
+                         check({op, type, rows, columns, 1e-5f, WeightGradients::kSummed}, variant));
           }
         }
       }

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 
 #include "cgrt/base/status_macros.h"
 #include "cgrt/launch/occupancy.h"
@@ -105,11 +106,58 @@ RowLaunch<NormBackwardParams> few_rows_launch(const Machine& machine, const Norm
   return launch;
 }
 
+// Persistent blocks or clusters that keep sums of columns in shared memory, where these were faster on an H200: rows
+// that are not aligned, which need not begin alike here, and those that are too long for clusters of
+// norm_summed_kernel.
+absl::StatusOr<std::optional<RowLaunch<NormBackwardParams>>> column_sums_launch(const Machine& machine,
+                                                                                const NormBackwardDesc& desc,
+                                                                                Alignment alignment) {
+  const NormProblem problem = problem_of(desc);
+  const bool is_half = problem.pack() == 8;
+  const std::uint32_t min_bytes = (alignment == Alignment::kAligned ? 256 : is_half ? 32 : 4) * 1024;
+  if (!machine.has_clusters || problem.row_bytes() <= min_bytes) return std::nullopt;
+  constexpr std::uint32_t kThreads = 320;  // with which a multiprocessor has registers for two blocks
+  const auto share_of = [&](std::uint32_t blocks) {
+    return ceil_divide(ceil_divide(desc.columns, std::uint64_t{blocks}), std::uint64_t{problem.pack()});  // packs
+  };
+  const auto threads_of = [&](std::uint32_t blocks, std::uint32_t packs) {
+    return narrow(ceil_divide(share_of(blocks), std::uint64_t{packs} * kWarpThreads)) * kWarpThreads;
+  };
+  const auto blocks_of = [&](std::uint32_t packs, std::uint32_t max_threads) {
+    std::uint32_t blocks = 1;
+    while (blocks < kMaxLargeClusterBlocks && threads_of(blocks, packs) > max_threads) blocks *= 2;
+    return blocks;
+  };
+  std::uint32_t packs = 4, blocks = blocks_of(packs, kThreads);
+  if (!is_half && blocks > 4) packs = 8, blocks = blocks_of(packs, 256);
+  const std::uint32_t threads = threads_of(blocks, packs);
+  if (threads > (packs == 4 ? kColumnSumThreads<4> : kColumnSumThreads<8>)) return std::nullopt;
+  const std::uint32_t share = narrow(share_of(blocks)), stride = share | 1;  // no bank conflicts at the end
+  const std::uint32_t column_bytes = planes_of(desc) * static_cast<std::uint32_t>(sizeof(float)) + problem.size();
+  RowLaunch<NormBackwardParams> launch{
+      .kernel = norm_column_sums(desc.op, desc.type, packs, alignment),
+      .config = {.grid = blocks, .block = threads, .shared_bytes = stride * problem.pack() * column_bytes},
+      .shares = {.blocks = blocks, .share = share * problem.pack(), .stride = stride}};
+  if (launch.config.shared_bytes > machine.shared_per_block - kOtherShared) return std::nullopt;
+  launch.config.attributes.cluster = blocks;
+  CGRT_ASSIGN_OR_RETURN(const bool is_possible, can_have_cluster(machine, launch.kernel, launch.config));
+  if (!is_possible) return std::nullopt;
+  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, desc.rows, launch.config));
+  // With more threads on a multiprocessor, rows push each other out of the L2 cache.
+  const std::uint32_t max_groups = std::max(2 * kThreads / threads, 1u) * machine.sms / blocks;
+  launch.config.grid = std::min(launch.config.grid.x, std::max(max_groups, 1u) * blocks);
+  // Each group begins and ends, and leaves sums for all columns.
+  if (desc.rows * blocks < 4 * std::uint64_t{launch.config.grid.x}) return std::nullopt;
+  return launch;
+}
+
 // With sums of columns: persistent blocks or clusters, as many as run at once. A block has as many rows at once as its
 // threads can take, if there are so many for it.
 absl::StatusOr<RowLaunch<NormBackwardParams>> summed_launch(const Machine& machine, const NormBackwardDesc& desc,
                                                             Alignment alignment) {
   if (are_few_rows(machine, desc)) return few_rows_launch(machine, desc);
+  CGRT_ASSIGN_OR_RETURN(const auto column_sums, column_sums_launch(machine, desc, alignment));
+  if (column_sums) return *column_sums;
   const NormProblem problem = problem_of(desc);
   constexpr std::uint32_t kStaticShared = 16 * 1024;  // at most: what the warps of a row tell each other
   const std::uint32_t warp_bytes =

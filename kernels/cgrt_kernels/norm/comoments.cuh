@@ -52,4 +52,31 @@ __device__ __forceinline__ GradientFacts gradient_facts(Products row, float all,
   return {0.0f, scale, 0.0f, scale * scale * row.product / all};
 }
 
+// Of the elements that a lane, then a warp, has of a row.
+template <int kLanes>
+__device__ __forceinline__ Comoments join_lanes(Comoments part, float count) {
+  const float mean = __fdividef(reduce_lanes<kLanes>(part.count * part.mean), fmaxf(count, 1.0f));
+  const float away = part.mean - mean;
+  return {count, mean, reduce_lanes<kLanes>(part.squares + part.count * away * away), reduce_lanes<kLanes>(part.sum),
+          reduce_lanes<kLanes>(part.product + part.sum * away)};
+}
+template <int kLanes>
+__device__ __forceinline__ Products join_lanes(Products part, float) {
+  return reduce_lanes<kLanes>(part);
+}
+
+// dx = scale * g + slope * x + offset; the normalized x = scale * x + center.
+struct RowLine {
+  float scale, slope, offset, center;
+};
+__device__ __forceinline__ RowLine line_of(const Comoments& row, float one_of_all, float epsilon) {
+  const float scale = rsqrtf(row.squares * one_of_all + epsilon);
+  const float slope = -scale * (scale * scale * row.product * one_of_all);
+  return {scale, slope, -scale * (row.sum * one_of_all) - slope * row.mean, -row.mean * scale};
+}
+__device__ __forceinline__ RowLine line_of(const Products& row, float one_of_all, float epsilon) {
+  const float scale = rsqrtf(row.squares * one_of_all + epsilon);
+  return {scale, -scale * (scale * scale * row.product * one_of_all), 0, 0};
+}
+
 }  // namespace cgrt::kernels

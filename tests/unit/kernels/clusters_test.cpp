@@ -279,6 +279,77 @@ TEST_CASE("clusters that hold weight and bias take rows that begin alike", "[ker
   }
 }
 
+// The first kernel of a norm's backward with weight gradients.
+struct SumsPlanned {
+  std::string kernel;
+  std::uint64_t blocks, groups;
+};
+SumsPlanned planned_sums(NormOp op, const Row& row, std::uint64_t rows, std::size_t shift) {
+  unsigned char* const memory = reinterpret_cast<unsigned char*>(4096);
+  void* const a = memory + shift;
+  const NormBackwardPlan plan =
+      *plan_norm_backward(kDevice, {op, row.type, rows, row.columns, 1e-5f, WeightGradients::kSummed});
+  const Launches launches = launches_of(
+      {"norm backward", [&](LaunchTarget target) {
+         return launch_norm_backward(
+             target, plan,
+             {.dx = a, .dy = a, .x = a, .dweight = a, .dbias = a, .workspace = {memory, plan.workspace_bytes}});
+       }});
+  const std::uint64_t blocks = launches.attributes.front().cluster.count();
+  return {std::string(launches.kernels.front().name()), blocks, launches.grids.front().x / blocks};
+}
+
+TEST_CASE("sums of columns are in shared memory where registers would need rows that begin alike", "[kernels]") {
+  struct Case {
+    Row row;
+    std::size_t shift;
+    std::uint64_t blocks;  // of a cluster; 0: other kernels take the row
+  };
+  const auto are_in_table = [](const SumsPlanned& plan) {
+    return absl::StrContains(plan.kernel, "norm_backward_column_sums");
+  };
+  {
+    Simulator simulator;
+    for (const auto& [row, shift, blocks] : {Case{{16384, DType::kFloat16}, 2, 0},
+                                             {{16385, DType::kFloat16}, 0, 2},
+                                             {{50257, DType::kBFloat16}, 0, 8},
+                                             {{151935, DType::kFloat16}, 0, 16},
+                                             {{131072, DType::kFloat16}, 0, 0},
+                                             {{131080, DType::kFloat16}, 0, 16},
+                                             {{262144, DType::kBFloat16}, 2, 16},
+                                             {{1024, DType::kFloat32}, 4, 0},
+                                             {{1025, DType::kFloat32}, 0, 1},
+                                             {{20001, DType::kFloat32}, 0, 4},
+                                             {{50257, DType::kFloat32}, 0, 8},
+                                             {{65536, DType::kFloat32}, 0, 0},
+                                             {{65540, DType::kFloat32}, 0, 16},
+                                             {{250002, DType::kFloat32}, 0, 16},
+                                             {{300000, DType::kFloat32}, 0, 0}}) {
+      INFO(row.columns << " of " << to_string(row.type) << " + " << shift);
+      for (const NormOp op : {NormOp::kLayerNorm, NormOp::kRmsNorm}) {
+        const SumsPlanned plan = planned_sums(op, row, 20000, shift);
+        CHECK(are_in_table(plan) == (blocks != 0));
+        if (blocks != 0) CHECK(plan.blocks == blocks);
+      }
+    }
+    // Each group begins, ends and leaves its sums: with less than 4 rows for each, others are faster.
+    const Row row{151935, DType::kFloat16};
+    const std::uint64_t groups = planned_sums(NormOp::kLayerNorm, row, 20000, 0).groups;
+    CHECK(are_in_table(planned_sums(NormOp::kLayerNorm, row, 4 * groups, 0)));
+    CHECK_FALSE(are_in_table(planned_sums(NormOp::kLayerNorm, row, 4 * groups - 1, 0)));
+  }
+  for (const int largest : {1, 2, 4, 8}) {
+    Simulator simulator({.largest_cluster = largest});
+    INFO("room for clusters of " << largest);
+    for (const std::uint64_t columns : {1025, 20001, 50257, 151935, 250002}) {
+      CHECK(planned_sums(NormOp::kLayerNorm, {columns, DType::kFloat32}, 2000, 0).blocks <=
+            static_cast<std::uint64_t>(largest));
+    }
+  }
+  Simulator simulator({.ptx_version = 80});
+  CHECK_FALSE(are_in_table(planned_sums(NormOp::kRmsNorm, {1025, DType::kFloat32}, 20000, 0)));
+}
+
 TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel for that is empty", "[kernels]") {
   void* const memory = reinterpret_cast<void*>(4096);
   const auto is_streamed = [&] {
