@@ -23,11 +23,12 @@ using kernels::NormOp;
 using kernels::size_of;
 using kernels::WeightGradients;
 
-enum class Variant { kPlain, kInPlace, kMisaligned, kNoWeights };
+enum class Variant { kPlain, kInPlace, kInPlaceOfX, kMisaligned, kNoWeights };
 const char* to_string(Variant variant) {
   switch (variant) {
     case Variant::kPlain: return "";
     case Variant::kInPlace: return " in place";
+    case Variant::kInPlaceOfX: return " in place of x";
     case Variant::kMisaligned: return " misaligned";
     case Variant::kNoWeights: return " without weights";
   }
@@ -59,12 +60,19 @@ absl::Status check(const NormBackwardDesc& desc, Variant variant) {
   CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, kernels::plan_norm_backward(kDevice, desc));
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   NormBackwardArgs args;
-  CGRT_ASSIGN_OR_RETURN(args.x, trial.input(saved, shift));
   if (variant == Variant::kInPlace) {
-    CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(dy, shift));
+    CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(dy));
     args.dy = args.dx;
+  } else if (variant == Variant::kInPlaceOfX) {
+    CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(saved));
+    args.x = args.dx;
   } else {
     CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(dy.size(), shift));
+  }
+  if (args.x == nullptr) {
+    CGRT_ASSIGN_OR_RETURN(args.x, trial.input(saved, shift));
+  }
+  if (args.dy == nullptr) {
     CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(dy, 3 * shift));
   }
   if (is_weighted) {
@@ -202,8 +210,24 @@ constexpr Matrix kMatrices[] = {
     {40, 200},   {1001, 111},  {300, 201},   {67, 127},    {1, 151936},  {3, 262144},  {9001, 10}, {300, 9001},
     {50, 50257}, {17, 250002}, {3, 1000003}, {3, 1200007}, {66, 130001}, {1, 9000001}, {128, 768}, {64, 1025},
     {132, 4096}, {16, 9000},   {31, 16383},  {33, 16384},  {34, 16384},  {133, 300},   {65, 257}};
-// So many rows that sums of columns are in shared memory: of a block, of 2, of 8 and of 16.
-constexpr Matrix kWithColumnSums[] = {{1101, 1031}, {541, 16391}, {137, 50257}, {61, 151936}};
+// So many rows that sums of columns are in shared memory.
+constexpr NormBackwardDesc kWithColumnSums[] = {
+    {.type = DType::kFloat32, .rows = 6401, .columns = 1031},   // a block has a row
+    {.type = DType::kFloat16, .rows = 541, .columns = 16391},   // two
+    {.type = DType::kFloat32, .rows = 271, .columns = 16391},   // four
+    {.type = DType::kBFloat16, .rows = 137, .columns = 50257},  // eight
+    {.type = DType::kFloat32, .rows = 137, .columns = 50257},   // with more of it for a thread
+    {.type = DType::kFloat16, .rows = 67, .columns = 151936},   // sixteen
+    {.type = DType::kFloat16, .rows = 67, .columns = 300001},   // of more threads
+    {.type = DType::kFloat32, .rows = 67, .columns = 250002}};
+absl::Status check_column_sums(const NormBackwardDesc& desc, Variant variant) {
+  CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, kernels::plan_norm_backward(kDevice, desc));
+  const std::string kernel(plan.launches.unaligned.kernel.name());
+  if (!absl::StrContains(kernel, "norm_backward_column_sums")) {
+    return absl::InternalError(absl::StrCat("another kernel: ", kernel));
+  }
+  return check(desc, variant);
+}
 }  // namespace
 
 void check_norm_backward(Report& report) {
@@ -214,7 +238,7 @@ void check_norm_backward(Report& report) {
         if (type == DType::kBFloat16 && rows * columns > 1 << 18) continue;
         for (const WeightGradients gradients : {WeightGradients::kNone, WeightGradients::kSummed}) {
           for (const Variant variant :
-               {Variant::kPlain, Variant::kInPlace, Variant::kMisaligned, Variant::kNoWeights}) {
+               {Variant::kPlain, Variant::kInPlace, Variant::kInPlaceOfX, Variant::kMisaligned, Variant::kNoWeights}) {
             if (variant != Variant::kPlain && rows * columns > 1 << 17) continue;
             report.check(absl::StrCat(to_string(op), " ", to_string(type), " ", rows, "x", columns, to_string(variant),
                                       gradients == WeightGradients::kSummed ? " with weight gradients" : ""),
@@ -225,15 +249,15 @@ void check_norm_backward(Report& report) {
     }
   }
   if (!report.is_simulated()) {
-    for (const NormOp op : {NormOp::kLayerNorm, NormOp::kRmsNorm}) {
-      for (const DType type : {DType::kFloat32, DType::kFloat16}) {
-        for (const auto& [rows, columns] : kWithColumnSums) {
-          for (const Variant variant :
-               {Variant::kPlain, Variant::kInPlace, Variant::kMisaligned, Variant::kNoWeights}) {
-            report.check(absl::StrCat(to_string(op), " ", to_string(type), " ", rows, "x", columns, to_string(variant),
-                                      ": many rows with weight gradients"),
-                         check({op, type, rows, columns, 1e-5f, WeightGradients::kSummed}, variant));
-          }
+    for (NormBackwardDesc desc : kWithColumnSums) {
+      desc.weight_gradients = WeightGradients::kSummed;
+      for (const NormOp op : {NormOp::kLayerNorm, NormOp::kRmsNorm}) {
+        desc.op = op;
+        for (const Variant variant :
+             {Variant::kPlain, Variant::kInPlace, Variant::kInPlaceOfX, Variant::kMisaligned, Variant::kNoWeights}) {
+          report.check(absl::StrCat("sums of columns: ", to_string(op), " ", to_string(desc.type), " ", desc.rows, "x",
+                                    desc.columns, to_string(variant)),
+                       check_column_sums(desc, variant));
         }
       }
     }
@@ -250,7 +274,8 @@ void draw_norm_backward(Draw& draw, Report& report) {
   std::tie(desc.rows, desc.columns) = draw.matrix(draw.max_elements(4));
   desc.epsilon = draw.of({1e-5f, 1e-6f, 1e-2f});
   desc.weight_gradients = draw.of({WeightGradients::kNone, WeightGradients::kSummed});
-  const Variant variant = draw.of({Variant::kPlain, Variant::kInPlace, Variant::kMisaligned, Variant::kNoWeights});
+  const Variant variant =
+      draw.of({Variant::kPlain, Variant::kInPlace, Variant::kInPlaceOfX, Variant::kMisaligned, Variant::kNoWeights});
   report.check(absl::StrCat(to_string(desc.op), " backward ", to_string(desc.type), " ", desc.rows, "x", desc.columns,
                             to_string(variant),
                             desc.weight_gradients == WeightGradients::kSummed ? " with weight gradients" : ""),

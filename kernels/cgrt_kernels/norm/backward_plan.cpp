@@ -116,39 +116,42 @@ absl::StatusOr<std::optional<RowLaunch<NormBackwardParams>>> column_sums_launch(
   const bool is_half = problem.pack() == 8;
   const std::uint32_t min_bytes = (alignment == Alignment::kAligned ? 256 : is_half ? 32 : 4) * 1024;
   if (!machine.has_clusters || problem.row_bytes() <= min_bytes) return std::nullopt;
-  constexpr std::uint32_t kThreads = 320;  // with which a multiprocessor has registers for two blocks
+  const std::uint32_t column_bytes = planes_of(desc) * static_cast<std::uint32_t>(sizeof(float)) + problem.size();
   const auto share_of = [&](std::uint32_t blocks) {
-    return ceil_divide(ceil_divide(desc.columns, std::uint64_t{blocks}), std::uint64_t{problem.pack()});  // packs
+    return ceil_divide(ceil_divide(desc.columns, blocks), problem.pack());  // packs
   };
   const auto threads_of = [&](std::uint32_t blocks, std::uint32_t packs) {
-    return narrow(ceil_divide(share_of(blocks), std::uint64_t{packs} * kWarpThreads)) * kWarpThreads;
+    return ceil_divide(share_of(blocks), packs * kWarpThreads) * kWarpThreads;
   };
-  const auto blocks_of = [&](std::uint32_t packs, std::uint32_t max_threads) {
-    std::uint32_t blocks = 1;
-    while (blocks < kMaxLargeClusterBlocks && threads_of(blocks, packs) > max_threads) blocks *= 2;
-    return blocks;
-  };
-  std::uint32_t packs = 4, blocks = blocks_of(packs, kThreads);
-  if (!is_half && blocks > 4) packs = 8, blocks = blocks_of(packs, 256);
-  const std::uint32_t threads = threads_of(blocks, packs);
-  if (threads > (packs == 4 ? kColumnSumThreads<4> : kColumnSumThreads<8>)) return std::nullopt;
-  const std::uint32_t share = narrow(share_of(blocks)), stride = share | 1;  // no bank conflicts at the end
-  const std::uint32_t column_bytes = planes_of(desc) * static_cast<std::uint32_t>(sizeof(float)) + problem.size();
-  RowLaunch<NormBackwardParams> launch{
-      .kernel = norm_column_sums(desc.op, desc.type, packs, alignment),
-      .config = {.grid = blocks, .block = threads, .shared_bytes = stride * problem.pack() * column_bytes},
-      .shares = {.blocks = blocks, .share = share * problem.pack(), .stride = stride}};
-  if (launch.config.shared_bytes > machine.shared_per_block - kOtherShared) return std::nullopt;
-  launch.config.attributes.cluster = blocks;
-  CGRT_ASSIGN_OR_RETURN(const bool is_possible, can_have_cluster(machine, launch.kernel, launch.config));
-  if (!is_possible) return std::nullopt;
-  CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, desc.rows, launch.config));
-  // With more threads on a multiprocessor, rows push each other out of the L2 cache.
-  const std::uint32_t max_groups = std::max(2 * kThreads / threads, 1u) * machine.sms / blocks;
-  launch.config.grid = std::min(launch.config.grid.x, std::max(max_groups, 1u) * blocks);
-  // Each group begins and ends, and leaves sums for all columns.
-  if (desc.rows * blocks < 4 * std::uint64_t{launch.config.grid.x}) return std::nullopt;
-  return launch;
+  for (const std::uint32_t max_blocks : {kMaxLargeClusterBlocks, kMaxClusterBlocks}) {
+    // Blocks of which a multiprocessor has registers for two, if there can be so many for a row.
+    const auto blocks_of = [&](std::uint32_t packs, std::uint32_t threads) {
+      std::uint32_t blocks = 1;
+      while (blocks < max_blocks && threads_of(blocks, packs) > threads) blocks *= 2;
+      return blocks;
+    };
+    std::uint32_t packs = 4, blocks = blocks_of(packs, kMaxColumnSumThreads / 2);
+    // Larger clusters wait longer for each other: of floats, threads with more of a row are faster then.
+    if (!is_half && blocks > 4) packs = 8, blocks = blocks_of(packs, 256);
+    const std::uint32_t threads = threads_of(blocks, packs);
+    const std::uint32_t stride = share_of(blocks) | 1;  // odd: fewer bank conflicts of neighbouring columns
+    const std::uint32_t shared_bytes = stride * problem.pack() * column_bytes;
+    if (threads > (packs == 4 ? kColumnSumThreads<4> : kColumnSumThreads<8>)) return std::nullopt;
+    if (shared_bytes > machine.shared_per_block - kOtherShared) return std::nullopt;
+    RowLaunch<NormBackwardParams> launch{.kernel = norm_column_sums(desc.op, desc.type, packs, alignment),
+                                         .config = {.grid = blocks, .block = threads, .shared_bytes = shared_bytes},
+                                         .shares = {.stride = stride}};
+    launch.config.attributes.cluster = blocks;
+    CGRT_ASSIGN_OR_RETURN(const bool is_possible, can_have_cluster(machine, launch.kernel, launch.config));
+    if (!is_possible) continue;
+    CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, desc.rows, launch.config));
+    limit_threads(machine, kMaxColumnSumThreads, launch.config);
+    // With fewer rows for each group, what it adds to begin with and leaves at the end costs more than it saves.
+    const std::uint64_t min_rows = blocks == 1 ? 8 : 4;
+    if (desc.rows * blocks < min_rows * launch.config.grid.x) return std::nullopt;
+    return launch;
+  }
+  return std::nullopt;
 }
 
 // With sums of columns: persistent blocks or clusters, as many as run at once. A block has as many rows at once as its

@@ -1,11 +1,14 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cgrt_kernels/common/bulk_copy.cuh"
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/row/group.cuh"
 #include "cgrt_kernels/common/row/tile.cuh"
 #include "cgrt_kernels/norm/backward.cuh"
+#include "cgrt_kernels/norm/columns.cuh"
+#include "cgrt_kernels/norm/comoments.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"
 
@@ -20,7 +23,7 @@ class ColumnTable {
  public:
   using T = typename Row::Element;
   using Sums = std::conditional_t<kOp == NormOp::kLayerNorm, float2, float>;
-  static constexpr std::uint32_t kSize = Row::kSize;
+  static constexpr std::uint32_t kSize = Row::kSize, kLanes = 32;  // between a thread's packs
 
   // Of `count` columns. By all threads, who meet before they ask for a weight.
   __device__ __forceinline__ ColumnTable(unsigned char* shared, std::uint32_t stride, const Columns<T>& weight,
@@ -45,7 +48,7 @@ class ColumnTable {
   __device__ __forceinline__ void get(int pack, std::uint64_t, float (&values)[kCount]) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      values[i] = to_float(at<T>(kCount == 1 ? weight_at(single_) : weights_of_[i] + 32 * sizeof(T) * pack));
+      values[i] = to_float(at<T>(kCount == 1 ? weight_at(single_) : weights_of_[i] + kLanes * sizeof(T) * pack));
     }
   }
   // Of the pack, or of the single element: what is added to the gradients of weight and bias. Some sums are read before
@@ -54,7 +57,7 @@ class ColumnTable {
   __device__ __forceinline__ void add(int pack, const float (&dy)[kCount], const float (&normalized)[kCount]) {
     constexpr int kAtOnce = kCount < 4 ? kCount : 4;
     const auto sums_of = [&](int i) -> Sums& {
-      return at<Sums>(kCount == 1 ? sums_at(single_) : sums_of_[i] + 32 * sizeof(Sums) * pack);
+      return at<Sums>(kCount == 1 ? sums_at(single_) : sums_of_[i] + kLanes * sizeof(Sums) * pack);
     };
 #pragma unroll
     for (int first = 0; first < kCount; first += kAtOnce) {
@@ -139,7 +142,8 @@ __global__ void __launch_bounds__(kColumnSumThreads<kPacks>, 1) norm_backward_co
     const auto all = row_of(group, part_of_units<kOp>(x, dy, columns, place), static_cast<float>(place.of_warp()),
                             static_cast<float>(p.columns));
     const RowLine line = line_of(all, p.one_of_columns, p.epsilon);
-    if constexpr (!Row::kIsAligned) __syncthreads();  // a column may have been another thread's in the last row
+    // A column may have been another thread's in the last row. Small groups meet nowhere else.
+    if constexpr (!Row::kIsAligned) __syncthreads();
     x.stay_packed();
     dy.stay_packed();
     x.store(dx, place, [&](auto& values, std::uint64_t, const auto& pack) {
@@ -169,7 +173,7 @@ __global__ void __launch_bounds__(kColumnSumThreads<kPacks>, 1) norm_backward_co
 template <NormOp kOp, class T, int kPacks, Alignment kAlignment>
 NormBackwardKernel of_packs() {
   return make_kernel<norm_backward_column_sums<kOp, T, kPacks, kAlignment>, norm_backward_on_host<kOp, T>,
-                     KernelResources{.registers = 128, .max_threads = kColumnSumThreads<kPacks>}>();
+                     KernelResources{.registers = kPacks == 4 ? 96 : 128, .max_threads = kColumnSumThreads<kPacks>}>();
 }
 
 }  // namespace

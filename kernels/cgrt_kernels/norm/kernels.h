@@ -132,10 +132,11 @@ NormKernel norm_few_kernel(NormOp op, Residual residual, DType type);
 NormKernel norm_staged_kernel(NormOp op, DType type, std::uint32_t columns);
 NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
-// The same with sums in shared memory; so many packs of a row for a thread, 4 or, of floats, 8.
+// The same with sums in shared memory: a thread has `packs` packs of a row, 4 or, of floats, 8.
 NormBackwardKernel norm_column_sums(NormOp op, DType type, std::uint32_t packs, Alignment alignment);
+inline constexpr std::uint32_t kMaxColumnSumThreads = 640;
 template <int kPacks>
-inline constexpr std::uint32_t kColumnSumThreads = kPacks == 4 ? 640 : 512;  // of a block, at most
+inline constexpr std::uint32_t kColumnSumThreads = kPacks == 4 ? kMaxColumnSumThreads : 512;  // of a block, at most
 // After kFindInChunks: a thread has a word of columns of all rows of its group, or kSumWords of rows that pass through
 // shared memory.
 inline constexpr std::uint32_t kSumColumnThreads = 256, kSumWords = 4;

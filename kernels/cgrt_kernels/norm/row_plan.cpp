@@ -112,6 +112,12 @@ std::optional<Shape> register_shape(const Machine& machine, const NormProblem& p
                             kMaxLargeClusterBlocks);
 }
 
+void limit_threads(const Machine& machine, std::uint32_t threads_of_sm, LaunchConfig& config) {
+  const std::uint32_t blocks = config.attributes.cluster.x;
+  const std::uint32_t of_sm = std::max(threads_of_sm / config.block.x, 2u);
+  config.grid = std::min(config.grid.x, std::max(of_sm * machine.sms / blocks, 1u) * blocks);
+}
+
 std::optional<LaunchConfig> held_columns_config(const Machine& machine, const NormProblem& problem,
                                                 Alignment alignment) {
   const bool is_half = problem.pack() == 8, is_layer = problem.op == NormOp::kLayerNorm;

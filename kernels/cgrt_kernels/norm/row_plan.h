@@ -37,6 +37,10 @@ std::pair<std::uint32_t, std::uint32_t> bulk_depth(const NormProblem& problem);
 std::optional<RowShape<NormRegime>> register_shape(const Machine& machine, const NormProblem& problem,
                                                    Alignment alignment);
 
+// Leaves so many persistent clusters that a multiprocessor has at most two blocks, or so many threads: with more, rows
+// push each other out of the L2 cache.
+void limit_threads(const Machine& machine, std::uint32_t threads_of_sm, LaunchConfig& config);
+
 // Persistent clusters that hold weight and bias, where these are faster; their grid is set later.
 std::optional<LaunchConfig> held_columns_config(const Machine& machine, const NormProblem& problem,
                                                 Alignment alignment);
@@ -81,10 +85,7 @@ absl::StatusOr<RowLaunch<Params>> row_launch(const Machine& machine, const NormP
     if (is_possible) {
       const LongRows rows = long_rows(problem);
       CGRT_RETURN_IF_ERROR(set_persistent_grid(machine, launch.kernel, rows.rows, launch.config));
-      // With more threads on a multiprocessor, rows push each other out of the L2 cache.
-      const std::uint32_t of_sm = std::max(2 * kHeldColumnThreads / launch.config.block.x, 2u);
-      const std::uint32_t blocks = launch.config.attributes.cluster.x;
-      launch.config.grid = std::min(launch.config.grid.x, std::max(of_sm * machine.sms / blocks, 1u) * blocks);
+      limit_threads(machine, 2 * kHeldColumnThreads, launch.config);
       keep_alike(rows, launch.config);
       return launch;
     }

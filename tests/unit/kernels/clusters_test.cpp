@@ -316,15 +316,16 @@ TEST_CASE("sums of columns are in shared memory where registers would need rows 
                                              {{151935, DType::kFloat16}, 0, 16},
                                              {{131072, DType::kFloat16}, 0, 0},
                                              {{131080, DType::kFloat16}, 0, 16},
-                                             {{262144, DType::kBFloat16}, 2, 16},
+                                             {{327680, DType::kBFloat16}, 2, 16},
+                                             {{327681, DType::kBFloat16}, 0, 0},
                                              {{1024, DType::kFloat32}, 4, 0},
                                              {{1025, DType::kFloat32}, 0, 1},
                                              {{20001, DType::kFloat32}, 0, 4},
                                              {{50257, DType::kFloat32}, 0, 8},
                                              {{65536, DType::kFloat32}, 0, 0},
                                              {{65540, DType::kFloat32}, 0, 16},
-                                             {{250002, DType::kFloat32}, 0, 16},
-                                             {{300000, DType::kFloat32}, 0, 0}}) {
+                                             {{262144, DType::kFloat32}, 0, 16},
+                                             {{262145, DType::kFloat32}, 0, 0}}) {
       INFO(row.columns << " of " << to_string(row.type) << " + " << shift);
       for (const NormOp op : {NormOp::kLayerNorm, NormOp::kRmsNorm}) {
         const SumsPlanned plan = planned_sums(op, row, 20000, shift);
@@ -332,18 +333,26 @@ TEST_CASE("sums of columns are in shared memory where registers would need rows 
         if (blocks != 0) CHECK(plan.blocks == blocks);
       }
     }
-    // Each group begins, ends and leaves its sums: with less than 4 rows for each, others are faster.
-    const Row row{151935, DType::kFloat16};
-    const std::uint64_t groups = planned_sums(NormOp::kLayerNorm, row, 20000, 0).groups;
-    CHECK(are_in_table(planned_sums(NormOp::kLayerNorm, row, 4 * groups, 0)));
-    CHECK_FALSE(are_in_table(planned_sums(NormOp::kLayerNorm, row, 4 * groups - 1, 0)));
+    // With less rows for each group, others are faster.
+    for (const auto& [row, rows_of_group] :
+         {std::pair{Row{151935, DType::kFloat16}, 4}, std::pair{Row{2049, DType::kFloat32}, 8}}) {
+      INFO(row.columns);
+      const std::uint64_t rows = rows_of_group * planned_sums(NormOp::kLayerNorm, row, 20000, 0).groups;
+      CHECK(are_in_table(planned_sums(NormOp::kLayerNorm, row, rows, 0)));
+      CHECK_FALSE(are_in_table(planned_sums(NormOp::kLayerNorm, row, rows - 1, 0)));
+    }
   }
-  for (const int largest : {1, 2, 4, 8}) {
-    Simulator simulator({.largest_cluster = largest});
-    INFO("room for clusters of " << largest);
-    for (const std::uint64_t columns : {1025, 20001, 50257, 151935, 250002}) {
-      CHECK(planned_sums(NormOp::kLayerNorm, {columns, DType::kFloat32}, 2000, 0).blocks <=
-            static_cast<std::uint64_t>(largest));
+  {
+    Simulator simulator({.largest_cluster = 8});
+    for (const auto& [row, shift, blocks] : {Case{{50257, DType::kFloat32}, 0, 8},
+                                             {{131072, DType::kFloat32}, 0, 8},
+                                             {{131073, DType::kFloat32}, 0, 0},
+                                             {{151935, DType::kFloat16}, 0, 8},
+                                             {{163841, DType::kFloat16}, 0, 0}}) {
+      INFO(row.columns << " of " << to_string(row.type));
+      const SumsPlanned plan = planned_sums(NormOp::kRmsNorm, row, 20000, shift);
+      CHECK(are_in_table(plan) == (blocks != 0));
+      CHECK(plan.blocks == std::max<std::uint64_t>(blocks, 1));
     }
   }
   Simulator simulator({.ptx_version = 80});
