@@ -33,12 +33,13 @@ class Launches final : public IdleSink {
  public:
   std::vector<LaunchAttributes> attributes;
   std::vector<KernelRef> kernels;
-  std::vector<Dim3> grids;
+  std::vector<Dim3> grids, blocks;
 
   absl::Status add_kernel(const KernelLaunch& launch, EdgeKind) override {
     attributes.push_back(launch.attributes != nullptr ? *launch.attributes : LaunchAttributes{});
     kernels.emplace_back(launch.kernel);
     grids.push_back(launch.grid);
+    blocks.push_back(launch.block);
     return absl::OkStatus();
   }
 };
@@ -357,6 +358,13 @@ TEST_CASE("sums of columns are in shared memory where registers would need rows 
   }
   Simulator simulator({.ptx_version = 80});
   CHECK_FALSE(are_in_table(planned_sums(NormOp::kRmsNorm, {1025, DType::kFloat32}, 20000, 0)));
+}
+
+TEST_CASE("persistent clusters have so few threads that their rows stay in the L2 cache", "[kernels]") {
+  Simulator simulator;
+
+  const Launches layer_norm = planned_rows(DType::kFloat16, 5000, 17001, 0)[2].launches;
+  CHECK(layer_norm.grids.front().x <= 768 / layer_norm.blocks.front().x * 132);
 }
 
 TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel for that is empty", "[kernels]") {
