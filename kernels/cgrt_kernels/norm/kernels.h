@@ -132,7 +132,8 @@ NormKernel norm_few_kernel(NormOp op, Residual residual, DType type);
 NormKernel norm_staged_kernel(NormOp op, DType type, std::uint32_t columns);
 NormBackwardKernel norm_backward_kernel(NormOp op, DType type, NormRegime regime, Alignment alignment);
 NormBackwardKernel norm_summed_kernel(NormOp op, DType type, NormSumRegime regime, Alignment alignment);
-// The same with sums in shared memory: a thread has `packs` packs of a row, 4 or, of floats, 8.
+// The same with sums in shared memory, in a table with rows of `shares.stride` columns. A thread has `packs` packs of a
+// row: 4, or 8 of floats.
 NormBackwardKernel norm_column_sums(NormOp op, DType type, std::uint32_t packs, Alignment alignment);
 inline constexpr std::uint32_t kMaxColumnSumThreads = 640;
 template <int kPacks>

@@ -334,7 +334,7 @@ TEST_CASE("sums of columns are in shared memory where registers would need rows 
         if (blocks != 0) CHECK(plan.blocks == blocks);
       }
     }
-    // With less rows for each group, others are faster.
+    // With fewer rows for each group, others are faster.
     for (const auto& [row, rows_of_group] :
          {std::pair{Row{151935, DType::kFloat16}, 4}, std::pair{Row{2049, DType::kFloat32}, 8}}) {
       INFO(row.columns);
