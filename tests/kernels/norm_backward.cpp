@@ -129,23 +129,37 @@ absl::Status check(const NormBackwardDesc& desc, Variant variant) {
   return absl::OkStatus();
 }
 
-// One row whose dx is known: constant dy gives none, and values far from 0 must not
-// change that.
-absl::Status check_far_from_zero(DType type) {
-  constexpr std::uint64_t kColumns = 4096;
-  std::vector<double> values(kColumns);
-  for (std::size_t i = 0; i < kColumns; ++i) values[i] = 1024 + static_cast<double>(i % 4);
-  const NormBackwardDesc desc{NormOp::kLayerNorm, type, 1, kColumns};
+// Rows whose dx is known: constant dy gives none,
+// and values far from 0 must not change that, nor what they add to the gradients of the weights.
+absl::Status check_far_from_zero(const NormBackwardDesc& desc) {
+  const std::size_t count = desc.rows * desc.columns, size = size_of(desc.type);
+  const bool is_summed = desc.weight_gradients == WeightGradients::kSummed;
+  std::vector<double> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = 1024 + static_cast<double>(i % desc.columns % 4);
   CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, kernels::plan_norm_backward(kDevice, desc));
   CGRT_ASSIGN_OR_RETURN(Trial trial, Trial::create());
   NormBackwardArgs args;
-  CGRT_ASSIGN_OR_RETURN(args.x, trial.input(to_elements(type, values)));
-  CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(to_elements(type, std::vector<double>(kColumns, 3))));
-  CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(kColumns * size_of(type)));
-  CGRT_RETURN_IF_ERROR(
-      trial.run([&](LaunchTarget target) { return kernels::launch_norm_backward(target, plan, args); }));
-  for (const double found : to_doubles(type, trial.found(args.dx))) {
-    if (std::abs(found) > 1e-3) return differs("constant dy", 0, found);
+  CGRT_ASSIGN_OR_RETURN(args.x, trial.input(to_elements(desc.type, values)));
+  CGRT_ASSIGN_OR_RETURN(args.dy, trial.input(to_elements(desc.type, std::vector<double>(count, 3))));
+  CGRT_ASSIGN_OR_RETURN(args.dx, trial.output(count * size));
+  if (is_summed) {
+    CGRT_ASSIGN_OR_RETURN(args.dweight, trial.output(desc.columns * size));
+  }
+  CGRT_ASSIGN_OR_RETURN(args.workspace, trial.workspace(plan.workspace_bytes));
+  CGRT_RETURN_IF_ERROR(trial.run(
+      args.workspace, [&](LaunchTarget target) { return kernels::launch_norm_backward(target, plan, args); }));
+  for (const double found : to_doubles(desc.type, trial.found(args.dx))) {
+    if (!(std::abs(found) <= 1e-3)) return differs("constant dy", 0, found);
+  }
+  if (!is_summed) return absl::OkStatus();
+  const std::vector<double> found = to_doubles(desc.type, trial.found(args.dweight));
+  const std::vector<double> first_row(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(desc.columns));
+  std::vector<double> g(desc.columns, 3), expected(desc.columns), dbias(desc.columns);
+  kernels::norm_backward_reference(desc.op, g, first_row, nullptr, static_cast<double>(desc.epsilon), expected.data(),
+                                   dbias.data());
+  for (std::uint64_t i = 0; i < desc.columns; ++i) {
+    const double wanted = expected[i] * static_cast<double>(desc.rows);
+    if (!(std::abs(found[i] - wanted) <= 1e-3 * std::abs(wanted))) return differs("dweight", wanted, found[i]);
   }
   return absl::OkStatus();
 }
@@ -210,26 +224,40 @@ constexpr Matrix kMatrices[] = {
     {40, 200},   {1001, 111},  {300, 201},   {67, 127},    {1, 151936},  {3, 262144},  {9001, 10}, {300, 9001},
     {50, 50257}, {17, 250002}, {3, 1000003}, {3, 1200007}, {66, 130001}, {1, 9000001}, {128, 768}, {64, 1025},
     {132, 4096}, {16, 9000},   {31, 16383},  {33, 16384},  {34, 16384},  {133, 300},   {65, 257}};
-// So many rows that sums of columns are in shared memory, on a device of 132 multiprocessors with clusters; comments:
-// blocks of a row.
-constexpr NormBackwardDesc kWithColumnSums[] = {
-    {.type = DType::kFloat32, .rows = 6401, .columns = 1031},   // 1
-    {.type = DType::kFloat16, .rows = 541, .columns = 16391},   // 2
-    {.type = DType::kFloat32, .rows = 271, .columns = 16391},   // 4
-    {.type = DType::kBFloat16, .rows = 137, .columns = 50257},  // 8
-    {.type = DType::kFloat32, .rows = 137, .columns = 50257},   // 8, of threads with more of a row
-    {.type = DType::kFloat16, .rows = 67, .columns = 151936},   // 16
-    {.type = DType::kFloat16, .rows = 67, .columns = 300001},   // 16, of more threads
-    {.type = DType::kFloat32, .rows = 67, .columns = 250002},   // 16, both
+// What certain kernels take on a device of 132 multiprocessors with clusters.
+struct Taken {
+  const char* kernel;
+  NormBackwardDesc desc;
 };
-absl::Status check_column_sums(const NormBackwardDesc& desc, Variant variant) {
-  CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, kernels::plan_norm_backward(kDevice, desc));
+constexpr Taken kTaken[] = {
+    // So many rows that sums of columns are in shared memory; comments: blocks of a row.
+    {"norm_backward_column_sums", {.type = DType::kFloat32, .rows = 6401, .columns = 1031}},   // 1
+    {"norm_backward_column_sums", {.type = DType::kFloat16, .rows = 541, .columns = 16391}},   // 2
+    {"norm_backward_column_sums", {.type = DType::kFloat32, .rows = 271, .columns = 16391}},   // 4
+    {"norm_backward_column_sums", {.type = DType::kBFloat16, .rows = 137, .columns = 50257}},  // 8
+    {"norm_backward_column_sums",
+     {.type = DType::kFloat32, .rows = 137, .columns = 50257}},  // 8, of threads with more of a row
+    {"norm_backward_column_sums", {.type = DType::kFloat16, .rows = 67, .columns = 151936}},  // 16
+    {"norm_backward_column_sums", {.type = DType::kFloat16, .rows = 67, .columns = 300001}},  // 16, of more threads
+    {"norm_backward_column_sums", {.type = DType::kFloat32, .rows = 67, .columns = 250002}},  // 16, both
+    // Few long rows; comments: groups of warps that have all columns.
+    {"norm_backward_spread", {.type = DType::kFloat16, .rows = 17, .columns = 50257}},   // 5
+    {"norm_backward_spread", {.type = DType::kBFloat16, .rows = 9, .columns = 50264}},   // 5, rows that are aligned
+    {"norm_backward_spread", {.type = DType::kFloat32, .rows = 22, .columns = 60001}},   // 2
+    {"norm_backward_spread", {.type = DType::kFloat16, .rows = 3, .columns = 135000}},   // 2, which are all warps
+    {"norm_backward_spread", {.type = DType::kBFloat16, .rows = 3, .columns = 250002}},  // 1
+    {"norm_backward_spread", {.type = DType::kFloat16, .rows = 2, .columns = 1000003}},  // 1, several words each
+    {"norm_backward_spread", {.type = DType::kFloat32, .rows = 1, .columns = 1300001}},
+    {"norm_backward_spread", {.type = DType::kFloat16, .rows = 32, .columns = 20001}},  // of rms_norm only
+};
+absl::Status check_taken(const Taken& taken, Variant variant) {
+  CGRT_ASSIGN_OR_RETURN(const NormBackwardPlan plan, kernels::plan_norm_backward(kDevice, taken.desc));
   CGRT_ASSIGN_OR_RETURN(const int sms, kDevice.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   const std::string kernel(plan.launches.unaligned.kernel.name());
-  if (sms == 132 && !absl::StrContains(kernel, "norm_backward_column_sums")) {
+  if (sms == 132 && !absl::StrContains(kernel, taken.kernel)) {
     return absl::InternalError(absl::StrCat("another kernel: ", kernel));
   }
-  return check(desc, variant);
+  return check(taken.desc, variant);
 }
 }  // namespace
 
@@ -252,21 +280,32 @@ void check_norm_backward(Report& report) {
     }
   }
   if (!report.is_simulated()) {
-    for (NormBackwardDesc desc : kWithColumnSums) {
+    for (Taken taken : kTaken) {
+      NormBackwardDesc& desc = taken.desc;
       desc.weight_gradients = WeightGradients::kSummed;
       for (const NormOp op : {NormOp::kLayerNorm, NormOp::kRmsNorm}) {
         desc.op = op;
+        if (op == NormOp::kLayerNorm && desc.rows == 32) continue;
         for (const Variant variant :
              {Variant::kPlain, Variant::kInPlace, Variant::kInPlaceOfX, Variant::kMisaligned, Variant::kNoWeights}) {
-          report.check(absl::StrCat("sums of columns: ", to_string(op), " ", to_string(desc.type), " ", desc.rows, "x",
+          report.check(absl::StrCat(taken.kernel, ": ", to_string(op), " ", to_string(desc.type), " ", desc.rows, "x",
                                     desc.columns, to_string(variant)),
-                       check_column_sums(desc, variant));
+                       check_taken(taken, variant));
         }
       }
     }
   }
   for (const DType type : {DType::kFloat32, DType::kFloat16}) {
-    report.check(absl::StrCat("layer_norm far from zero ", to_string(type)), check_far_from_zero(type));
+    const auto far_from_zero = [&](std::uint64_t rows, std::uint64_t columns, WeightGradients gradients) {
+      if (report.is_simulated() && rows * columns > 1 << 17) return;
+      report.check(absl::StrCat("layer_norm far from zero ", to_string(type), " ", rows, "x", columns),
+                   check_far_from_zero({NormOp::kLayerNorm, type, rows, columns, 1e-5f, gradients}));
+    };
+    far_from_zero(1, 4096, WeightGradients::kNone);
+    far_from_zero(9, 4096, WeightGradients::kSummed);
+    far_from_zero(3, 500001, WeightGradients::kSummed);   // spread over all blocks
+    far_from_zero(150, 50257, WeightGradients::kSummed);  // sums of columns in shared memory
+    far_from_zero(9, 2000001, WeightGradients::kSummed);  // in chunks
   }
   report.check("a plan after which a smaller one was made", check_second_plan());
   report.check("refusals", check_refusals());

@@ -479,6 +479,7 @@ std::vector<NamedWork> residency_works() {
       {"layer_norm of long rows", norm(NormOp::kLayerNorm, Residual::kNone, 8, 1500001)},
       {"layer_norm of clusters that hold weights", norm(NormOp::kLayerNorm, Residual::kNone, 150, 131081)},
       {"layer_norm backward of long rows", norm_backward(WeightGradients::kSummed, 4, 1500001)},
+      {"layer_norm backward spread over all blocks", norm_backward(WeightGradients::kSummed, 7, 300001)},
       {"layer_norm backward with sums in shared memory", norm_backward(WeightGradients::kSummed, 61, 131081)},
       {"layer_norm of persistent blocks", norm(NormOp::kLayerNorm, Residual::kNone, 400, 16384)},
       {"rms_norm of persistent clusters", norm(NormOp::kRmsNorm, Residual::kNone, 200, 32768)},

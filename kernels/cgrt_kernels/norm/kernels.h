@@ -26,7 +26,8 @@ struct NormParams {
 };
 
 // `partials`: null, or what each of `groups` has summed of its rows: groups x columns floats for dweight, then as many
-// for dbias. Of rows that one block takes there are none, and it writes dweight and dbias, which may be null.
+// for dbias. Where a block has its columns of all rows there are none, and it writes dweight and dbias, which may be
+// null.
 struct NormBackwardParams {
   void *dx, *dweight, *dbias;
   const void *dy, *x, *weight;
@@ -35,7 +36,7 @@ struct NormBackwardParams {
   std::uint32_t rows, columns, groups;
   RowShares shares;
   RowSlices slices;
-  void* workspace;  // of rows in slices
+  void* workspace;  // of rows in slices or in chunks, or that are spread over all blocks
 };
 
 struct SumPartialsParams {
@@ -142,6 +143,15 @@ inline constexpr std::uint32_t kColumnSumThreads = kPacks == 4 ? kMaxColumnSumTh
 // shared memory.
 inline constexpr std::uint32_t kSumColumnThreads = 256, kSumWords = 4;
 NormBackwardKernel norm_summed_chunks(NormOp op, DType type, bool is_stream);
+// The same of up to so many long rows, which are spread over all blocks, one on each multiprocessor. Warps have up to
+// so many parts of rows; `shares.blocks` groups of them have all columns of a block.
+inline constexpr std::uint32_t kMaxSpreadRows = 32, kMaxSpreadParts = 96, kSpreadThreads = 1024, kMaxSpreadBlocks = 256;
+// Tagged words: of a row, layer_norm's mean and three sums of each block, or two sums, and what is found of the whole
+// row; and which blocks' columns are claimed.
+constexpr std::uint64_t spread_words(NormOp op, std::uint64_t rows, std::uint32_t blocks) {
+  return rows * (blocks * (op == NormOp::kLayerNorm ? 4 : 2) + 4) + blocks;
+}
+NormBackwardKernel norm_spread_sums(NormOp op, DType type);
 // Of few rows: what kFindInChunks leaves, of rows of up to so many columns, a block each: up to 256 threads with 4
 // elements, or up to 512 with 8; and what comes after either, where a block of up to so many warps has 32 columns.
 inline constexpr std::uint32_t kMaxFoundColumns = 4096, kMaxSumWarps = 32;

@@ -6,6 +6,7 @@
 #include "cgrt_kernels/common/row/chunks.cuh"
 #include "cgrt_kernels/common/word.cuh"
 #include "cgrt_kernels/norm/backward.cuh"
+#include "cgrt_kernels/norm/cut_words.cuh"
 #include "cgrt_kernels/norm/host_body.cuh"
 #include "cgrt_kernels/norm/kernels.h"
 
@@ -37,41 +38,18 @@ struct ColumnWords {
 
   // Of a run at `from`; nothing where there is nothing.
   __device__ __forceinline__ std::uint32_t load(const T* from, int unit) const {
-    const T* const at = from + of(unit);
-    if (is_aligned(from) && has_all(unit)) return *reinterpret_cast<const std::uint32_t*>(at);
-    std::uint32_t word = 0;
-    if constexpr (kSize == 2) {
-      const auto* const halves = reinterpret_cast<const std::uint16_t*>(at);
-      if (has_first(unit)) word = halves[0];
-      if (has_all(unit)) word |= std::uint32_t{halves[1]} << 16;
-    }
-    return word;
+    return load_word(from + of(unit), is_word(from), has_first(unit), has_all(unit));
   }
   // To a run at `to`, by all lanes of a warp.
   __device__ __forceinline__ void store(T* to, int unit, std::uint32_t word) const {
     T* const at = to + of(unit);
-    if (is_aligned(to)) {
-      if (has_all(unit)) *reinterpret_cast<std::uint32_t*>(at) = word;
-      if (kSize == 1 || has_all(unit) || !has_first(unit)) return;
+    if (is_word(to) && has_all(unit)) {
+      *reinterpret_cast<std::uint32_t*>(at) = word;
+    } else if (!is_word(to) && are_whole()) {
+      store_cut_words(at, word);
+    } else {
+      store_halves(at, word, has_first(unit), has_all(unit));
     }
-    if constexpr (kSize == 2) {
-      auto* const halves = reinterpret_cast<std::uint16_t*>(at);
-      if (are_whole()) {
-        // The second half goes out with the first of the next lane; those of the warp's ends go alone.
-        const std::uint32_t next = __shfl_down_sync(~0u, word, 1), lane = threadIdx.x % 32;
-        if (lane != 31) *reinterpret_cast<std::uint32_t*>(halves + 1) = __byte_perm(word, next, 0x5432);
-        if (lane == 0) halves[0] = static_cast<std::uint16_t>(word);
-        if (lane == 31) halves[1] = static_cast<std::uint16_t>(word >> 16);
-      } else {
-        if (has_first(unit)) halves[0] = static_cast<std::uint16_t>(word);
-        if (has_all(unit)) halves[1] = static_cast<std::uint16_t>(word >> 16);
-      }
-    }
-  }
-
- private:
-  static __device__ __forceinline__ bool is_aligned(const T* at) {
-    return kSize == 1 || reinterpret_cast<std::uintptr_t>(at) % 4 == 0;
   }
 };
 

@@ -80,6 +80,7 @@ class RowParts {
       return;
     }
 #endif
+    __syncwarp();  // what other lanes have read comes before this lane's arrival, which stands for all
     if (lane == 0) *to = part, barrier(turn).arrive();
   }
   // Until all parts of the row are there.

@@ -61,7 +61,7 @@ std::vector<Planned> planned() {
     void* const a = memory + shift;
     void* const b = memory + 4096 + shift;
     for (const std::uint64_t columns : {32768, 49140}) {
-      for (const std::uint64_t rows : {30, 300}) {
+      for (const std::uint64_t rows : {33, 300}) {
         const std::string shape = absl::StrCat(" of ", rows, "x", columns, " + ", shift);
         for (const DType type : {DType::kFloat32, DType::kFloat16}) {
           const std::uint64_t of_type = columns * 4 / size_of(type);
@@ -298,6 +298,39 @@ SumsPlanned planned_sums(NormOp op, const Row& row, std::uint64_t rows, std::siz
        }});
   const std::uint64_t blocks = launches.attributes.front().cluster.count();
   return {std::string(launches.kernels.front().name()), blocks, launches.grids.front().x / blocks};
+}
+
+TEST_CASE("few long rows with weight gradients are spread over all blocks where these have room for them",
+          "[kernels]") {
+  struct Case {
+    NormOp op;
+    DType type;
+    std::uint64_t rows, columns;
+    bool is_expected;
+  };
+  constexpr NormOp kLayer = NormOp::kLayerNorm, kRms = NormOp::kRmsNorm;
+  const auto are_as_expected = [](bool has_clusters) {
+    for (const auto& [op, type, rows, columns, is_expected] : {
+             Case{kLayer, DType::kFloat16, 1, 400000, true}, Case{kLayer, DType::kFloat16, 1, 399999, false},
+             Case{kRms, DType::kBFloat16, 17, 50257, true}, Case{kRms, DType::kFloat32, 1, 1200000, true},
+             Case{kRms, DType::kFloat32, 1, 1199999, false}, Case{kLayer, DType::kFloat32, 17, 151935, true},
+             Case{kLayer, DType::kFloat32, 17, 250002, false},  // no room for all rows
+             Case{kLayer, DType::kFloat16, 22, 40001, true},    // none to publish more rows
+             Case{kLayer, DType::kFloat16, 23, 40001, false}, Case{kRms, DType::kFloat16, 32, 40001, true},
+             Case{kRms, DType::kFloat16, 33, 40001, false},
+             Case{kRms, DType::kFloat16, 32, 16384, false},  // short rows
+         }) {
+      INFO(to_string(op) << " of " << to_string(type) << " " << rows << "x" << columns);
+      const SumsPlanned plan = planned_sums(op, {columns, type}, rows, 0);
+      CHECK(absl::StrContains(plan.kernel, "norm_backward_spread") == (is_expected && has_clusters));
+    }
+  };
+  {
+    Simulator simulator;
+    are_as_expected(true);
+  }
+  Simulator simulator({.ptx_version = 80});
+  are_as_expected(false);
 }
 
 TEST_CASE("sums of columns are in shared memory where registers would need rows that begin alike", "[kernels]") {
