@@ -129,8 +129,8 @@ absl::Status check(const NormBackwardDesc& desc, Variant variant) {
   return absl::OkStatus();
 }
 
-// Rows whose dx is known: constant dy gives none,
-// and values far from 0 must not change that, nor what they add to the gradients of the weights.
+// Rows whose dx is known: constant dy gives none, and values far from 0 must not change that, nor what they add to the
+// gradients of the weights.
 absl::Status check_far_from_zero(const NormBackwardDesc& desc) {
   const std::size_t count = desc.rows * desc.columns, size = size_of(desc.type);
   const bool is_summed = desc.weight_gradients == WeightGradients::kSummed;

@@ -143,8 +143,9 @@ inline constexpr std::uint32_t kColumnSumThreads = kPacks == 4 ? kMaxColumnSumTh
 // shared memory.
 inline constexpr std::uint32_t kSumColumnThreads = 256, kSumWords = 4;
 NormBackwardKernel norm_summed_chunks(NormOp op, DType type, bool is_stream);
-// The same of up to so many long rows, which are spread over all blocks, one on each multiprocessor. Warps have up to
-// so many parts of rows; `shares.blocks` groups of them have all columns of a block.
+// The same of up to so many long rows, not more than there are blocks: a block on each multiprocessor, up to so many,
+// has its columns of all rows. Its warps find up to so many parts of rows; to write, `shares.blocks` groups of warps,
+// each of which has all columns of the block, have rows in turn.
 inline constexpr std::uint32_t kMaxSpreadRows = 32, kMaxSpreadParts = 96, kSpreadThreads = 1024, kMaxSpreadBlocks = 256;
 // Tagged words: of a row, layer_norm's mean and three sums of each block, or two sums, and what is found of the whole
 // row; and which blocks' columns are claimed.

@@ -52,9 +52,9 @@ absl::Status launch_norm(LaunchTarget target, const NormPlan& plan, const NormAr
 
 // The forward saves nothing for the backward: mean and deviation of a row come from x, which is read anyway. Kernels as
 // in the forward. With WeightGradients::kSummed there is a workspace: blocks sum their rows' part of dweight and dbias,
-// and a last kernel adds what they leave there, always in the same order. Few rows take two kernels; but one of all
-// multiprocessors where their shared memory has room for rows that are long enough, and at most 64 rows of at most 256
-// columns one, and no workspace.
+// and a last kernel adds what they leave there, always in the same order. Few rows take two kernels. One is enough for
+// few long rows that fit the shared memory of all multiprocessors, and for at most 64 rows of at most 256 columns,
+// which need no workspace.
 struct NormBackwardPlan {
   NormBackwardDesc desc;
   RowLaunches<NormBackwardParams> launches;

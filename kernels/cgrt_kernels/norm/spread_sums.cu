@@ -24,7 +24,7 @@ struct Uncounted {
 template <NormOp kOp>
 using UncountedPart = std::conditional_t<kOp == NormOp::kLayerNorm, Uncounted, Products>;
 
-// One piece of code for all places: how much there is to fetch counts where all is passed through once.
+// Not inlined: where all code runs once, how much of it must be fetched counts.
 __device__ __noinline__ float4 reduce_all(float4 value) {
 #pragma unroll
   for (int mask = 16; mask > 0; mask /= 2) {
