@@ -28,6 +28,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # GCC 12 sees overlapping copies in std::string at -O3 that are not there (GCC bug 105651).
   target_compile_options(cgrt_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
+if(CMAKE_UNITY_BUILD)
+  # A class that a header declares and a .cpp file defines may have members of an unnamed namespace there; g++ takes the
+  # .cpp file for a header.
+  target_compile_options(cgrt_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 if(CGRT_SANITIZE)
   target_compile_options(cgrt_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CGRT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)

@@ -82,6 +82,9 @@ int main(int argc, char** argv) {
     std::fputs("usage: examples simulator|gpu\n", stderr);
     return 2;
   }
+  std::unique_ptr<cgrt::Simulator> simulator;
+  if (backend == "simulator") simulator = std::make_unique<cgrt::Simulator>();
+  if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
   // Some examples write files.
   std::string folder = std::filesystem::temp_directory_path() / "cgrt-examples-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr || chdir(folder.c_str()) != 0) {
@@ -104,9 +107,6 @@ int main(int argc, char** argv) {
       if (!status.ok()) std::printf("FAILED %s: %s\n", entry.name, status.ToString().c_str());
     }
   };
-  std::unique_ptr<cgrt::Simulator> simulator;
-  if (backend == "simulator") simulator = std::make_unique<cgrt::Simulator>();
-  if (const auto code = cgrt::testing::exit_code_without_device()) return *code;
   run(false);
   if (simulator != nullptr) {
     simulator.reset();  // there is one at a time

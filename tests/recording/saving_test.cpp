@@ -45,6 +45,7 @@ constexpr LaunchConfig kConfig{.grid = 1, .block = 32};
 const fs::path& folder() {
   static const fs::path& path = *[] {
     auto* made = new fs::path(fs::temp_directory_path() / absl::StrCat("cgrt-saving-", getpid()));
+    fs::remove_all(*made);  // of another process of that number
     fs::create_directories(*made);
     setenv(kFolderVariable, made->c_str(), 1);
     setenv(kSaveVariable, made->c_str(), 1);
@@ -196,6 +197,7 @@ TEST_CASE("a mark after a graph begins a new list, and a graph without marks has
   const auto* const third = find(written, absl::StrCat("graph-", graph.number + 2));
   for (const GraphExec& exec : others) Recorded::destroy(exec);
 
+  INFO(notes());
   REQUIRE(first != nullptr);
   REQUIRE(first->inputs.size() == 1);
   CHECK(first->inputs[0].range.offset == 256);

@@ -56,12 +56,12 @@ void log_failure(CUresult result, const char* call) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AddressSpace>> AddressSpace::reserve(const std::vector<saved::Block>& blocks,
-                                                                    CUcontext context, Place place) {
+                                                                    CUcontext context, Placement placement) {
   std::unique_ptr<AddressSpace> space(new AddressSpace(blocks, context));
   CGRT_RETURN_IF_ERROR(space->check_blocks());
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
   for (const Extent& extent : space->device_extents(kRegion)) {
-    CGRT_RETURN_IF_ERROR(space->reserve_device(extent, place));
+    CGRT_RETURN_IF_ERROR(space->reserve_device(extent, placement));
   }
   return space;
 }
@@ -125,8 +125,8 @@ std::vector<AddressSpace::Extent> AddressSpace::device_extents(std::uint64_t uni
       unit, [&](std::uint32_t i) { return blocks_[i].kind == ir::MemoryKind::kDevice && blocks_[i].variable.empty(); });
 }
 
-absl::Status AddressSpace::reserve_device(const Extent& extent, Place place) {
-  const bool is_fixed = place == Place::kAsSaved;
+absl::Status AddressSpace::reserve_device(const Extent& extent, Placement placement) {
+  const bool is_fixed = placement == Placement::kAsSaved;
   CUdeviceptr got = 0;
   const CUresult result =
       driver::api().MemAddressReserve(&got, extent.bytes(), 0, is_fixed ? extent.begin : CUdeviceptr{0}, 0);

@@ -1,7 +1,7 @@
 // The memory of a bundle, at the addresses that it had or at others. Internal to bundle/.
 //
 //   CGRT_ASSIGN_OR_RETURN(const std::unique_ptr<AddressSpace> space,
-//                         AddressSpace::reserve(manifest.blocks, context, Place::kAsSaved));
+//                         AddressSpace::reserve(manifest.blocks, context, Placement::kAsSaved));
 //   CGRT_RETURN_IF_ERROR(space->map(fixed_blocks));
 //
 // Not thread-safe. Destroying it gives all back; nothing may use the memory by then.
@@ -24,14 +24,14 @@ namespace cgrt::internal {
 
 inline constexpr char kAddressesTaken[] = "type.cgrt.dev/addresses-taken";  // the payload of such a failure
 
-enum class Place { kAsSaved, kAnywhere };
+enum class Placement { kAsSaved, kAnywhere };
 
 class AddressSpace {
  public:
   // Takes addresses for all memory of devices, in whole regions of 32 MB. Nothing is accessible yet. Anywhere: blocks
   // that touch still do. kFailedPrecondition: a range is taken; kUnimplemented: managed memory.
   static absl::StatusOr<std::unique_ptr<AddressSpace>> reserve(const std::vector<saved::Block>& blocks,
-                                                               CUcontext context, Place place);
+                                                               CUcontext context, Placement placement);
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
@@ -62,7 +62,7 @@ class AddressSpace {
   std::vector<Extent> extents(std::uint64_t unit, Wanted wanted) const;
   std::vector<Extent> device_extents(std::uint64_t unit) const;
   absl::Status check_blocks() const;
-  absl::Status reserve_device(const Extent& extent, Place place);
+  absl::Status reserve_device(const Extent& extent, Placement placement);
   absl::Status map_device();
   absl::Status map_device(const Extent& extent, const CUmemAllocationProp& memory);
   absl::Status map_host(const std::set<std::uint32_t>& fixed);

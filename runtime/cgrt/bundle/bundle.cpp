@@ -86,8 +86,13 @@ struct LoadedBundle::State {
     GraphExec exec = {};
   };
 
-  State(saved::Folder folder_, CUcontext context_, DeviceRef device, saved::HashCheck check_, internal::Place place_)
-      : folder(std::move(folder_)), context(context_), check(check_), place(place_), code(folder, context, device) {}
+  State(saved::Folder folder_, CUcontext context_, DeviceRef device, saved::HashCheck check_,
+        internal::Placement placement_)
+      : folder(std::move(folder_)),
+        context(context_),
+        check(check_),
+        placement(placement_),
+        code(folder, context, device) {}
   ~State();
 
   const std::vector<saved::Block>& blocks() const { return folder.manifest().blocks; }
@@ -119,7 +124,7 @@ struct LoadedBundle::State {
   const saved::Folder folder;
   const CUcontext context;
   const saved::HashCheck check;
-  const internal::Place place;
+  const internal::Placement placement;
   internal::RaisedLimits limits;
   std::unique_ptr<internal::AddressSpace> space;
   std::unique_ptr<internal::Transfers> transfers;
@@ -158,7 +163,7 @@ absl::StatusOr<NamedBuffer> LoadedBundle::State::buffer(std::string_view graph, 
 
 // Addresses first: all else takes some.
 absl::Status LoadedBundle::State::reserve_and_read(const std::vector<const SavedGraph*>& chosen) {
-  CGRT_ASSIGN_OR_RETURN(space, internal::AddressSpace::reserve(blocks(), context, place));
+  CGRT_ASSIGN_OR_RETURN(space, internal::AddressSpace::reserve(blocks(), context, placement));
   for (const SavedGraph* const graph : chosen) {
     LoadedGraph& loaded = graphs.emplace_back(LoadedGraph{graph});
     CGRT_ASSIGN_OR_RETURN(loaded.graph, folder.read_graph(*graph));
@@ -193,7 +198,8 @@ std::set<std::uint32_t> LoadedBundle::State::fixed_blocks() const {
 
 absl::Status LoadedBundle::State::map() {
   CGRT_ASSIGN_OR_RETURN(limits, internal::RaisedLimits::raise(folder.manifest().machine, context));
-  CGRT_RETURN_IF_ERROR(space->map(place == internal::Place::kAsSaved ? fixed_blocks() : std::set<std::uint32_t>()));
+  CGRT_RETURN_IF_ERROR(
+      space->map(placement == internal::Placement::kAsSaved ? fixed_blocks() : std::set<std::uint32_t>()));
   addresses = space->addresses();
   CGRT_ASSIGN_OR_RETURN(transfers, internal::Transfers::create(context));
   return absl::OkStatus();
@@ -457,7 +463,7 @@ absl::StatusOr<LoadedBundle> Bundle::load(ContextRef context, const LoadOptions&
     return load(context, one);
   }
   const bool is_as_saved = options.placement == BundlePlacement::kAsSaved;
-  const internal::Place place = is_as_saved ? internal::Place::kAsSaved : internal::Place::kAnywhere;
+  const internal::Placement placement = is_as_saved ? internal::Placement::kAsSaved : internal::Placement::kAnywhere;
   CGRT_ASSIGN_OR_RETURN(const std::vector<const SavedGraph*> chosen, chosen_graphs(folder_, options.graphs));
   for (const SavedGraph* const graph : chosen) {
     if (!is_as_saved) CGRT_RETURN_IF_ERROR(check_movable(*graph));
@@ -467,7 +473,7 @@ absl::StatusOr<LoadedBundle> Bundle::load(ContextRef context, const LoadOptions&
   CGRT_RETURN_IF_ERROR(internal::check_architecture(folder_, device));
   RelaxedCaptureMode relaxed;  // pinning memory and raising limits would end captures
   CGRT_RETURN_IF_ERROR(relaxed.status());
-  auto state = std::make_unique<LoadedBundle::State>(folder_, handle, device, options.check, place);
+  auto state = std::make_unique<LoadedBundle::State>(folder_, handle, device, options.check, placement);
   LoadTimes& times = state->times;
   absl::Time last = absl::Now();
   const auto lap = [&] {

@@ -17,7 +17,7 @@ namespace {
 // Nothing else may be there, and nothing is accessible there. Null: something is there that no device has access to.
 absl::StatusOr<std::unique_ptr<internal::AddressSpace>> take_old_addresses(const std::vector<saved::Block>& blocks,
                                                                            CUcontext context) {
-  auto space = internal::AddressSpace::reserve(blocks, context, internal::Place::kAsSaved);
+  auto space = internal::AddressSpace::reserve(blocks, context, internal::Placement::kAsSaved);
   if (are_addresses_taken(space.status())) return nullptr;
   return space;
 }

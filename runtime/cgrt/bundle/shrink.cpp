@@ -21,7 +21,7 @@ namespace {
 constexpr int kMaxVainHalvings = 6;
 constexpr std::uint64_t kSmallPartBytes = 16 * kLineBytes;
 
-constexpr std::uint64_t kConfirmations = 3, kSeed = 1, kConfirmationSeed = 1000;
+constexpr std::uint64_t kConfirmations = 3, kTrialSeed = 1, kConfirmationSeed = 1000;
 
 bool is_dropped_from(const saved::Block& block) {
   return block.kind == ir::MemoryKind::kDevice && block.variable.empty();
@@ -353,12 +353,12 @@ absl::StatusOr<ShrinkFindings> find_overwritten(const saved::Manifest& manifest,
     CGRT_RETURN_IF_ERROR(finder.find_varying({}));
     for (const Poison::Fill fill :
          {Poison::Fill::kNudge, Poison::Fill::kRandom, Poison::Fill::kInverse, Poison::Fill::kZeros}) {
-      CGRT_ASSIGN_OR_RETURN(lines, finder.overwritten(lines, {fill, kSeed}));
+      CGRT_ASSIGN_OR_RETURN(lines, finder.overwritten(lines, {fill, kTrialSeed}));
     }
     for (const Spans& input : inputs) {
       // A replay may not stand another input at all.
       if (!finder.find_varying(input).ok()) continue;
-      CGRT_ASSIGN_OR_RETURN(lines, finder.overwritten(lines, {Poison::Fill::kRandom, kSeed}, input));
+      CGRT_ASSIGN_OR_RETURN(lines, finder.overwritten(lines, {Poison::Fill::kRandom, kTrialSeed}, input));
     }
     const Spans large = at_least(lines, limits.min_hole_bytes);
     finder.keep(Kept::kSmall, without(lines, large));

@@ -65,9 +65,9 @@ Values values_of(const ir::GraphIr& graph) {
 }
 
 // Reads the text from the front; columns count from 1.
-class Parser {
+class BudgetParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit BudgetParser(std::string_view text) : text_(text) {}
 
   absl::StatusOr<std::vector<Budget>> parse() {
     const std::vector<std::string> names = budget_names();
@@ -131,7 +131,7 @@ std::vector<std::string> budget_names() {
   return names;
 }
 
-absl::StatusOr<std::vector<Budget>> parse_budgets(std::string_view text) { return Parser(text).parse(); }
+absl::StatusOr<std::vector<Budget>> parse_budgets(std::string_view text) { return BudgetParser(text).parse(); }
 
 std::vector<std::string> broken_budgets(const ir::GraphIr& graph, const std::vector<Budget>& budgets) {
   const Values values = values_of(graph);

@@ -93,9 +93,9 @@ class Lexer {
   std::size_t at_ = 0;
 };
 
-class Parser {
+class DotParser {
  public:
-  explicit Parser(std::string_view text) : text_(text), lexer_(text) {}
+  explicit DotParser(std::string_view text) : text_(text), lexer_(text) {}
 
   absl::StatusOr<DotFile> run() && {
     CGRT_RETURN_IF_ERROR(advance());
@@ -251,7 +251,7 @@ absl::StatusOr<DotFile> parse_dot(std::string_view text) {
     return absl::InvalidArgumentError(absl::StrCat("not DOT: ", place_of(text, text.substr(wrong)), ": ",
                                                    text[wrong] == '\0' ? "a NUL byte" : "bytes that are not UTF-8"));
   }
-  absl::StatusOr<DotFile> file = Parser(text).run();
+  absl::StatusOr<DotFile> file = DotParser(text).run();
   if (file.ok()) return file;
   return absl::InvalidArgumentError(absl::StrCat("not DOT: ", file.status().message()));
 }

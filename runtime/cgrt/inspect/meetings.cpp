@@ -12,10 +12,10 @@
 namespace cgrt::inspect {
 namespace {
 
-constexpr std::uint64_t kMaxSteps = 1 << 22;
+constexpr std::uint64_t kMaxWalkSteps = 1 << 22;
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-struct Access {
+struct RegionAccess {
   std::uint32_t node = 0;
   Region region = {};
 };
@@ -31,7 +31,7 @@ class Walk {
  public:
   explicit Walk(std::uint64_t& steps) : steps_(steps) {}
 
-  void touch(const Access& access) {
+  void touch(const RegionAccess& access) {
     const Region& region = access.region;
     if (region.width == 0) return;  // it began at the end of all addresses
     for (std::uint64_t row = 0; row < region.rows; ++row) {
@@ -45,7 +45,7 @@ class Walk {
  private:
   using Stretches = std::map<std::uint64_t, Stretch>;  // by begin
 
-  void touch(const Access& access, std::uint64_t begin, std::uint64_t end) {
+  void touch(const RegionAccess& access, std::uint64_t begin, std::uint64_t end) {
     const auto first = split(begin), last = split(end);
     for (auto at = first; at != last; ++at) {
       auto& [start, stretch] = *at;
@@ -99,9 +99,9 @@ class Walk {
   absl::flat_hash_map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::uint64_t, std::uint64_t>> meetings_;
 };
 
-std::map<std::uint32_t, std::vector<Access>> accesses_of(const ir::GraphIr& graph,
-                                                         const std::vector<std::uint32_t>& order) {
-  std::map<std::uint32_t, std::vector<Access>> accesses;  // by allocation
+std::map<std::uint32_t, std::vector<RegionAccess>> accesses_of(const ir::GraphIr& graph,
+                                                               const std::vector<std::uint32_t>& order) {
+  std::map<std::uint32_t, std::vector<RegionAccess>> accesses;  // by allocation
   for (const std::uint32_t n : order) {
     const ir::Node& node = graph.nodes[n];
     for (const Region& region : regions_of(node)) accesses[region.allocation].push_back({n, region});
@@ -121,12 +121,12 @@ Meetings find_meetings(const ir::GraphIr& graph, const std::vector<std::uint32_t
   Meetings out;
   std::uint64_t steps = 0;
   for (const auto& [allocation, accesses] : accesses_of(graph, order)) {
-    const bool is_written =
-        std::any_of(accesses.begin(), accesses.end(), [](const Access& access) { return access.region.is_write; });
+    const bool is_written = std::any_of(accesses.begin(), accesses.end(),
+                                        [](const RegionAccess& access) { return access.region.is_write; });
     if (!is_written || accesses.front().node == accesses.back().node) continue;
     Walk walk(steps);
-    for (const Access& access : accesses) {
-      if (access.region.rows <= kMaxSteps - std::min(steps, kMaxSteps)) {
+    for (const RegionAccess& access : accesses) {
+      if (access.region.rows <= kMaxWalkSteps - std::min(steps, kMaxWalkSteps)) {
         walk.touch(access);
       } else {
         ++out.left_out;

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/json_writer.h"
+#include "cgrt/inspect/regions.h"
 #include "cgrt/inspect/text_table.h"
 #include "cgrt/inspect/timing.h"
 #include "cgrt/ir/analysis.h"
@@ -23,18 +24,11 @@
 namespace cgrt::inspect {
 namespace {
 
-// A file may hold any sizes: their sums and products stop at the largest number instead of wrapping.
-constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-
-void add_to(std::uint64_t& sum, std::uint64_t value) { sum = value > kMax - sum ? kMax : sum + value; }
+// A file may hold any sizes: their sums and products saturate.
+void add_to(std::uint64_t& sum, std::uint64_t value) { sum = saturating_sum(sum, value); }
 
 std::uint64_t product(std::initializer_list<std::uint64_t> factors) {
-  std::uint64_t product = 1;
-  for (const std::uint64_t factor : factors) {
-    if (factor == 0) return 0;
-    product = product > kMax / factor ? kMax : product * factor;
-  }
-  return product;
+  return std::accumulate(factors.begin(), factors.end(), std::uint64_t{1}, saturating_product);
 }
 
 struct KernelStats {
