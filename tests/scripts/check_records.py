@@ -21,27 +21,8 @@ from includes import included
 # that is whole and current must go from here.
 OLDER, LACKS = "has changed since", "could not be measured"
 WAITING = {  # by file: what is wrong with it, and why
-    "kernels/bench/records/latency.json":
-        ([OLDER], "parts of planning and of norm stand elsewhere now: the same launches and machine code"),
-    "samples/mlp_step/records/h200.json":
-        ([OLDER], "kernels of the backward of norm have changed, of which it has none; the forward's have not"),
     "kernels/bench/records/sampling.json":
-        ([LACKS, OLDER], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's; slices of rows "
-                         "follow the number on the device"),
-    "kernels/bench/records/decode_step.json":
-        ([OLDER], "few rows of 16-bit types of a norm have fewer threads, and slices of sampling follow the device's rows"),
-    "kernels/bench/records/bias_norm.json":
-        ([OLDER], "how many packs a shifted load asks for is an argument; registers differ by one or two"),
-    "kernels/bench/records/published.json":
-        ([OLDER], "softmax of long rows of 16-bit types that are not aligned, of which it has none"),
-    "kernels/bench/records/gemm_ladder.json":
-        ([OLDER], "make_tensor_map has one argument more, which this family leaves as it was"),
-    "kernels/bench/records/matmul.json":
-        ([OLDER], "cuBLASLt adds parts of sums as floats, and gemm has no cluster where it costs a wave"),
-    "kernels/bench/records/batch_norm.json":
-        ([OLDER], "a second round of sums, of channels with a far first element, stands in no loop any more"),
-    "kernels/bench/records/scan.json":
-        ([OLDER], "the warp of a short row is counted without overflow; its time was not taken again"),
+        ([LACKS], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
 }
 # Host code that runs before anything is timed: how a library's call gets into a graph. The list of the driver's
 # functions, one more of which changes nothing for the others. What tests count and fail calls with.
