@@ -16,6 +16,8 @@ def cases():
             yield case("bias_add_layer_norm", type, 4096, columns)
     for columns in (4096, 8192):
         yield case("bias_add_rms_norm", "bfloat16", 4096, columns)
+    yield case("bias_add_rms_norm", "float32", 4096, 12288)
+    yield case("bias_add_layer_norm", "float16", 4096, 20480)
     for rows, columns in ((128, 768), (1024, 1024), (32768, 768), (16384, 4096)):
         yield case("bias_add_layer_norm", "float16", rows, columns)
     yield case("bias_add_layer_norm", "float16", 4096, 4097)

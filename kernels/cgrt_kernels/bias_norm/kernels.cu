@@ -1,5 +1,6 @@
 #include "cgrt_kernels/bias_norm/kernels.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cgrt_kernels/common/dispatch.cuh"
@@ -38,6 +39,7 @@ __device__ __forceinline__ void add_both(Row& x, const Row& residual, const Colu
 
 template <class Group, int kPacks, Alignment kAlignment>
 constexpr int kMinBlocks = Group::kIsWarp                                      ? 4
+                           : Group::kMaxThreads > kMaxThreads                  ? 1
                            : kPacks > 4 || kAlignment == Alignment::kUnaligned ? 1
                                                                                : 2;
 
@@ -97,8 +99,9 @@ __global__ void __launch_bounds__(Group::kMaxThreads, (kMinBlocks<Group, kPacks,
 
 template <NormOp kOp, class T, Alignment kAlignment, class Group, int kPacks>
 NormKernel of_group() {
+  constexpr std::uint32_t kThreads = std::max<std::uint32_t>(Group::kMaxThreads, kMaxThreads);
   return make_kernel<bias_norm<kOp, T, Group, kPacks, kAlignment>, norm_on_host<kOp, T>,
-                     KernelResources{.registers = 64, .max_threads = kMaxThreads}>();
+                     KernelResources{.registers = 64, .max_threads = kThreads}>();
 }
 
 template <NormOp kOp, class T>
@@ -111,6 +114,8 @@ NormKernel of_aligned(BiasNormRegime regime) {
     case BiasNormRegime::kClusterMiddle:
       if constexpr (!kIsHalf) return of_group<kOp, T, kAligned, ClusterPerRow<16>, 16 / kSize>();
       break;
+    case BiasNormRegime::kWideBlock:
+      return of_group<kOp, T, kAligned, ClusterPerRow<kMaxWideThreads / 32>, kWidePacks>();
     case BiasNormRegime::kWarp:
     case BiasNormRegime::kCluster: break;
   }

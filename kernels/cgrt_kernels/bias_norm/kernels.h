@@ -15,6 +15,7 @@ enum class BiasNormRegime : std::uint8_t {
   kClusterShort,   // a block or a cluster of blocks, 8 elements each; aligned rows only
   kClusterMiddle,  // 16 elements; aligned rows of floats only
   kCluster,        // 32 elements (16 of unaligned floats)
+  kWideBlock,      // a block of up to kMaxWideThreads, kWidePacks packs each; aligned rows only
 };
 
 NormKernel bias_norm_kernel(NormOp op, DType type, BiasNormRegime regime, Alignment alignment);

@@ -28,6 +28,14 @@ std::optional<Shape> shape_of(const Machine& machine, const BiasNormDesc& desc, 
   if (desc.rows <= machine.sms) {
     if (auto shape = share(BiasNormRegime::kClusterShort, 8)) return shape;
   }
+  // Of more rows than run at once a block takes one in less time than a cluster does, as long as in_bias, weight and
+  // bias stay in the L1 cache.
+  constexpr std::uint32_t kMaxWarps = kMaxWideThreads / kWarpThreads;
+  const std::uint64_t warps = ceil_divide<std::uint64_t>(desc.columns, kWidePacks * pack * kWarpThreads);
+  const bool are_cached = is_half || desc.op == NormOp::kRmsNorm || desc.columns <= 14 * 1024;
+  if (desc.rows > 2 * machine.sms && warps > kMaxWarps / 2 && warps <= kMaxWarps && are_cached) {
+    return Shape{BiasNormRegime::kWideBlock, {.grid = narrow(desc.rows), .block = narrow(warps * kWarpThreads)}};
+  }
   if (!is_half) {
     if (auto shape = share(BiasNormRegime::kClusterMiddle, 16)) return shape;
   }

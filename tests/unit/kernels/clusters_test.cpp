@@ -13,6 +13,8 @@
 #include "cgrt/driver/instrument.h"
 #include "cgrt/simulator/simulator.h"
 #include "cgrt_kernels/batch_norm/batch_norm.h"
+#include "cgrt_kernels/bias_norm/bias_norm.h"
+#include "cgrt_kernels/bias_norm/kernels.h"
 #include "cgrt_kernels/norm/kernels.h"
 #include "cgrt_kernels/norm/norm.h"
 #include "cgrt_kernels/softmax/kernels.h"
@@ -398,6 +400,33 @@ TEST_CASE("persistent clusters have so few threads that their rows stay in the L
 
   const Launches layer_norm = planned_rows(DType::kFloat16, 5000, 17001, 0)[2].launches;
   CHECK(layer_norm.grids.front().x <= 768 / layer_norm.blocks.front().x * 132);
+}
+
+TEST_CASE("of many rows of bias_norm a block takes a long one where columns fit the L1 cache", "[kernels]") {
+  static void* const a = reinterpret_cast<void*>(4096);
+  static void* const b = reinterpret_cast<void*>(8192);
+  Simulator simulator;
+  const auto is_wide = [](NormOp op, DType type, std::uint64_t rows, std::uint64_t columns) {
+    const BiasNormPlan plan = *plan_bias_norm(kDevice, {op, type, rows, columns});
+    const Launches launches = launches_of(
+        {"bias_norm", [&](LaunchTarget target) {
+           return launch_bias_norm(target, plan, {.out = a, .in = a, .in_bias = b, .residual = a, .sum = b});
+         }});
+    const bool found =
+        launches.kernels.front() == bias_norm_kernel(op, type, BiasNormRegime::kWideBlock, Alignment::kAligned);
+    if (found) CHECK(launches.grids.front().x == rows);
+    return found;
+  };
+  CHECK(is_wide(NormOp::kLayerNorm, DType::kFloat32, 4096, 12288));
+  CHECK(is_wide(NormOp::kLayerNorm, DType::kFloat32, 265, 8196));
+  CHECK(is_wide(NormOp::kLayerNorm, DType::kFloat32, 265, 14 * 1024));
+  CHECK(is_wide(NormOp::kRmsNorm, DType::kFloat32, 265, 16384));
+  CHECK(is_wide(NormOp::kLayerNorm, DType::kFloat16, 265, 32768));
+  CHECK_FALSE(is_wide(NormOp::kLayerNorm, DType::kFloat32, 264, 12288));
+  CHECK_FALSE(is_wide(NormOp::kLayerNorm, DType::kFloat32, 265, 8192));
+  CHECK_FALSE(is_wide(NormOp::kLayerNorm, DType::kFloat32, 265, 14 * 1024 + 4));
+  CHECK_FALSE(is_wide(NormOp::kRmsNorm, DType::kFloat32, 265, 16388));
+  CHECK_FALSE(is_wide(NormOp::kLayerNorm, DType::kFloat16, 265, 32776));
 }
 
 TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel for that is empty", "[kernels]") {
