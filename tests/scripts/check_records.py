@@ -21,8 +21,6 @@ from includes import included
 # that is whole and current must go from here.
 OLDER, LACKS = "has changed since", "could not be measured"
 WAITING = {  # by file: what is wrong with it, and why
-    "kernels/bench/records/bias_norm.json":
-        ([OLDER], "many rows of 32 to 64 KB have a block each; to be recorded next"),
     "kernels/bench/records/sampling.json":
         ([LACKS], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
 }
