@@ -47,6 +47,7 @@ const fs::path& folder() {
     auto* made = new fs::path(fs::temp_directory_path() / absl::StrCat("cgrt-saving-", getpid()));
     fs::remove_all(*made);  // of another process of that number
     fs::create_directories(*made);
+    std::atexit([] { fs::remove_all(folder()); });
     setenv(kFolderVariable, made->c_str(), 1);
     setenv(kSaveVariable, made->c_str(), 1);
     setenv(kSaveLaunchVariable, "2", 1);
