@@ -61,7 +61,7 @@ enum class NormRegime : std::uint8_t {
   kCluster,        // 32 elements (16 of unaligned floats, and in the backward of unaligned rows)
   kClusterLong,    // 64 elements; aligned rows of 16-bit types without a residual only
   kHeldColumns,    // persistent clusters, kHeldColumnPacks packs of a row; forward without a residual only
-  kWideBlock,      // a block of up to kMaxWideThreads, 4 packs each; aligned rows with a residual only
+  kWideBlock,      // a block of up to kMaxWideThreads, kWidePacks packs each; aligned rows with a residual only
   kBulkStream,     // persistent blocks or clusters, the next rows in flight
   kSlices,         // in slices of a group of blocks: any length
   kFindInChunks,   // in chunks: any length; the first kernel

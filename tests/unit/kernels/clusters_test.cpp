@@ -414,19 +414,27 @@ TEST_CASE("of many rows of bias_norm a block takes a long one where columns fit 
          }});
     const bool found =
         launches.kernels.front() == bias_norm_kernel(op, type, BiasNormRegime::kWideBlock, Alignment::kAligned);
-    if (found) CHECK(launches.grids.front().x == rows);
-    return found;
+    if (!found) return false;
+    const std::uint32_t threads = launches.blocks.front().x;
+    CHECK(launches.grids.front().x == rows);
+    CHECK(launches.attributes.front().cluster.x <= 1);
+    CHECK(threads % 32 == 0);
+    CHECK(threads <= kMaxWideThreads);
+    CHECK(threads * kWidePacks * 16 / size_of(type) >= columns);
+    return true;
   };
   CHECK(is_wide(NormOp::kLayerNorm, DType::kFloat32, 4096, 12288));
   CHECK(is_wide(NormOp::kLayerNorm, DType::kFloat32, 265, 8196));
   CHECK(is_wide(NormOp::kLayerNorm, DType::kFloat32, 265, 14 * 1024));
   CHECK(is_wide(NormOp::kRmsNorm, DType::kFloat32, 265, 16384));
   CHECK(is_wide(NormOp::kLayerNorm, DType::kFloat16, 265, 32768));
+  CHECK(is_wide(NormOp::kRmsNorm, DType::kBFloat16, 265, 16392));
   CHECK_FALSE(is_wide(NormOp::kLayerNorm, DType::kFloat32, 264, 12288));
   CHECK_FALSE(is_wide(NormOp::kLayerNorm, DType::kFloat32, 265, 8192));
   CHECK_FALSE(is_wide(NormOp::kLayerNorm, DType::kFloat32, 265, 14 * 1024 + 4));
   CHECK_FALSE(is_wide(NormOp::kRmsNorm, DType::kFloat32, 265, 16388));
   CHECK_FALSE(is_wide(NormOp::kLayerNorm, DType::kFloat16, 265, 32776));
+  CHECK_FALSE(is_wide(NormOp::kRmsNorm, DType::kBFloat16, 265, 16384));
 }
 
 TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel for that is empty", "[kernels]") {
