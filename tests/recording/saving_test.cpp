@@ -45,7 +45,7 @@ constexpr LaunchConfig kConfig{.grid = 1, .block = 32};
 const fs::path& folder() {
   static const fs::path& path = *[] {
     auto* made = new fs::path(fs::temp_directory_path() / absl::StrCat("cgrt-saving-", getpid()));
-    fs::remove_all(*made);  // of another process of that number
+    fs::remove_all(*made);  // left by an earlier process with the same ID
     fs::create_directories(*made);
     std::atexit([] { fs::remove_all(folder()); });
     setenv(kFolderVariable, made->c_str(), 1);

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # tidy.sh ROOT BUILD_DIR [FILE...]: fails on what clang-tidy 14 finds with the committed .clang-tidy. Without FILEs: the
-# runtime without the simulator, five seconds of a processor each. BUILD_DIR: configured, for its compile_commands.json.
+# runtime without the simulator, five seconds of a processor each. BUILD_DIR: built, without unity builds, for its
+# compile_commands.json and the files that it generates.
 set -euo pipefail
 cd "${1:?usage: tidy.sh ROOT BUILD_DIR [FILE...]}"
 build=${2:?usage: tidy.sh ROOT BUILD_DIR [FILE...]}
 shift 2
+[ -e "$build/compile_commands.json" ] || { echo "$build is not configured: cmake --preset release" >&2; exit 1; }
 files=("$@")
 if [ ${#files[@]} -eq 0 ]; then
   for file in runtime/cgrt/*/*.cpp; do

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -19,6 +21,11 @@ absl::StatusOr<cgrt::ir::GraphIr> read_graph(const std::string& file);
 
 // Whether the folder is a bundle.
 bool is_bundle(const std::string& folder);
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
 
 // Writes to standard output and error, and returns `status`; kError when the output cannot be
 // written for another reason than a reader that left.

@@ -70,10 +70,6 @@ absl::StatusOr<std::vector<NamedFile>> named_files(const std::vector<std::string
   return files;
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 // One graph of a loaded bundle, and what the command line says of it.
 class Player {
  public:
@@ -83,7 +79,7 @@ class Player {
   absl::Status read_inputs(const std::vector<NamedFile>& files) {
     for (const NamedFile& one : files) {
       CGRT_ASSIGN_OR_RETURN(const cgrt::NamedBuffer buffer, loaded_.input(name_, one.name));
-      const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(one.file.c_str(), "rb"));
+      const File file(std::fopen(one.file.c_str(), "rb"));
       if (file == nullptr) return cgrt::file_error(errno, one.file, "cannot be opened");
       CGRT_ASSIGN_OR_RETURN(std::string content, cgrt::read_text(file.get(), one.file));
       if (content.size() != buffer.bytes) {

@@ -31,9 +31,9 @@ fs::path find_library(const char* name) {
   return {};
 }
 
-pid_t child = -1;
+pid_t recorded_process = -1;
 void pass_on(int signal) {
-  if (child > 0) kill(child, signal);
+  if (recorded_process > 0) kill(recorded_process, signal);
 }
 
 // Runs the command to its end; its status as wait() gives it, or -1 with a sentence in `error`.
@@ -46,8 +46,8 @@ int run_command(const std::vector<std::string>& command, std::string* error) {
   // Those that a terminal sends go to the command as well, and it decides.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGQUIT, SIG_IGN);
-  child = fork();
-  if (child == 0) {
+  recorded_process = fork();
+  if (recorded_process == 0) {
     for (const int one : {SIGINT, SIGQUIT, SIGPIPE}) std::signal(one, SIG_DFL);
     std::vector<char*> arguments;
     arguments.reserve(command.size() + 1);
@@ -59,7 +59,7 @@ int run_command(const std::vector<std::string>& command, std::string* error) {
     _exit(127);
   }
   close(report[1]);
-  if (child < 0) {
+  if (recorded_process < 0) {
     close(report[0]);
     *error = absl::StrCat("no process: ", std::strerror(errno));
     return -1;
@@ -70,7 +70,7 @@ int run_command(const std::vector<std::string>& command, std::string* error) {
   const bool has_failed = read(report[0], &code, sizeof(code)) == sizeof(code);
   close(report[0]);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(recorded_process, &status, 0) < 0 && errno == EINTR) {
   }
   if (!has_failed) return status;
   *error = absl::StrCat("cannot run ", command[0], ": ", std::strerror(code));

@@ -21,11 +21,6 @@
 namespace graphdump {
 namespace {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
 // The picture that Graphviz draws of a graph in DOT. Files and not pipes: dot reads all before it writes, and what it
 // writes is printed as the other formats are.
 absl::StatusOr<std::string> svg_of(const std::string& dot) {

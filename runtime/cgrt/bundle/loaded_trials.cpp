@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/bundle/relocation.h"
+#include "cgrt/bundle/transfer.h"
 #include "cgrt/ir/graph_ir.h"
 #include "cgrt/saved/hash.h"
 
@@ -41,10 +42,6 @@ absl::Status check_elsewhere(const std::vector<saved::Block>& blocks, const std:
 
 std::uint64_t end_of_line(std::uint64_t address, std::uint64_t end) {
   return std::min(end, (address / kLineBytes + 1) * kLineBytes);
-}
-
-bool is_zero(std::span<const std::byte> bytes) {
-  return bytes.empty() || (bytes[0] == std::byte{} && std::memcmp(&bytes[0], &bytes[1], bytes.size() - 1) == 0);
 }
 
 }  // namespace
@@ -207,7 +204,7 @@ absl::Status LoadedTrials::read_saved() {
     }
   }
   return transfers_->read(chunks_, [this](std::size_t i, std::span<const std::byte> now) {
-    if (!is_zero(now)) parts_[i].keep(now);
+    if (!internal::is_zero(now)) parts_[i].keep(now);
     return absl::OkStatus();
   });
 }

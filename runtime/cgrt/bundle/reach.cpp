@@ -21,11 +21,6 @@
 namespace cgrt::internal {
 namespace {
 
-bool is_zero(std::span<const std::byte> bytes) {
-  return bytes.empty() ||
-         (bytes[0] == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
-
 class Reach {
  public:
   Reach(Saver::Prepared& out, const LoadedModules& modules) : out_(out), modules_(modules) {}

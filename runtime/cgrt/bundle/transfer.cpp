@@ -110,4 +110,9 @@ absl::Status Transfers::write_zeros(std::span<const Chunk> chunks) {
   return status;
 }
 
+bool is_zero(std::span<const std::byte> bytes) {
+  return bytes.empty() ||
+         (bytes[0] == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
 }  // namespace cgrt::internal

@@ -67,4 +67,7 @@ class Transfers {
   std::vector<Lane> lanes_;  // that no thread has; kept for the next call
 };
 
+// Whether all bytes are 0.
+bool is_zero(std::span<const std::byte> bytes);
+
 }  // namespace cgrt::internal

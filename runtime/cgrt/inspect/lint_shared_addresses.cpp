@@ -17,7 +17,7 @@
 namespace cgrt::inspect {
 namespace {
 
-constexpr std::size_t kMaxPairs = 1 << 22;
+constexpr std::size_t kMaxAddressPairs = 1 << 22;
 
 // A kernel gets the address, or a copy reads it.
 struct Touch {
@@ -48,7 +48,7 @@ class SharedAddresses {
       if (!group.empty() && group.back().node == touch.node) continue;
       if (!group.empty() && !both_read(touch, group.back())) before = std::exchange(group, {});
       group.push_back(touch);
-      if (pairs_.size() + before.size() > kMaxPairs) {
+      if (pairs_.size() + before.size() > kMaxAddressPairs) {
         ++left_out_;
         return;
       }

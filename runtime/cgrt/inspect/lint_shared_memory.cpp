@@ -36,14 +36,14 @@ struct Exec {
   std::vector<ir::Allocation> allocations;
 };
 
-enum class Access : std::uint8_t { kGets, kReads, kWrites };
+enum class PlaceAccess : std::uint8_t { kGets, kReads, kWrites };
 
 // Bytes that a node touches for certain, or an address that a kernel gets.
 struct Place {
   std::uint64_t memory = 0;
   Region region;  // of an allocation of its graph
   std::uint32_t exec = 0, node = 0;
-  Access access = Access::kGets;
+  PlaceAccess access = PlaceAccess::kGets;
   ir::NodeKind kind = ir::NodeKind::kEmpty;
   // Of a kernel: the function, where in its arguments the address stands, and a number for all addresses that it gets.
   std::uint32_t function = 0, at = 0, addresses = 0;
@@ -128,7 +128,7 @@ class Pairs {
     std::vector<const Place*> writes, others;
     for (const Place& place : places) {
       const auto ended = [&](const Place* before) { return before->end() <= place.region.begin; };
-      const bool is_write = place.access == Access::kWrites;
+      const bool is_write = place.access == PlaceAccess::kWrites;
       steps_ += writes.size() + (is_write ? others.size() : 0);
       if ((is_write || !writes.empty()) && is_at_limit(place.memory)) return;
       std::erase_if(writes, ended);
@@ -157,7 +157,7 @@ class Pairs {
   void find_shared_addresses(std::span<const Place> places) {
     std::vector<const Place*> readers;  // ascending by address, then by executable
     for (const Place& place : places) {
-      if (place.access != Access::kWrites) readers.push_back(&place);
+      if (place.access != PlaceAccess::kWrites) readers.push_back(&place);
     }
     for (std::size_t begin = 0, end = 0; begin < readers.size(); begin = end) {
       const auto is_here = [&](const Place* one) { return one->region.begin == readers[begin]->region.begin; };
@@ -201,7 +201,7 @@ class Pairs {
   // and elsewhere other addresses.
   static bool both_read(const Place& a, const Place& b) {
     if (a.access != b.access) return false;
-    if (a.access == Access::kReads) return true;
+    if (a.access == PlaceAccess::kReads) return true;
     return a.function == b.function && a.at == b.at && a.addresses != b.addresses;
   }
 
@@ -260,9 +260,9 @@ class Sentences {
   std::string part(const Place& place, const Pair& pair) const {
     ir::GraphIr memory;
     memory.allocations = execs_[place.exec].allocations;
-    const char* verb = place.access == Access::kWrites  ? "writes"
-                       : place.access == Access::kReads ? "reads"
-                                                        : "gets the address";
+    const char* verb = place.access == PlaceAccess::kWrites  ? "writes"
+                       : place.access == PlaceAccess::kReads ? "reads"
+                                                             : "gets the address";
     const std::string what = place.kind == ir::NodeKind::kKernel
                                  ? absl::StrCat("\"", ir::printable(*names_[place.function]), "\"")
                                  : absl::StrCat("(", to_string(place.kind), ")");
@@ -309,7 +309,8 @@ void SharedMemory::add(const ir::GraphIr& graph, const RecordedExec& exec) {
       }
     };
     for (const Region& region : regions_of(node)) {
-      if (region.rows != 0) add_place({.region = region, .access = region.is_write ? Access::kWrites : Access::kReads});
+      if (region.rows != 0)
+        add_place({.region = region, .access = region.is_write ? PlaceAccess::kWrites : PlaceAccess::kReads});
     }
     const auto* kernel = std::get_if<ir::KernelParams>(&node.params);
     if (kernel == nullptr || kernel->pointers.empty()) continue;

@@ -63,7 +63,7 @@ static absl::Status read_process(const JsonCursor& cursor, Names& names, Recorde
   return absl::OkStatus();
 }
 
-static absl::Status check_schema(const JsonCursor& root) {
+static absl::Status check_run_schema(const JsonCursor& root) {
   std::string schema;
   CGRT_RETURN_IF_ERROR(root.expect_object());
   CGRT_RETURN_IF_ERROR(read_required(root, "schema", schema));
@@ -75,7 +75,7 @@ absl::StatusOr<RecordedRun> run_from_json(std::string_view text) {
   CGRT_ASSIGN_OR_RETURN(const JsonValue tree, parse_json(text));
   try {
     const JsonCursor root(tree);
-    if (const absl::Status status = check_schema(root); !status.ok()) {
+    if (const absl::Status status = check_run_schema(root); !status.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("not what graphdump run writes: ", status.message()));
     }
     const std::optional<JsonCursor> processes = root.member("processes");

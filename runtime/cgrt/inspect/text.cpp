@@ -181,9 +181,9 @@ std::string without_digits(std::string_view text) {
 }
 
 // Writes the nodes of one body after the other. Nodes are ascending by body, so that each is looked at once.
-class NodeWriter {
+class NodeTextWriter {
  public:
-  NodeWriter(const ir::GraphIr& graph, const TextOptions& options, std::string& out)
+  NodeTextWriter(const ir::GraphIr& graph, const TextOptions& options, std::string& out)
       : graph_(graph),
         options_(options),
         out_(out),
@@ -311,7 +311,7 @@ std::string to_text(const ir::GraphIr& graph, const TextOptions& options) {
     return absl::StrCat("not a valid graph: ", status.message(), "\n");
   }
   std::string out = header(graph);
-  NodeWriter nodes(graph, options, out);
+  NodeTextWriter nodes(graph, options, out);
   if (!graph.nodes.empty()) out += '\n';
   nodes.append(0);
   for (std::uint32_t body = 1; body <= graph.bodies.size(); ++body) {
