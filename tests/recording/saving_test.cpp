@@ -64,7 +64,9 @@ std::string notes() { return session()->header.notes; }
 // What is saved by now.
 saved::Manifest manifest() {
   const absl::StatusOr<saved::Folder> opened = saved::Folder::open((folder() / file_prefix()).string());
-  return opened.ok() ? opened->manifest() : saved::Manifest{};
+  if (opened.ok()) return opened->manifest();
+  UNSCOPED_INFO(opened.status().ToString());
+  return {};
 }
 
 // A graph of two kernels of a library, in memory of its own, and an executable of it that the recorder was told of.
