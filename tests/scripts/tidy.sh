@@ -6,7 +6,10 @@ set -euo pipefail
 cd "${1:?usage: tidy.sh ROOT BUILD_DIR [FILE...]}"
 build=${2:?usage: tidy.sh ROOT BUILD_DIR [FILE...]}
 shift 2
-[ -e "$build/compile_commands.json" ] || { echo "$build is not configured: cmake --preset release" >&2; exit 1; }
+[ -e "$build/compile_commands.json" ] || {
+  echo "There is no $build/compile_commands.json: cmake --preset release && tools/build release graphdump" >&2
+  exit 1
+}
 files=("$@")
 if [ ${#files[@]} -eq 0 ]; then
   for file in runtime/cgrt/*/*.cpp; do

@@ -309,8 +309,8 @@ void SharedMemory::add(const ir::GraphIr& graph, const RecordedExec& exec) {
       }
     };
     for (const Region& region : regions_of(node)) {
-      if (region.rows != 0)
-        add_place({.region = region, .access = region.is_write ? PlaceAccess::kWrites : PlaceAccess::kReads});
+      if (region.rows == 0) continue;
+      add_place({.region = region, .access = region.is_write ? PlaceAccess::kWrites : PlaceAccess::kReads});
     }
     const auto* kernel = std::get_if<ir::KernelParams>(&node.params);
     if (kernel == nullptr || kernel->pointers.empty()) continue;

@@ -402,7 +402,7 @@ TEST_CASE("persistent clusters have so few threads that their rows stay in the L
   CHECK(layer_norm.grids.front().x <= 768 / layer_norm.blocks.front().x * 132);
 }
 
-TEST_CASE("of many rows of bias_norm a block takes a long one where columns fit the L1 cache", "[kernels]") {
+TEST_CASE("where bias_norm has many rows of 32 to 64 KB, each has a block instead of a cluster", "[kernels]") {
   static void* const a = reinterpret_cast<void*>(4096);
   static void* const b = reinterpret_cast<void*>(8192);
   Simulator simulator;
