@@ -375,6 +375,15 @@ void check_skinny_gemm(Report& report) {
       const SkinnyGemmDesc desc{.type = DType::kBFloat16, .rows = 64, .n = 6144, .k = 4096, .weights = weights};
       report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));
     }
+    // Rows of x of which a block keeps all 8, fewer, and none.
+    for (const std::uint64_t k : {5120, 14336, 131072}) {
+      SkinnyGemmDesc desc{.type = DType::kBFloat16, .n = 260, .k = k, .weights = weights};
+      for (desc.rows = 6; desc.rows <= 8; ++desc.rows) checks(desc);
+      desc.rows = 64;
+      for (std::int32_t count = 5; count <= 8; ++count) {
+        report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));
+      }
+    }
   }
 }
 

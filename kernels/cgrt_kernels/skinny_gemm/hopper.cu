@@ -519,9 +519,9 @@ __global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const 
   if (has_count) wait_for_predecessors();
   const std::uint32_t rows = has_count ? count_at(p.args.row_count, p.rows) : p.rows;
   if (rows == 0) return;
-  using Few = SkinnyProduct<T, kBits, kScales, 1, 1>;
+  using Few = SkinnyProduct<T, kBits, kScales, 1, 1, kSkinnyLongPacks, kSkinnyLongDepth>;
   constexpr bool kHasFew = kScales == SkinnyScales::kToSums;
-  const bool is_few = kHasFew && rows <= Few::kMaxRows && p.has_room_for_x;
+  const bool is_few = kHasFew && rows <= p.few_rows;
   unsigned char* const aligned = skinny_shared + (0 - shared_address(skinny_shared)) % 1024;
   auto& barriers = *reinterpret_cast<WideBarriers*>(aligned);
   WideProduct<T, kBits, kScales> product{p, barriers, aligned + 1024, rows};

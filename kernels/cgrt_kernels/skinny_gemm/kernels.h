@@ -42,16 +42,22 @@ struct SkinnyShape {
 constexpr std::uint32_t skinny_packs(std::uint32_t bits) { return bits == 16 ? 4 : 2; }
 // Stages in registers: one is in use, the others are on their way.
 inline constexpr int kSkinnyDepth = 3;
+// The same for few rows in the kernel for more: a multiprocessor has one block there, and registers for longer stages.
+inline constexpr std::uint32_t kSkinnyLongPacks = 4;
+inline constexpr int kSkinnyLongDepth = 2;
 // Values of k in a stage.
+constexpr std::uint32_t skinny_stage_values(std::uint32_t bits, std::uint32_t row_warps, std::uint32_t packs) {
+  return kSkinnyWarps / row_warps * 4 * packs * (128 / bits);
+}
 constexpr std::uint32_t skinny_stage_values(std::uint32_t bits, std::uint32_t row_warps) {
-  return kSkinnyWarps / row_warps * 4 * skinny_packs(bits) * (128 / bits);
+  return skinny_stage_values(bits, row_warps, skinny_packs(bits));
 }
 // On a multiprocessor.
 constexpr std::uint32_t skinny_blocks(std::uint32_t bits, std::uint32_t columns) {
   return bits == 16 || columns > bits / 4 ? 1 : 2;
 }
-// Of x, with which tiles are small: easy to divide, but each reads all of x, at most half as many bytes as of W.
-constexpr std::uint32_t skinny_small_tile_rows(std::uint32_t bits) { return bits / 2; }
+// Rows of x in a column of products. Their tiles are small, and easy to divide.
+inline constexpr std::uint32_t kSkinnyFewRows = 8;
 
 // In shared memory: the sums of warps that share rows, of two tiles.
 constexpr std::uint32_t skinny_joined_bytes(SkinnyShape shape) {
@@ -61,14 +67,17 @@ constexpr std::uint32_t skinny_joined_bytes(SkinnyShape shape) {
 constexpr bool skinny_keeps_x(std::uint32_t bits, SkinnyShape shape) {
   return bits != 16 && shape.columns == 1 && shape.row_warps == 1;
 }
-constexpr std::uint64_t skinny_kept_bytes(std::uint32_t bits, std::uint64_t rows, std::uint64_t k) {
+// Between rows of x there: lets 8 lanes read 16 bytes of two rows without bank conflicts.
+inline constexpr std::uint32_t kSkinnyRowGap = 64;
+constexpr std::uint64_t skinny_kept_bytes(std::uint32_t bits, std::uint32_t packs, std::uint64_t rows,
+                                          std::uint64_t k) {
   constexpr SkinnyShape kSmall = {1, 1};
-  const std::uint64_t values = skinny_stage_values(bits, kSmall.row_warps);
-  return skinny_joined_bytes(kSmall) + rows * ((k + values - 1) / values * values) * 2;
+  const std::uint64_t values = skinny_stage_values(bits, kSmall.row_warps, packs);
+  return skinny_joined_bytes(kSmall) + rows * ((k + values - 1) / values * values * 2 + kSkinnyRowGap);
 }
-// A row of a stage of x there. The 64 bytes more let 8 lanes read 16 bytes of two rows without bank conflicts.
+// A row of a stage of x there.
 constexpr std::uint32_t skinny_x_row_bytes(std::uint32_t bits, std::uint32_t row_warps) {
-  return skinny_stage_values(bits, row_warps) * 2 + 64;
+  return skinny_stage_values(bits, row_warps) * 2 + kSkinnyRowGap;
 }
 // Of a block, which may turn out to have fewer rows.
 constexpr std::uint32_t skinny_shared_bytes(std::uint32_t bits, SkinnyShape shape) {
@@ -104,8 +113,8 @@ struct SkinnyGemmParams {
   Divisor group;
   std::uint32_t groups;  // of a row
   SkinnyActivation activation;
-  bool weights_are_constant,
-      has_room_for_x;  // for few rows, which the kernel for more may keep
+  bool weights_are_constant;
+  std::uint8_t few_rows;  // of more that are planned for: so many or fewer go as a plan for them would do it
   std::uint64_t y_stride;
   SkinnyGemmArgs args;
   std::uint32_t* counters;  // of blocks that share a tile, at the number of the first

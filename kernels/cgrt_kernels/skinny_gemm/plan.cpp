@@ -92,17 +92,28 @@ std::uint32_t grid_of(std::uint64_t wave, std::uint64_t tiles, std::uint64_t sta
   return static_cast<std::uint32_t>(std::min(std::max(tiles * stages / kMinStages, tiles), wave));
 }
 
-// Shared memory of a block that keeps few rows of x, of those that are planned for; 0 where none does.
-std::uint64_t kept_bytes(const SkinnyGemmDesc& desc) {
-  if (scales_of(desc) != SkinnyScales::kToSums) return 0;
-  const std::uint32_t bits = bits_of(desc.weights);
-  return skinny_kept_bytes(bits, std::min<std::uint64_t>(desc.rows, skinny_small_tile_rows(bits)), desc.k);
+// Of few rows, which a thread loads in a stage.
+std::uint32_t packs_of(const SkinnyGemmPlan& plan) {
+  return plan.is_wide ? kSkinnyLongPacks : skinny_packs(bits_of(plan.desc.weights));
 }
-// Of more rows, no multiprocessor may lose a block for it.
-bool has_room_for_x(const Machine& machine, const SkinnyGemmDesc& desc, std::uint32_t columns) {
+
+// Shared memory of a block that keeps so many rows of x; 0 where none does.
+std::uint64_t kept_bytes(const SkinnyGemmPlan& plan, std::uint64_t rows) {
+  if (plan.desc.weights == SkinnyWeights::kFloat) return 0;
+  return skinny_kept_bytes(bits_of(plan.desc.weights), packs_of(plan), rows, plan.desc.k);
+}
+// Of those that are planned for, how many rows go in small tiles, with that much shared memory for a block.
+std::uint32_t few_rows(const SkinnyGemmPlan& plan, std::uint64_t shared_bytes) {
+  if (scales_of(plan.desc) == SkinnyScales::kToWeights) return 0;
+  auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.desc.rows, kSkinnyFewRows));
+  while (rows > 0 && kept_bytes(plan, rows) > shared_bytes) --rows;
+  return rows;
+}
+// Bytes for that. Beside kernels for more rows, no multiprocessor may lose a block for it.
+std::uint64_t room_for_x(const Machine& machine, const SkinnyGemmDesc& desc, std::uint32_t columns) {
   constexpr std::uint32_t kReserved = 1024;  // by CUDA, of each block
   const std::uint32_t blocks = columns == 1 ? 1 : skinny_blocks(bits_of(desc.weights), columns);
-  return kept_bytes(desc) + kReserved <= machine.shared_per_sm / blocks;
+  return machine.shared_per_sm / blocks - kReserved;
 }
 
 // Whether tiles of 32 rows of W, one for each multiprocessor, are the faster ones: no block waits for another, but each
@@ -113,13 +124,12 @@ bool has_tiles_of_32(const Machine& machine, const SkinnyGemmDesc& desc) {
   return desc.weights == SkinnyWeights::kFloat && desc.k <= kMaxK && fill_waves(machine.sms, tiles, 1);
 }
 
-SkinnyShape shape_of(const Machine& machine, const SkinnyGemmDesc& desc) {
+SkinnyShape shape_of(const Machine& machine, const SkinnyGemmPlan& plan) {
+  const SkinnyGemmDesc& desc = plan.desc;
   const std::uint64_t columns = ceil_divide(desc.rows, 8);
   if (columns > 2) return {columns > 4 ? 8u : 4u, 8};
   if (columns == 2) return {2, has_tiles_of_32(machine, desc) ? 2u : 4u};
-  const bool is_small = desc.rows <= skinny_small_tile_rows(bits_of(desc.weights)) &&
-                        scales_of(desc) != SkinnyScales::kToWeights && has_room_for_x(machine, desc, 1);
-  return {1, is_small ? 1u : 4u};
+  return {1, few_rows(plan, room_for_x(machine, desc, 1)) == desc.rows ? 1u : 4u};
 }
 
 Kernel<SkinnyGemmParams> kernel_of(const SkinnyGemmDesc& desc, SkinnyShape shape) {
@@ -170,10 +180,11 @@ absl::StatusOr<std::uint32_t> cluster_of(const Machine& machine, const SkinnyGem
 }
 
 // Blocks that share tiles of 16 * row_warps rows of W, of at most so many.
-std::uint32_t blocks_of(const SkinnyGemmDesc& desc, std::uint32_t row_warps, std::uint64_t max, bool& has_shared) {
+std::uint32_t blocks_of(const SkinnyGemmPlan& plan, std::uint32_t row_warps, std::uint64_t max, bool& has_shared) {
+  const SkinnyGemmDesc& desc = plan.desc;
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * row_warps);
   const std::uint64_t stages =
-      ceil_divide<std::uint64_t>(desc.k, skinny_stage_values(bits_of(desc.weights), row_warps));
+      ceil_divide<std::uint64_t>(desc.k, skinny_stage_values(bits_of(desc.weights), row_warps, packs_of(plan)));
   const std::uint32_t blocks = grid_of(std::min<std::uint64_t>(max, WorkspaceHeader::kCounters), tiles, stages);
   has_shared = has_shared_tiles(blocks, tiles, stages);
   return blocks;
@@ -200,7 +211,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   if (scales_of(desc) != SkinnyScales::kToSums) return plan;
   // A launch may have few rows, which small tiles want.
   bool has_shared = false;
-  plan.blocks = blocks_of(desc, 1, at_once * cluster, has_shared);
+  plan.blocks = blocks_of(plan, 1, at_once * cluster, has_shared);
   plan.config.grid = std::max(plan.clusters, ceil_divide(plan.blocks, cluster)) * cluster;
   if (has_shared) plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes({1, 1}));
   return plan;
@@ -209,12 +220,13 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
 absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan plan) {
   const SkinnyGemmDesc& desc = plan.desc;
   const std::uint32_t bits = bits_of(desc.weights);
-  const SkinnyShape shape = shape_of(machine, desc);
+  const SkinnyShape shape = shape_of(machine, plan);
   plan.kernel = kernel_of(desc, shape);
   plan.config.block = kSkinnyThreads;
   plan.config.shared_bytes = skinny_shared_bytes(bits, shape);
-  if ((shape.columns > 1 || skinny_keeps_x(bits, shape)) && has_room_for_x(machine, desc, shape.columns)) {
-    plan.config.shared_bytes = std::max(plan.config.shared_bytes, static_cast<std::uint32_t>(kept_bytes(desc)));
+  if (shape.columns > 1 || skinny_keeps_x(bits, shape)) {
+    const std::uint32_t kept = few_rows(plan, room_for_x(machine, desc, shape.columns));
+    plan.config.shared_bytes = std::max(plan.config.shared_bytes, static_cast<std::uint32_t>(kept_bytes(plan, kept)));
   }
   if (plan.config.shared_bytes > machine.shared_per_block) {
     return refuse(kName, absl::StrCat(desc.rows, " rows of x need ", plan.config.shared_bytes,
@@ -227,7 +239,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan p
                         occupancy(plan.kernel, machine.context, plan.config.block, plan.config.shared_bytes));
   // A launch may have few of many rows: there are as many blocks as few rows want.
   bool has_shared = false;
-  plan.blocks = blocks_of(desc, shape.columns > 1 ? 1 : shape.row_warps,
+  plan.blocks = blocks_of(plan, shape.columns > 1 ? 1 : shape.row_warps,
                           machine.sms * static_cast<std::uint64_t>(std::max(of_sm.blocks_per_sm, 1)), has_shared);
   plan.config.grid = plan.blocks;
   if (shape.columns > 1 || has_shared) {
@@ -241,7 +253,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan p
 bool is_faster_wide(const Machine& machine, const SkinnyGemmPlan& few) {
   constexpr std::uint64_t kMinBytes = 7 << 20, kManyTiles = 3;
   const SkinnyGemmDesc& desc = few.desc;
-  const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * shape_of(machine, desc).row_warps);
+  const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * shape_of(machine, few).row_warps);
   const bool has_many = weight_rows_of(desc) * desc.k * 2 >= kMinBytes || tiles >= kManyTiles * few.blocks;
   return desc.weights == SkinnyWeights::kFloat && has_many && tiles != few.blocks;
 }
@@ -305,7 +317,7 @@ absl::Status launch_skinny_gemm(LaunchTarget target, const SkinnyGemmPlan& plan,
   params.cluster = Divisor(plan.config.attributes.cluster.x);
   params.activation = desc.activation;
   params.weights_are_constant = desc.weights_are_constant;
-  params.has_room_for_x = kept_bytes(desc) <= plan.config.shared_bytes;
+  params.few_rows = static_cast<std::uint8_t>(few_rows(plan, plan.config.shared_bytes));
   if (!plan.is_wide) return launch(target, plan.config, plan.kernel, params);
 
   CGRT_ASSIGN_OR_RETURN(const CUcontext context, target.context());
