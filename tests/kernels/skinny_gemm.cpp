@@ -375,14 +375,24 @@ void check_skinny_gemm(Report& report) {
       const SkinnyGemmDesc desc{.type = DType::kBFloat16, .rows = 64, .n = 6144, .k = 4096, .weights = weights};
       report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));
     }
-    // Rows of x of which a block keeps all 8, fewer, and none.
+    if (weights == SkinnyWeights::kFloat) continue;
+    // A block of an H200 keeps 8 rows of x, fewer, none. In the kernel for more rows stages have up to 4,096 integers.
     for (const std::uint64_t k : {5120, 14336, 131072}) {
-      SkinnyGemmDesc desc{.type = DType::kBFloat16, .n = 260, .k = k, .weights = weights};
+      SkinnyGemmDesc desc{.type = DType::kBFloat16, .n = k > 100'000 ? 36u : 260u, .k = k, .weights = weights};
       for (desc.rows = 6; desc.rows <= 8; ++desc.rows) checks(desc);
       desc.rows = 64;
       for (std::int32_t count = 5; count <= 8; ++count) {
         report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));
       }
+    }
+    // Whole stages and tiles, and others, with long groups and a gate.
+    for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
+      SkinnyGemmDesc desc{.type = type, .rows = 5, .n = 45, .k = 8448, .weights = weights};
+      desc.activation = SkinnyActivation::kSiluGate, desc.x_stride = desc.k + 8, desc.weights_are_constant = false;
+      desc.group = bits_of(weights) == 4 ? 384 : 192;
+      checks(desc);
+      desc.rows = 64;
+      report.check(absl::StrCat(name_of(desc), ", 3 on the device"), check(desc, 3));
     }
   }
 }

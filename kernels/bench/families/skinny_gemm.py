@@ -28,12 +28,12 @@ def cases():
             yield case(rows, n, k)
         yield case(64, n, k, target=1.0)
         for bits in (4, 8):
-            for rows in (1, 4, 16):
+            for rows in (1, 4, 8, 16):
                 yield case(rows, n, k, bits)
     for n, k in SHAPES[:3]:
         if hasattr(torch, INT4):
             yield case(1, n, k, 4, label=INT4)
-        for bits in (16, 4):
+        for bits in (16, 8, 4):
             for rows in (1, 4, 16):
                 counted = case(rows, n, k, bits)
                 counted.sizes["max_rows"] = 64

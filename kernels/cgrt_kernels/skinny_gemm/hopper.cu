@@ -514,7 +514,7 @@ template <class T, int kBits, SkinnyScales kScales>
 __global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const __grid_constant__ SkinnyGemmParams p) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ unsigned char skinny_shared[];
-  // The rows that there are choose how wide products are, and a few rows of integers go as a plan for them would do it.
+  // The rows that there are choose how wide products are, and few rows of integers go in small tiles.
   const bool has_count = p.args.row_count != nullptr;
   if (has_count) wait_for_predecessors();
   const std::uint32_t rows = has_count ? count_at(p.args.row_count, p.rows) : p.rows;

@@ -56,7 +56,7 @@ constexpr std::uint32_t skinny_stage_values(std::uint32_t bits, std::uint32_t ro
 constexpr std::uint32_t skinny_blocks(std::uint32_t bits, std::uint32_t columns) {
   return bits == 16 || columns > bits / 4 ? 1 : 2;
 }
-// Rows of x in a column of products. Their tiles are small, and easy to divide.
+// Rows of x in a column of products.
 inline constexpr std::uint32_t kSkinnyFewRows = 8;
 
 // In shared memory: the sums of warps that share rows, of two tiles.
@@ -114,7 +114,7 @@ struct SkinnyGemmParams {
   std::uint32_t groups;  // of a row
   SkinnyActivation activation;
   bool weights_are_constant;
-  std::uint8_t few_rows;  // of more that are planned for: so many or fewer go as a plan for them would do it
+  std::uint8_t few_rows;  // in kernels for more rows: launches with at most so many go in small tiles
   std::uint64_t y_stride;
   SkinnyGemmArgs args;
   std::uint32_t* counters;  // of blocks that share a tile, at the number of the first

@@ -14,8 +14,6 @@ namespace {
 
 constexpr const char* kName = "skinny_gemm";
 
-constexpr std::uint32_t kMinStages = 2;  // of a block that shares tiles in the kernel for few rows
-
 #ifdef CGRT_HOPPER
 constexpr bool kHasWide = true;
 Kernel<SkinnyGemmParams> wide_kernel(DType type, std::uint32_t bits, SkinnyScales scales) {
@@ -85,35 +83,47 @@ bool fill_waves(std::uint64_t wave, std::uint64_t tiles, std::uint64_t waves) {
   return tiles % waves == 0 && tiles <= waves * wave && tiles * 16 >= waves * wave * 15;
 }
 
-// Whole tiles where these fill waves, else equal parts of all stages.
-std::uint32_t grid_of(std::uint64_t wave, std::uint64_t tiles, std::uint64_t stages) {
+// Equal numbers of whole tiles where these fill waves, else equal parts of all stages. To join parts takes as long as
+// kJoined integers of 16 rows of W (H200); whole tiles may let blocks idle for that long.
+std::uint32_t grid_of(const SkinnyGemmPlan& plan, std::uint32_t row_warps, std::uint64_t wave, std::uint64_t tiles,
+                      std::uint64_t stages) {
+  constexpr std::uint64_t kJoined = 4500;
+  const std::uint64_t min_stages = plan.is_wide ? 1 : 2;  // of a block that shares tiles; they are long where is_wide
   const std::uint64_t waves = ceil_divide<std::uint64_t>(tiles, wave);
-  if (fill_waves(wave, tiles, waves)) return static_cast<std::uint32_t>(tiles / waves);
-  return static_cast<std::uint32_t>(std::min(std::max(tiles * stages / kMinStages, tiles), wave));
+  const bool idles_shortly = plan.desc.weights != SkinnyWeights::kFloat && tiles % waves == 0 &&
+                             (waves * wave - tiles) * plan.desc.k * row_warps <= kJoined * wave;
+  if (idles_shortly || fill_waves(wave, tiles, waves)) return static_cast<std::uint32_t>(tiles / waves);
+  return static_cast<std::uint32_t>(std::min(std::max(tiles * stages / min_stages, tiles), wave));
 }
 
-// Of few rows, which a thread loads in a stage.
+// Of 16 bytes of each row of W, that a thread loads in a stage of few rows of x.
 std::uint32_t packs_of(const SkinnyGemmPlan& plan) {
   return plan.is_wide ? kSkinnyLongPacks : skinny_packs(bits_of(plan.desc.weights));
 }
 
-// Shared memory of a block that keeps so many rows of x; 0 where none does.
+// Shared memory of a block that keeps so many rows of x; 0 beside floats, where none does.
 std::uint64_t kept_bytes(const SkinnyGemmPlan& plan, std::uint64_t rows) {
   if (plan.desc.weights == SkinnyWeights::kFloat) return 0;
   return skinny_kept_bytes(bits_of(plan.desc.weights), packs_of(plan), rows, plan.desc.k);
 }
-// Of those that are planned for, how many rows go in small tiles, with that much shared memory for a block.
+// How many rows, of those that are planned for, go in small tiles where a block has that much shared memory.
 std::uint32_t few_rows(const SkinnyGemmPlan& plan, std::uint64_t shared_bytes) {
   if (scales_of(plan.desc) == SkinnyScales::kToWeights) return 0;
   auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.desc.rows, kSkinnyFewRows));
   while (rows > 0 && kept_bytes(plan, rows) > shared_bytes) --rows;
   return rows;
 }
-// Bytes for that. Beside kernels for more rows, no multiprocessor may lose a block for it.
-std::uint64_t room_for_x(const Machine& machine, const SkinnyGemmDesc& desc, std::uint32_t columns) {
+// Shared memory for that, of a block. Loads of W are slower where the L1 cache, which is in the same memory, is small:
+// two blocks may have 5/6 of it, and one 5/8, with more of which tiles of 64 rows of W are the faster ones (H200).
+std::uint32_t room_for_x(const Machine& machine) { return machine.shared_per_sm / 8 * 5; }
+bool fit_two(const Machine& machine, std::uint32_t shared_bytes) {
+  return shared_bytes <= machine.shared_per_sm / 12 * 5;
+}
+// Beside the kernels for more rows: no multiprocessor may lose a block for it.
+std::uint32_t room_beside(const Machine& machine, std::uint32_t blocks) {
   constexpr std::uint32_t kReserved = 1024;  // by CUDA, of each block
-  const std::uint32_t blocks = columns == 1 ? 1 : skinny_blocks(bits_of(desc.weights), columns);
-  return machine.shared_per_sm / blocks - kReserved;
+  constexpr std::uint32_t kStatic = 16;      // is_last_to_arrive's
+  return std::min(machine.shared_per_sm / blocks - kReserved, machine.shared_per_block) - kStatic;
 }
 
 // Whether tiles of 32 rows of W, one for each multiprocessor, are the faster ones: no block waits for another, but each
@@ -126,10 +136,10 @@ bool has_tiles_of_32(const Machine& machine, const SkinnyGemmDesc& desc) {
 
 SkinnyShape shape_of(const Machine& machine, const SkinnyGemmPlan& plan) {
   const SkinnyGemmDesc& desc = plan.desc;
-  const std::uint64_t columns = ceil_divide(desc.rows, 8);
+  const std::uint64_t columns = ceil_divide<std::uint64_t>(desc.rows, kSkinnyFewRows);
   if (columns > 2) return {columns > 4 ? 8u : 4u, 8};
   if (columns == 2) return {2, has_tiles_of_32(machine, desc) ? 2u : 4u};
-  return {1, few_rows(plan, room_for_x(machine, desc, 1)) == desc.rows ? 1u : 4u};
+  return {1, few_rows(plan, room_for_x(machine)) == desc.rows ? 1u : 4u};
 }
 
 Kernel<SkinnyGemmParams> kernel_of(const SkinnyGemmDesc& desc, SkinnyShape shape) {
@@ -185,7 +195,8 @@ std::uint32_t blocks_of(const SkinnyGemmPlan& plan, std::uint32_t row_warps, std
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * row_warps);
   const std::uint64_t stages =
       ceil_divide<std::uint64_t>(desc.k, skinny_stage_values(bits_of(desc.weights), row_warps, packs_of(plan)));
-  const std::uint32_t blocks = grid_of(std::min<std::uint64_t>(max, WorkspaceHeader::kCounters), tiles, stages);
+  const std::uint32_t blocks =
+      grid_of(plan, row_warps, std::min<std::uint64_t>(max, WorkspaceHeader::kCounters), tiles, stages);
   has_shared = has_shared_tiles(blocks, tiles, stages);
   return blocks;
 }
@@ -224,9 +235,16 @@ absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan p
   plan.kernel = kernel_of(desc, shape);
   plan.config.block = kSkinnyThreads;
   plan.config.shared_bytes = skinny_shared_bytes(bits, shape);
-  if (shape.columns > 1 || skinny_keeps_x(bits, shape)) {
-    const std::uint32_t kept = few_rows(plan, room_for_x(machine, desc, shape.columns));
-    plan.config.shared_bytes = std::max(plan.config.shared_bytes, static_cast<std::uint32_t>(kept_bytes(plan, kept)));
+  const auto with_rows = [&](std::uint64_t rows) {
+    return std::max(plan.config.shared_bytes, static_cast<std::uint32_t>(kept_bytes(plan, rows)));
+  };
+  if (shape.columns > 1) {
+    plan.config.shared_bytes = with_rows(few_rows(plan, room_beside(machine, skinny_blocks(bits, shape.columns))));
+  } else if (skinny_keeps_x(bits, shape)) {
+    plan.config.shared_bytes = with_rows(desc.rows);
+    if (!fit_two(machine, plan.config.shared_bytes)) {
+      plan.config.shared_bytes = std::max(plan.config.shared_bytes, machine.shared_per_sm / 2);
+    }
   }
   if (plan.config.shared_bytes > machine.shared_per_block) {
     return refuse(kName, absl::StrCat(desc.rows, " rows of x need ", plan.config.shared_bytes,
@@ -267,7 +285,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_skinny_gemm(ContextRef context, const Skinny
   CGRT_RETURN_IF_ERROR(check(plan.desc));
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context));
   const auto wide = wide_kernel(desc.type, bits_of(desc.weights), scales_of(desc));
-  if (desc.rows <= 8) {  // which fit the columns of one product
+  if (desc.rows <= kSkinnyFewRows) {
     CGRT_ASSIGN_OR_RETURN(const SkinnyGemmPlan few, plan_few(machine, plan));
     if (!is_faster_wide(machine, few)) return few;
   }

@@ -37,6 +37,7 @@ struct SkinnyProduct {
   // What a thread reads of a stage: packs of its two rows of W, and their scales. Where the lanes of a row have the
   // same ones, each lane loads one of the warp's 32 of two packs: 2 % faster than its own four (H200).
   static constexpr bool kSharesScales = kScales == SkinnyScales::kToSums;
+  static_assert((!kSharesX || kPacks == skinny_packs(kBits)) && (!kSharesScales || kPacks % 2 == 0) && kDepth > 1);
   struct Stage {
     uint4 weights[2][kPacks];
     T scales[kSharesScales ? kPacks / 2 : 2 * kPacks];
