@@ -376,7 +376,8 @@ void check_skinny_gemm(Report& report) {
       report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));
     }
     if (weights == SkinnyWeights::kFloat) continue;
-    // A block of an H200 keeps 8 rows of x, fewer, none. In the kernel for more rows stages have up to 4,096 integers.
+    // A block of an H200 keeps 8 rows of x, none, none; in the kernel for more rows, where stages are longer, 8, 5 or
+    // 6, and none.
     for (const std::uint64_t k : {5120, 14336, 131072}) {
       SkinnyGemmDesc desc{.type = DType::kBFloat16, .n = k > 100'000 ? 36u : 260u, .k = k, .weights = weights};
       for (desc.rows = 6; desc.rows <= 8; ++desc.rows) checks(desc);

@@ -8,7 +8,8 @@
 // other parts of k. A stage is what a block loads of a tile at a time, straight into registers: through shared memory
 // it took 1.15 times as long (H100). The stages of all tiles, in order, are divided among the blocks in equal ranges.
 // Where a range ends within a tile, its blocks leave their sums in the workspace, and the last to come adds them in the
-// order of the blocks; the plan takes as many blocks as end with tiles where few would idle then.
+// order of the blocks; the plan takes as many blocks as end with tiles where few would idle then, or few rows of
+// integers would let others idle for less time than joining takes.
 #pragma once
 
 #include <cuda.h>

@@ -84,14 +84,15 @@ bool fill_waves(std::uint64_t wave, std::uint64_t tiles, std::uint64_t waves) {
 }
 
 // Equal numbers of whole tiles where these fill waves, else equal parts of all stages. To join parts takes as long as
-// kJoined integers of 16 rows of W (H200); whole tiles may let blocks idle for that long.
-std::uint32_t grid_of(const SkinnyGemmPlan& plan, std::uint32_t row_warps, std::uint64_t wave, std::uint64_t tiles,
+// kJoined int4 of 16 rows of W (H200); whole tiles of few rows of x may let blocks idle for that long.
+std::uint32_t grid_of(const SkinnyGemmPlan& plan, SkinnyShape shape, std::uint64_t wave, std::uint64_t tiles,
                       std::uint64_t stages) {
   constexpr std::uint64_t kJoined = 4500;
   const std::uint64_t min_stages = plan.is_wide ? 1 : 2;  // of a block that shares tiles; they are long where is_wide
   const std::uint64_t waves = ceil_divide<std::uint64_t>(tiles, wave);
-  const bool idles_shortly = plan.desc.weights != SkinnyWeights::kFloat && tiles % waves == 0 &&
-                             (waves * wave - tiles) * plan.desc.k * row_warps <= kJoined * wave;
+  const bool is_few = shape.columns == 1 && plan.desc.weights != SkinnyWeights::kFloat;
+  const bool idles_shortly =
+      is_few && tiles % waves == 0 && (waves * wave - tiles) * plan.desc.k * shape.row_warps <= kJoined * wave;
   if (idles_shortly || fill_waves(wave, tiles, waves)) return static_cast<std::uint32_t>(tiles / waves);
   return static_cast<std::uint32_t>(std::min(std::max(tiles * stages / min_stages, tiles), wave));
 }
@@ -114,7 +115,7 @@ std::uint32_t few_rows(const SkinnyGemmPlan& plan, std::uint64_t shared_bytes) {
   return rows;
 }
 // Shared memory for that, of a block. Loads of W are slower where the L1 cache, which is in the same memory, is small:
-// two blocks may have 5/6 of it, and one 5/8, with more of which tiles of 64 rows of W are the faster ones (H200).
+// two blocks may have 5/6 of it, and one 5/8: with more, tiles of 64 rows of W are the faster ones (int4, H200).
 std::uint32_t room_for_x(const Machine& machine) { return machine.shared_per_sm / 8 * 5; }
 bool fit_two(const Machine& machine, std::uint32_t shared_bytes) {
   return shared_bytes <= machine.shared_per_sm / 12 * 5;
@@ -189,14 +190,16 @@ absl::StatusOr<std::uint32_t> cluster_of(const Machine& machine, const SkinnyGem
   return 1;
 }
 
-// Blocks that share tiles of 16 * row_warps rows of W, of at most so many.
-std::uint32_t blocks_of(const SkinnyGemmPlan& plan, std::uint32_t row_warps, std::uint64_t max, bool& has_shared) {
+// Blocks that share tiles of W, of at most so many. A launch may have few of many rows: there are as many blocks as few
+// rows want.
+std::uint32_t blocks_of(const SkinnyGemmPlan& plan, SkinnyShape shape, std::uint64_t max, bool& has_shared) {
   const SkinnyGemmDesc& desc = plan.desc;
+  const std::uint32_t row_warps = shape.columns > 1 ? 1 : shape.row_warps;
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * row_warps);
   const std::uint64_t stages =
       ceil_divide<std::uint64_t>(desc.k, skinny_stage_values(bits_of(desc.weights), row_warps, packs_of(plan)));
   const std::uint32_t blocks =
-      grid_of(plan, row_warps, std::min<std::uint64_t>(max, WorkspaceHeader::kCounters), tiles, stages);
+      grid_of(plan, shape, std::min<std::uint64_t>(max, WorkspaceHeader::kCounters), tiles, stages);
   has_shared = has_shared_tiles(blocks, tiles, stages);
   return blocks;
 }
@@ -222,7 +225,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   if (scales_of(desc) != SkinnyScales::kToSums) return plan;
   // A launch may have few rows, which small tiles want.
   bool has_shared = false;
-  plan.blocks = blocks_of(plan, 1, at_once * cluster, has_shared);
+  plan.blocks = blocks_of(plan, {1, 1}, at_once * cluster, has_shared);
   plan.config.grid = std::max(plan.clusters, ceil_divide(plan.blocks, cluster)) * cluster;
   if (has_shared) plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes({1, 1}));
   return plan;
@@ -255,10 +258,9 @@ absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan p
   CGRT_RETURN_IF_ERROR(preload(plan.kernel, machine.context));
   CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
                         occupancy(plan.kernel, machine.context, plan.config.block, plan.config.shared_bytes));
-  // A launch may have few of many rows: there are as many blocks as few rows want.
   bool has_shared = false;
-  plan.blocks = blocks_of(plan, shape.columns > 1 ? 1 : shape.row_warps,
-                          machine.sms * static_cast<std::uint64_t>(std::max(of_sm.blocks_per_sm, 1)), has_shared);
+  plan.blocks =
+      blocks_of(plan, shape, machine.sms * static_cast<std::uint64_t>(std::max(of_sm.blocks_per_sm, 1)), has_shared);
   plan.config.grid = plan.blocks;
   if (shape.columns > 1 || has_shared) {
     plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes(shape));

@@ -421,7 +421,7 @@ __global__ void __launch_bounds__(kSkinnyThreads, skinny_blocks(kBits, kColumns)
 #endif
   extern __shared__ __align__(16) unsigned char skinny_shared[];
   if constexpr (kColumns > 1 && kScales != SkinnyScales::kToWeights) {
-    // Fewer rows than were planned for are multiplied as a plan for them would do it.
+    // Few rows go in small tiles, up to 16 in two columns.
     if (p.args.row_count != nullptr) {
       wait_for_predecessors();
       const std::uint32_t rows = count_at(p.args.row_count, p.rows);
