@@ -114,13 +114,13 @@ std::uint32_t few_rows(const SkinnyGemmPlan& plan, std::uint64_t shared_bytes) {
   while (rows > 0 && kept_bytes(plan, rows) > shared_bytes) --rows;
   return rows;
 }
-// Shared memory for that, of a block. Loads of W are slower where the L1 cache, which is in the same memory, is small:
-// two blocks may have 5/6 of it, and one 5/8: with more, tiles of 64 rows of W are the faster ones (int4, H200).
+// Shared memory of a block for that. The L1 cache has the rest of a multiprocessor's, and loads of W are slow where
+// that is little: two blocks take at most 5/6, one 5/8. If x needs more, tiles of 64 rows of W are faster (int4, H200).
 std::uint32_t room_for_x(const Machine& machine) { return machine.shared_per_sm / 8 * 5; }
 bool fit_two(const Machine& machine, std::uint32_t shared_bytes) {
   return shared_bytes <= machine.shared_per_sm / 12 * 5;
 }
-// Beside the kernels for more rows: no multiprocessor may lose a block for it.
+// The same in kernels for more rows, where no multiprocessor may lose a block for it.
 std::uint32_t room_beside(const Machine& machine, std::uint32_t blocks) {
   constexpr std::uint32_t kReserved = 1024;  // by CUDA, of each block
   constexpr std::uint32_t kStatic = 16;      // is_last_to_arrive's
