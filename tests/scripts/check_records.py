@@ -23,10 +23,6 @@ OLDER, LACKS = "has changed since", "could not be measured"
 WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/sampling.json":
         ([LACKS], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
-    "kernels/bench/records/skinny_gemm.json":
-        ([OLDER], "plans for 9 to 64 rows of integers have more blocks on devices other than 9.0"),
-    "kernels/bench/records/decode_step.json":
-        ([OLDER], "skinny_gemm divides tiles of integers otherwise, of which the step has none"),
 }
 # Host code that runs before anything is timed: how a library's call gets into a graph. The list of the driver's
 # functions, one more of which changes nothing for the others. What tests count and fail calls with.
