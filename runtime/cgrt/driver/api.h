@@ -125,9 +125,10 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
 [[gnu::visibility("hidden")]] inline CUresult resolve_function(const KernelIdentity& identity, CUcontext context,
                                                                const ResolvedFunction** found) {
   const std::uint32_t now = generation();
-  for (const ResolvedFunction* known = identity.functions.load(std::memory_order_acquire); known != nullptr;
-       known = known->next) {
-    if (known->context == context && known->generation == now) {
+  // New ones stand in front: those of former tables are not walked.
+  for (const ResolvedFunction* known = identity.functions.load(std::memory_order_acquire);
+       known != nullptr && known->generation == now; known = known->next) {
+    if (known->context == context) {
       *found = known;
       return CUDA_SUCCESS;
     }

@@ -18,7 +18,7 @@ constexpr double kSetParams = 0.375, kSetGrid = 1.1 + 1.0;
 constexpr double kRebindCall = 0.09, kBindingNode = 0.005;
 // Of a rebindable executable: each kernel at each launch, the patch, and each node that it changes.
 constexpr double kUpdatableNode = 0.018, kPatch = 2.4, kPatchedNode = 0.006;
-constexpr double kDisabledNode = 0.4, kProgrammaticEdge = 0.34;
+constexpr double kDisabledNode = 0.4, kLostProgrammaticEdge = 0.34;
 
 struct Shape {
   std::size_t nodes = 0, kernels = 0, programmatic = 0;
@@ -52,7 +52,7 @@ std::string to_text(const std::vector<Estimate>& estimates, const Shape& shape, 
         &text,
         " A rebindable executable cannot have the %d programmatic edges between kernels: built without "
         "them each launch is %.3g us slower, which is counted.",
-        shape.programmatic, static_cast<double>(shape.programmatic) * kProgrammaticEdge);
+        shape.programmatic, static_cast<double>(shape.programmatic) * kLostProgrammaticEdge);
   }
   if (pattern.alternatives != 0) {
     absl::StrAppendFormat(
@@ -91,7 +91,7 @@ absl::StatusOr<Advice> advise(const Graph& graph, const ChangePattern& pattern) 
   const auto arguments = static_cast<double>(pattern.arguments), grids = static_cast<double>(pattern.grids);
   const double capture = nodes * kCaptureNode;
   // Of each launch, changed or not.
-  const double rebindable = kernels * kUpdatableNode + static_cast<double>(shape.programmatic) * kProgrammaticEdge +
+  const double rebindable = kernels * kUpdatableNode + static_cast<double>(shape.programmatic) * kLostProgrammaticEdge +
                             static_cast<double>(pattern.alternatives) * kDisabledNode;
   const double patch = arguments == 0 && pattern.alternatives == 0 ? 0 : kPatch + arguments * kPatchedNode;
   const auto spread = [&](double change, double launch) { return change / pattern.launches + launch; };

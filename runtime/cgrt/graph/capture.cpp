@@ -25,7 +25,7 @@
 namespace cgrt {
 namespace {
 
-CUstreamCaptureMode to_driver(CaptureMode mode) {
+CUstreamCaptureMode driver_mode(CaptureMode mode) {
   switch (mode) {
     case CaptureMode::kThreadLocal: return CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     case CaptureMode::kGlobal: return CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -94,7 +94,7 @@ absl::Status capture_graph(StreamRef stream, absl::FunctionRef<absl::Status(Stre
                            internal::GraphState& state, internal::CapturedNodes& captured,
                            internal::CaptureInfo* last) {
   driver::CaptureLog::listen();
-  const CUstreamCaptureMode mode = to_driver(options.mode);
+  const CUstreamCaptureMode mode = driver_mode(options.mode);
   const CUresult begun = driver::api().StreamBeginCapture(stream.get(), mode);
   if (ABSL_PREDICT_FALSE(begun != CUDA_SUCCESS)) return explain_begin(begun);
   // The graph is the driver's until the capture has ended, and is destroyed by it when that fails.

@@ -51,7 +51,7 @@ std::optional<EdgeKind> kind_of_edge(CUgraphNode from, CUgraphNode to) {
   return edge_kind(edges.data[static_cast<std::size_t>(found - edges.from.begin())]);
 }
 
-const char* to_text(EdgeKind kind) {
+const char* kind_name(EdgeKind kind) {
   switch (kind) {
     case EdgeKind::kFull: return "full";
     case EdgeKind::kProgrammatic: return "programmatic";
@@ -70,11 +70,11 @@ const char* to_text(EdgeKind kind) {
   if (const std::optional<EdgeKind> kind = kind_of_edge(from.node.get(), to); kind.has_value()) {
     return driver::annotate(
         failure, absl::StrCat("There is an edge from ", describe_node(from.node.get()), " to ", describe_node(to),
-                              " already, which is ", to_text(*kind), ": remove it first, for one of another kind"));
+                              " already, which is ", kind_name(*kind), ": remove it first, for one of another kind"));
   }
   if (from.kind == EdgeKind::kFull) return failure;
   return driver::annotate(failure, absl::StrCat("An edge from ", describe_node(from.node.get()), " to ",
-                                                describe_node(to), " cannot be ", to_text(from.kind),
+                                                describe_node(to), " cannot be ", kind_name(from.kind),
                                                 ": CUDA has such edges out of kernels, programmatic ones into kernels "
                                                 "only"));
 }

@@ -278,7 +278,7 @@ struct Inside {
   GraphState* state;
 };
 
-std::vector<Inside> insides_of(const GraphState& state) {
+std::vector<Inside> insides_with_paths(const GraphState& state) {
   std::vector<Inside> all;
   for (const GraphState::Child& child : state.children) {
     all.push_back({{child.position}, child.node, child.state.get()});
@@ -296,7 +296,7 @@ std::vector<Inside> insides_of(const GraphState& state) {
 absl::StatusOr<std::vector<NodeAttributes>> attributes_in(GraphState& state) {
   CGRT_RETURN_IF_ERROR(state.knowledge.complete(state.handle));
   std::vector<NodeAttributes> all = state.knowledge.table().attributes;
-  for (const Inside& inside : insides_of(state)) {
+  for (const Inside& inside : insides_with_paths(state)) {
     CGRT_ASSIGN_OR_RETURN(std::vector<NodeAttributes> inner, attributes_in(*inside.state));
     for (NodeAttributes& one : inner) {
       one.path.insert(one.path.begin(), inside.path.begin(), inside.path.end());
@@ -311,7 +311,7 @@ namespace {
 
 absl::Status list_children(const GraphState& state, const std::vector<std::size_t>& path,
                            std::vector<ChildNode>& children) {
-  for (const Inside& inside : insides_of(state)) {
+  for (const Inside& inside : insides_with_paths(state)) {
     std::vector<std::size_t> at = path;
     at.insert(at.end(), inside.path.begin(), inside.path.end());
     if (inside.child != nullptr) {
@@ -339,7 +339,7 @@ absl::StatusOr<NodeTable> node_table(GraphState& state) {
 }
 
 bool has_plain_insides(const GraphState& state) {
-  const std::vector<Inside> insides = insides_of(state);
+  const std::vector<Inside> insides = insides_with_paths(state);
   return std::all_of(insides.begin(), insides.end(),
                      [](const Inside& inside) { return is_known_plain(*inside.state); });
 }

@@ -3,7 +3,7 @@
 namespace cgrt::internal {
 namespace {
 
-CUaccessProperty to_driver(AccessProperty property) {
+CUaccessProperty driver_property(AccessProperty property) {
   switch (property) {
     case AccessProperty::kNormal: return CU_ACCESS_PROPERTY_NORMAL;
     case AccessProperty::kStreaming: return CU_ACCESS_PROPERTY_STREAMING;
@@ -61,8 +61,8 @@ unsigned to_driver(const LaunchAttributes& attributes, CUlaunchAttribute (&out)[
         static_cast<unsigned>(attributes.shared_carveout_percent);
   }
   if (const AccessPolicyWindow& window = attributes.access_policy; window.bytes != 0) {
-    next(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow = {window.base, window.bytes, window.hit_ratio,
-                                                                         to_driver(window.hit), to_driver(window.miss)};
+    next(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW).accessPolicyWindow = {
+        window.base, window.bytes, window.hit_ratio, driver_property(window.hit), driver_property(window.miss)};
   }
   return count;
 }
