@@ -460,12 +460,10 @@ __global__ void __launch_bounds__(kWarps * 32) decode_attention(const __grid_con
 }
 
 template <class T>
-std::vector<double> row_at(const void* array, std::uint64_t offset, std::size_t size) {
-  std::vector<double> row;
+void append_row(std::vector<double>& rows, const void* array, std::uint64_t offset, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) {
-    row.push_back(offset == kNowhere ? 0 : static_cast<double>(to_float(static_cast<const T*>(array)[offset + i])));
+    rows.push_back(offset == kNowhere ? 0 : static_cast<double>(to_float(static_cast<const T*>(array)[offset + i])));
   }
-  return row;
 }
 
 template <class T, int kHeadSize>
@@ -474,14 +472,14 @@ void decode_attention_on_host(HostGrid, DecodeAttentionParams p) {
   for (std::uint32_t sequence = 0; sequence < p.cache.sequences; ++sequence) {
     const std::uint32_t length = count_at(p.args.lengths + sequence, p.cache.positions);
     for (std::uint32_t head = 0; head < heads; ++head) {
-      std::vector<double> k, v;
+      std::vector<double> q, k, v;
+      append_row<T>(q, p.args.q, sequence * p.q_stride + head * kHeadSize, kHeadSize);
       for (std::uint32_t position = first_of(p, length); position < length; ++position) {
         std::uint64_t offset = offset_in(p.cache, block_of(p.cache, p.args.block_table, sequence, position), position);
         if (offset != kNowhere) offset += head / p.group * p.cache.head_stride;
-        for (const double element : row_at<T>(p.args.k, offset, kHeadSize)) k.push_back(element);
-        for (const double element : row_at<T>(p.args.v, offset, kHeadSize)) v.push_back(element);
+        append_row<T>(k, p.args.k, offset, kHeadSize);
+        append_row<T>(v, p.args.v, offset, kHeadSize);
       }
-      const std::vector<double> q = row_at<T>(p.args.q, sequence * p.q_stride + head * kHeadSize, kHeadSize);
       const auto [out, lse] =
           decode_attention_reference(q, k, v, static_cast<double>(p.scale) / std::log2(std::exp(1)));
       const std::uint64_t at = std::uint64_t{sequence} * heads + head;
