@@ -357,6 +357,7 @@ void check_skinny_gemm(Report& report) {
     for (const std::uint64_t rows : {1, 4, 5, 16, 64}) {
       for (const auto& [n, k] : {std::pair<std::uint64_t, std::uint64_t>{4096, 4096},
                                  {6144, 4096},
+                                 {5120, 5120},
                                  {4096, 14336},
                                  {28672, 4096},
                                  {1031, 8192}}) {
@@ -371,13 +372,15 @@ void check_skinny_gemm(Report& report) {
         checks(desc);
       }
     }
-    for (const std::int32_t count : {1, 7, 12, 40}) {
-      const SkinnyGemmDesc desc{.type = DType::kBFloat16, .rows = 64, .n = 6144, .k = 4096, .weights = weights};
-      report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));
+    // Of few rows, whole tiles (more of them than groups of blocks, and fewer), and tiles that groups share.
+    for (const auto& [n, k] : {std::pair<std::uint64_t, std::uint64_t>{6144, 4096}, {1000, 4096}, {4096, 14336}}) {
+      const SkinnyGemmDesc desc{.type = DType::kBFloat16, .rows = 64, .n = n, .k = k, .weights = weights};
+      for (const std::int32_t count : {1, 5, 12, 40}) {
+        report.check(absl::StrCat(name_of(desc), ", ", count, " on the device"), check(desc, count));
+      }
     }
     if (weights == SkinnyWeights::kFloat) continue;
-    // A block of an H200 keeps 8 rows of x, none, none; in the kernel for more rows, where stages are longer, 8, 5 or
-    // 6, and none.
+    // A block of an H200 keeps 8 rows of x, none, none; in the kernel for more rows 8, 6 and none.
     for (const std::uint64_t k : {5120, 14336, 131072}) {
       SkinnyGemmDesc desc{.type = DType::kBFloat16, .n = k > 100'000 ? 36u : 260u, .k = k, .weights = weights};
       for (desc.rows = 6; desc.rows <= 8; ++desc.rows) checks(desc);

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::uint32_t kConsumers = 2;  // warpgroups that multiply 64 rows of W each
 constexpr std::uint32_t kConsumerThreads = 128 * kConsumers;
-static_assert(kConsumerThreads == kSkinnyThreads && kSkinnyWideThreads == kConsumerThreads + 128);
+static_assert(skinny_wide_threads(SkinnyScales::kNone) == kConsumerThreads + 128);
 
 #if __CUDA_ARCH__ >= 900
 
@@ -511,38 +511,40 @@ struct WideProduct {
 #endif
 
 template <class T, int kBits, SkinnyScales kScales>
-__global__ void __launch_bounds__(kSkinnyWideThreads, 1) skinny_gemm_wide(const __grid_constant__ SkinnyGemmParams p) {
+__global__ void __launch_bounds__(skinny_wide_threads(kScales), 1)
+    skinny_gemm_wide(const __grid_constant__ SkinnyGemmParams p) {
 #if __CUDA_ARCH__ >= 900
-  extern __shared__ unsigned char skinny_shared[];
+  extern __shared__ __align__(16) unsigned char skinny_shared[];
   // The rows that there are choose how wide products are, and few rows of integers go in small tiles.
   const bool has_count = p.args.row_count != nullptr;
   if (has_count) wait_for_predecessors();
   const std::uint32_t rows = has_count ? count_at(p.args.row_count, p.rows) : p.rows;
   if (rows == 0) return;
-  using Few = SkinnyProduct<T, kBits, kScales, 1, 1, kSkinnyLongPacks, kSkinnyLongDepth>;
   constexpr bool kHasFew = kScales == SkinnyScales::kToSums;
-  const bool is_few = kHasFew && rows <= p.few_rows;
+  if constexpr (kHasFew) {
+    using Few = SkinnyProduct<T, kBits, kScales, 1, 1, kSkinnyWideGroups>;
+    if (rows <= p.few_rows) return Few{p, skinny_shared}.run();
+  }
   unsigned char* const aligned = skinny_shared + (0 - shared_address(skinny_shared)) % 1024;
   auto& barriers = *reinterpret_cast<WideBarriers*>(aligned);
   WideProduct<T, kBits, kScales> product{p, barriers, aligned + 1024, rows};
-  if (!is_few) product.start(has_count);
+  product.start(has_count);
+  // Of 64 K registers.
+  constexpr int kOfConsumer = kHasFew ? 208 : 224, kOfOthers = kHasFew ? 48 : 56;
   if (threadIdx.x >= kConsumerThreads) {
-    if constexpr (kBits < 16) give_registers<56>();
-    if (!is_few) product.produce(has_count);
-    return;
+    if constexpr (kBits < 16) give_registers<kOfOthers>();
+    return product.produce(has_count);
   }
-  if constexpr (kBits < 16) take_registers<224>();
-  if constexpr (kHasFew) {
-    if (is_few) return Few{p, skinny_shared}.run();
-  }
+  if constexpr (kBits < 16) take_registers<kOfConsumer>();
   product.consume(has_count);
 #endif
 }
 
 template <class T, int kBits, SkinnyScales kScales>
 Kernel<SkinnyGemmParams> kernel_of() {
+  constexpr int kThreads = skinny_wide_threads(kScales);
   return make_kernel<skinny_gemm_wide<T, kBits, kScales>, skinny_gemm_on_host<T, kBits>,
-                     KernelResources{.registers = 168, .max_threads = kSkinnyWideThreads}>();
+                     KernelResources{.registers = 65536 / kThreads / 8 * 8, .max_threads = kThreads}>();
 }
 
 template <class T>

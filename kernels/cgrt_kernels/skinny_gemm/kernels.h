@@ -8,8 +8,8 @@
 // other parts of k. A stage is what a block loads of a tile at a time, straight into registers: through shared memory
 // it took 1.15 times as long (H100). The stages of all tiles, in order, are divided among the blocks in equal ranges.
 // Where a range ends within a tile, its blocks leave their sums in the workspace, and the last to come adds them in the
-// order of the blocks; the plan takes as many blocks as end with tiles where few would idle then, or few rows of
-// integers would let others idle for less time than joining takes.
+// order of the blocks. Blocks have whole tiles where few idle then, or few rows of integers let blocks idle for less
+// time than joining takes.
 #pragma once
 
 #include <cuda.h>
@@ -43,15 +43,9 @@ struct SkinnyShape {
 constexpr std::uint32_t skinny_packs(std::uint32_t bits) { return bits == 16 ? 4 : 2; }
 // Stages in registers: one is in use, the others are on their way.
 inline constexpr int kSkinnyDepth = 3;
-// The same for few rows in the kernel for more: a multiprocessor has one block there, and registers for longer stages.
-inline constexpr std::uint32_t kSkinnyLongPacks = 4;
-inline constexpr int kSkinnyLongDepth = 2;
 // Values of k in a stage.
-constexpr std::uint32_t skinny_stage_values(std::uint32_t bits, std::uint32_t row_warps, std::uint32_t packs) {
-  return kSkinnyWarps / row_warps * 4 * packs * (128 / bits);
-}
 constexpr std::uint32_t skinny_stage_values(std::uint32_t bits, std::uint32_t row_warps) {
-  return skinny_stage_values(bits, row_warps, skinny_packs(bits));
+  return kSkinnyWarps / row_warps * 4 * skinny_packs(bits) * (128 / bits);
 }
 // On a multiprocessor.
 constexpr std::uint32_t skinny_blocks(std::uint32_t bits, std::uint32_t columns) {
@@ -70,11 +64,11 @@ constexpr bool skinny_keeps_x(std::uint32_t bits, SkinnyShape shape) {
 }
 // Between rows of x there: lets 8 lanes read 16 bytes of two rows without bank conflicts.
 inline constexpr std::uint32_t kSkinnyRowGap = 64;
-constexpr std::uint64_t skinny_kept_bytes(std::uint32_t bits, std::uint32_t packs, std::uint64_t rows,
+constexpr std::uint64_t skinny_kept_bytes(std::uint32_t bits, std::uint32_t groups, std::uint64_t rows,
                                           std::uint64_t k) {
   constexpr SkinnyShape kSmall = {1, 1};
-  const std::uint64_t values = skinny_stage_values(bits, kSmall.row_warps, packs);
-  return skinny_joined_bytes(kSmall) + rows * ((k + values - 1) / values * values * 2 + kSkinnyRowGap);
+  const std::uint64_t values = skinny_stage_values(bits, kSmall.row_warps);
+  return groups * skinny_joined_bytes(kSmall) + rows * ((k + values - 1) / values * values * 2 + kSkinnyRowGap);
 }
 // A row of a stage of x there.
 constexpr std::uint32_t skinny_x_row_bytes(std::uint32_t bits, std::uint32_t row_warps) {
@@ -92,8 +86,11 @@ constexpr std::size_t skinny_part_bytes(SkinnyShape shape) {
   return std::size_t{shape.row_warps} * shape.columns * 32 * 16;
 }
 
-// The kernel for more rows.
-inline constexpr std::uint32_t kSkinnyWideThreads = 384, kSkinnyMaxCluster = 8;
+// The kernel for more rows. It has few rows in small tiles where scales go to sums: half a block multiplies one.
+inline constexpr std::uint32_t kSkinnyMaxCluster = 8, kSkinnyWideGroups = 2;
+constexpr std::uint32_t skinny_wide_threads(SkinnyScales scales) {
+  return scales == SkinnyScales::kToSums ? kSkinnyWideGroups * kSkinnyThreads : 384;
+}
 // Columns of its products: so many rows of x are copied and multiplied.
 __host__ __device__ constexpr std::uint32_t skinny_wide_columns(std::uint32_t rows) {
   return rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
@@ -114,7 +111,7 @@ struct SkinnyGemmParams {
   Divisor group;
   std::uint32_t groups;  // of a row
   SkinnyActivation activation;
-  bool weights_are_constant;
+  bool weights_are_constant, shares_tiles;
   std::uint8_t few_rows;  // in kernels for more rows: launches with at most so many go in small tiles
   std::uint64_t y_stride;
   SkinnyGemmArgs args;

@@ -78,34 +78,46 @@ SkinnyScales scales_of(const SkinnyGemmDesc& desc) {
   return desc.group % packs_of_lanes == 0 ? SkinnyScales::kToSums : SkinnyScales::kToWeights;
 }
 
-// Whether at most a sixteenth of each of so many waves idles.
+// Whether at most a sixteenth of so many waves idles.
 bool fill_waves(std::uint64_t wave, std::uint64_t tiles, std::uint64_t waves) {
-  return tiles % waves == 0 && tiles <= waves * wave && tiles * 16 >= waves * wave * 15;
+  return tiles <= waves * wave && tiles * 16 >= waves * wave * 15;
 }
 
-// Equal numbers of whole tiles where these fill waves, else equal parts of all stages. To join parts takes as long as
-// kJoined int4 of 16 rows of W (H200); whole tiles of few rows of x may let blocks idle for that long.
-std::uint32_t grid_of(const SkinnyGemmPlan& plan, SkinnyShape shape, std::uint64_t wave, std::uint64_t tiles,
-                      std::uint64_t stages) {
-  constexpr std::uint64_t kJoined = 4500;
-  const std::uint64_t min_stages = plan.is_wide ? 1 : 2;  // of a block that shares tiles; they are long where is_wide
+struct Division {
+  std::uint32_t blocks;
+  bool shares_tiles;
+};
+bool has_shared_tiles(std::uint64_t blocks, std::uint64_t tiles, std::uint64_t stages) {
+  const std::uint64_t share = tiles * stages / blocks, longer = tiles * stages % blocks;
+  for (std::uint64_t block = 1; block < blocks; ++block) {
+    if ((share * block + std::min(block, longer)) % stages != 0) return true;
+  }
+  return false;
+}
+
+// Whole tiles where these fill waves, else equal parts of all stages. To join parts takes as long as kJoined int4 of 16
+// rows of W (H200); whole tiles of few rows of x may let blocks idle for that long.
+Division division_of(const SkinnyGemmPlan& plan, SkinnyShape shape, std::uint64_t wave, std::uint64_t tiles,
+                     std::uint64_t stages) {
+  constexpr std::uint64_t kJoined = 4500, kMinStages = 2;  // of a block that shares tiles
   const std::uint64_t waves = ceil_divide<std::uint64_t>(tiles, wave);
   const bool is_few = shape.columns == 1 && plan.desc.weights != SkinnyWeights::kFloat;
-  const bool idles_shortly =
-      is_few && tiles % waves == 0 && (waves * wave - tiles) * plan.desc.k * shape.row_warps <= kJoined * wave;
-  if (idles_shortly || fill_waves(wave, tiles, waves)) return static_cast<std::uint32_t>(tiles / waves);
-  return static_cast<std::uint32_t>(std::min(std::max(tiles * stages / min_stages, tiles), wave));
-}
-
-// Of 16 bytes of each row of W, that a thread loads in a stage of few rows of x.
-std::uint32_t packs_of(const SkinnyGemmPlan& plan) {
-  return plan.is_wide ? kSkinnyLongPacks : skinny_packs(bits_of(plan.desc.weights));
+  const bool idles_shortly = is_few && (waves * wave - tiles) * plan.desc.k * shape.row_warps <= kJoined * wave;
+  if (idles_shortly || fill_waves(wave, tiles, waves)) {
+    // Equal numbers of tiles, which may leave out a third of the blocks: beyond that it is faster that some have one
+    // more than others (5,120 x 5,120 int4: 9.4 us, and 10.4; H200), and always in the kernel for more rows.
+    const std::uint64_t equal = ceil_divide(tiles, waves);
+    const bool takes_all = plan.is_wide || equal * 3 < wave * 2;
+    return {static_cast<std::uint32_t>(takes_all ? std::min(tiles, wave) : equal), false};
+  }
+  const std::uint64_t blocks = std::min(std::max(tiles * stages / kMinStages, tiles), wave);
+  return {static_cast<std::uint32_t>(blocks), has_shared_tiles(blocks, tiles, stages)};
 }
 
 // Shared memory of a block that keeps so many rows of x; 0 beside floats, where none does.
 std::uint64_t kept_bytes(const SkinnyGemmPlan& plan, std::uint64_t rows) {
   if (plan.desc.weights == SkinnyWeights::kFloat) return 0;
-  return skinny_kept_bytes(bits_of(plan.desc.weights), packs_of(plan), rows, plan.desc.k);
+  return skinny_kept_bytes(bits_of(plan.desc.weights), plan.is_wide ? kSkinnyWideGroups : 1, rows, plan.desc.k);
 }
 // How many rows, of those that are planned for, go in small tiles where a block has that much shared memory.
 std::uint32_t few_rows(const SkinnyGemmPlan& plan, std::uint64_t shared_bytes) {
@@ -161,14 +173,6 @@ absl::StatusOr<bool> has_wide(const Machine& machine, KernelRef kernel) {
   return of_code.has_programmatic_edges;  // so it is not translated
 }
 
-bool has_shared_tiles(std::uint64_t blocks, std::uint64_t tiles, std::uint64_t stages) {
-  const std::uint64_t share = tiles * stages / blocks, longer = tiles * stages % blocks;
-  for (std::uint64_t block = 1; block < blocks; ++block) {
-    if ((share * block + std::min(block, longer)) % stages != 0) return true;
-  }
-  return false;
-}
-
 // How many clusters of `cluster` blocks the device runs at once.
 absl::StatusOr<std::uint32_t> clusters_at_once(const Machine& machine, const SkinnyGemmPlan& plan,
                                                std::uint32_t cluster) {
@@ -190,18 +194,18 @@ absl::StatusOr<std::uint32_t> cluster_of(const Machine& machine, const SkinnyGem
   return 1;
 }
 
-// Blocks that share tiles of W, of at most so many. A launch may have few of many rows: there are as many blocks as few
+// How at most so many blocks have the tiles of W. A launch may have few of many rows: there are as many blocks as few
 // rows want.
-std::uint32_t blocks_of(const SkinnyGemmPlan& plan, SkinnyShape shape, std::uint64_t max, bool& has_shared) {
+void divide(SkinnyGemmPlan& plan, SkinnyShape shape, std::uint64_t max_blocks) {
   const SkinnyGemmDesc& desc = plan.desc;
   const std::uint32_t row_warps = shape.columns > 1 ? 1 : shape.row_warps;
   const std::uint64_t tiles = ceil_divide<std::uint64_t>(weight_rows_of(desc), 16 * row_warps);
   const std::uint64_t stages =
-      ceil_divide<std::uint64_t>(desc.k, skinny_stage_values(bits_of(desc.weights), row_warps, packs_of(plan)));
-  const std::uint32_t blocks =
-      grid_of(plan, shape, std::min<std::uint64_t>(max, WorkspaceHeader::kCounters), tiles, stages);
-  has_shared = has_shared_tiles(blocks, tiles, stages);
-  return blocks;
+      ceil_divide<std::uint64_t>(desc.k, skinny_stage_values(bits_of(desc.weights), row_warps));
+  const Division division =
+      division_of(plan, shape, std::min<std::uint64_t>(max_blocks, WorkspaceHeader::kCounters), tiles, stages);
+  plan.blocks = division.blocks, plan.shares_tiles = shape.columns > 1 || division.shares_tiles;
+  if (plan.shares_tiles) plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes(shape));
 }
 
 absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan plan) {
@@ -210,7 +214,7 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   const std::uint64_t stages = ceil_divide<std::uint64_t>(desc.k, skinny_wide_stage_values(bits));
   const std::uint64_t tiles =
       desc.activation == SkinnyActivation::kSiluGate ? ceil_divide(desc.n, 64) : ceil_divide(desc.n, 128);
-  plan.config.block = kSkinnyWideThreads, plan.config.shared_bytes = skinny_wide_bytes(bits);
+  plan.config.block = skinny_wide_threads(scales_of(desc)), plan.config.shared_bytes = skinny_wide_bytes(bits);
   CGRT_RETURN_IF_ERROR(allow_shared_bytes(plan.kernel, machine, plan.config.shared_bytes));
   CGRT_RETURN_IF_ERROR(preload(plan.kernel, machine.context));
   CGRT_ASSIGN_OR_RETURN(const std::uint32_t cluster, cluster_of(machine, plan, tiles, stages));
@@ -224,10 +228,9 @@ absl::StatusOr<SkinnyGemmPlan> plan_wide(const Machine& machine, SkinnyGemmPlan 
   plan.config.grid = plan.clusters * cluster;
   if (scales_of(desc) != SkinnyScales::kToSums) return plan;
   // A launch may have few rows, which small tiles want.
-  bool has_shared = false;
-  plan.blocks = blocks_of(plan, {1, 1}, at_once * cluster, has_shared);
-  plan.config.grid = std::max(plan.clusters, ceil_divide(plan.blocks, cluster)) * cluster;
-  if (has_shared) plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes({1, 1}));
+  const std::uint32_t max_blocks = at_once * cluster;
+  divide(plan, {1, 1}, kSkinnyWideGroups * max_blocks);
+  plan.config.grid = std::max(plan.clusters, ceil_divide(std::min(plan.blocks, max_blocks), cluster)) * cluster;
   return plan;
 }
 
@@ -258,13 +261,8 @@ absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan p
   CGRT_RETURN_IF_ERROR(preload(plan.kernel, machine.context));
   CGRT_ASSIGN_OR_RETURN(const Occupancy of_sm,
                         occupancy(plan.kernel, machine.context, plan.config.block, plan.config.shared_bytes));
-  bool has_shared = false;
-  plan.blocks =
-      blocks_of(plan, shape, machine.sms * static_cast<std::uint64_t>(std::max(of_sm.blocks_per_sm, 1)), has_shared);
+  divide(plan, shape, machine.sms * static_cast<std::uint64_t>(std::max(of_sm.blocks_per_sm, 1)));
   plan.config.grid = plan.blocks;
-  if (shape.columns > 1 || has_shared) {
-    plan.workspace_bytes = workspace_with(2 * plan.blocks * skinny_part_bytes(shape));
-  }
   return plan;
 }
 
@@ -336,7 +334,7 @@ absl::Status launch_skinny_gemm(LaunchTarget target, const SkinnyGemmPlan& plan,
   params.blocks = plan.blocks, params.clusters = plan.clusters;
   params.cluster = Divisor(plan.config.attributes.cluster.x);
   params.activation = desc.activation;
-  params.weights_are_constant = desc.weights_are_constant;
+  params.weights_are_constant = desc.weights_are_constant, params.shares_tiles = plan.shares_tiles;
   params.few_rows = static_cast<std::uint8_t>(few_rows(plan, plan.config.shared_bytes));
   if (!plan.is_wide) return launch(target, plan.config, plan.kernel, params);
 

@@ -10,6 +10,7 @@
 #include "cgrt_kernels/common/device_count.h"
 #include "cgrt_kernels/common/load_once.cuh"
 #include "cgrt_kernels/common/mma.cuh"
+#include "cgrt_kernels/common/named_barrier.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/common/whole.cuh"
@@ -20,9 +21,10 @@
 
 namespace cgrt::kernels {
 
-template <class T, int kBits, SkinnyScales kScales, int kColumns, int kRowWarps, int kPacks = skinny_packs(kBits),
-          int kDepth = kSkinnyDepth>
+// kGroups: of kSkinnyThreads threads in a block. Each has the tiles of a block of its own, and x is theirs in common.
+template <class T, int kBits, SkinnyScales kScales, int kColumns, int kRowWarps, int kGroups = 1>
 struct SkinnyProduct {
+  static constexpr int kPacks = skinny_packs(kBits), kDepth = kSkinnyDepth;
   static constexpr int kDepthWarps = kSkinnyWarps / kRowWarps;
   static constexpr int kPackValues = 128 / kBits, kEights = kPackValues / 8;  // in 16 bytes of W
   static constexpr int kWarpValues = 4 * kPackValues * kPacks;                // of k, that a warp takes in a stage
@@ -37,7 +39,7 @@ struct SkinnyProduct {
   // What a thread reads of a stage: packs of its two rows of W, and their scales. Where the lanes of a row have the
   // same ones, each lane loads one of the warp's 32 of two packs: 2 % faster than its own four (H200).
   static constexpr bool kSharesScales = kScales == SkinnyScales::kToSums;
-  static_assert((!kSharesX || kPacks == skinny_packs(kBits)) && (!kSharesScales || kPacks % 2 == 0) && kDepth > 1);
+  static_assert((kGroups == 1 || kKeepsX) && (!kSharesScales || kPacks % 2 == 0) && kDepth > 1);
   struct Stage {
     uint4 weights[2][kPacks];
     T scales[kSharesScales ? kPacks / 2 : 2 * kPacks];
@@ -45,12 +47,14 @@ struct SkinnyProduct {
   using StageOfX = uint4[kXPacks];
 
   const SkinnyGemmParams& p;
-  unsigned char* const shared;  // sums of the warps that share rows, of two tiles; then stages of x
-  const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  unsigned char* const shared;  // of each group, sums of the warps that share rows, of two tiles; then stages of x
+  const std::uint32_t of_block = kGroups == 1 ? 0 : threadIdx.x / kSkinnyThreads;  // which group
+  const std::uint32_t block = of_block * gridDim.x + blockIdx.x, thread = threadIdx.x - of_block * kSkinnyThreads;
+  const std::uint32_t lane = thread % 32, warp = thread / 32;
   const std::uint32_t row_warp = warp % kRowWarps, k_warp = warp / kRowWarps;
   const std::uint32_t group = lane / 4, quad = lane % 4;  // as mma.cuh's g and t
   const SkinnyRanges ranges = {(p.weight_rows - 1) / (16 * kRowWarps) + 1, (p.k - 1) / (kDepthWarps * kWarpValues) + 1,
-                               p.blocks};
+                               p.blocks, p.shares_tiles};
   const std::uint32_t stages = ranges.stages;
   std::uint32_t rows = 0;  // that there are
   float sums[kColumns][4];
@@ -153,14 +157,14 @@ struct SkinnyProduct {
     return place_of_x(i / (4 * kEights), i % kEights, i / kEights % 4);
   }
   __device__ __forceinline__ unsigned char* kept_x(std::uint32_t row) const {
-    return shared + kJoinedBytes + row * (stages * (kDepthWarps * kWarpValues * 2) + kSkinnyRowGap);
+    return shared + kGroups * kJoinedBytes + row * (stages * (kDepthWarps * kWarpValues * 2) + kSkinnyRowGap);
   }
   // All rows of x, at most kMaxRows, zeros behind k.
   template <std::uint32_t kMaxRows>
   __device__ __forceinline__ void keep_rows() const {
     const std::uint32_t packs = stages * (kDepthWarps * kWarpValues / 8);
 #pragma unroll(16 / kMaxRows)
-    for (std::uint32_t i = threadIdx.x; i < packs; i += kSkinnyThreads) {
+    for (std::uint32_t i = threadIdx.x; i < packs; i += kGroups * kSkinnyThreads) {
       uint4 eights[kMaxRows];
 #pragma unroll
       for (std::uint32_t row = 0; row < kMaxRows; ++row) {
@@ -275,11 +279,34 @@ struct SkinnyProduct {
     }
   }
 
+  // All threads of the group.
+  __device__ __forceinline__ void meet() const {
+    if constexpr (kGroups == 1) {
+      __syncthreads();
+    } else {
+      wait_at_named_barrier<kSkinnyThreads>(1 + of_block);
+    }
+  }
+  // As is_last_to_arrive, in each group.
+  __device__ __forceinline__ bool is_last_of(std::uint32_t* counter, std::uint32_t parts) const {
+    if constexpr (kGroups == 1) return is_last_to_arrive(counter, parts);
+    __shared__ bool is_last[kGroups];
+    meet();
+    if (thread == 0) {
+      asm volatile("fence.acq_rel.gpu;" ::: "memory");
+      is_last[of_block] = arrive(counter, parts) == parts - 1;
+      if (is_last[of_block]) asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    }
+    meet();
+    return is_last[of_block];
+  }
+
   // To the first of the warps that share rows. One barrier, as tiles take the two places in turn.
   __device__ __forceinline__ void join_warps(std::uint32_t parity) {
     if constexpr (kDepthWarps == 1) return;
     const auto place = [&](int of_warp, int column) {
-      return reinterpret_cast<float4*>(shared) + ((parity * kSkinnyWarps + of_warp) * kColumns + column) * 32 + lane;
+      return reinterpret_cast<float4*>(shared + of_block * kJoinedBytes) +
+             ((parity * kSkinnyWarps + of_warp) * kColumns + column) * 32 + lane;
     };
     if (k_warp > 0) {
 #pragma unroll
@@ -287,7 +314,7 @@ struct SkinnyProduct {
         *place(warp, column) = {sums[column][0], sums[column][1], sums[column][2], sums[column][3]};
       }
     }
-    __syncthreads();
+    meet();
     if (k_warp > 0) return;
 #pragma unroll
     for (int column = 0; column < kColumns; ++column) {
@@ -299,25 +326,25 @@ struct SkinnyProduct {
   // With the other blocks of the tile. True in the last of them, which has all sums then.
   __device__ __forceinline__ bool join_blocks(std::uint32_t tile) {
     const std::uint32_t first = ranges.first_block(tile), last = ranges.last_block(tile);
-    const auto part = [&](std::uint32_t block, int column) {
-      const std::size_t slot = SkinnyRanges::slot_of(block, first);
+    const auto part = [&](std::uint32_t of, int column) {
+      const std::size_t slot = SkinnyRanges::slot_of(of, first);
       return static_cast<float4*>(p.parts) + ((slot * kRowWarps + row_warp) * kColumns + column) * 32 + lane;
     };
     if (k_warp == 0) {
 #pragma unroll
       for (int column = 0; column < kColumns; ++column) {
         if (column * 8 >= rows) break;
-        *part(blockIdx.x, column) = {sums[column][0], sums[column][1], sums[column][2], sums[column][3]};
+        *part(block, column) = {sums[column][0], sums[column][1], sums[column][2], sums[column][3]};
       }
     }
-    if (!is_last_to_arrive(&p.counters[first], last - first + 1)) return false;
+    if (!is_last_of(&p.counters[first], last - first + 1)) return false;
     if (k_warp > 0) return true;
     clear();
 #pragma unroll
     for (int column = 0; column < kColumns; ++column) {
       if (column * 8 >= rows) break;
 #pragma unroll 4
-      for (std::uint32_t block = first; block <= last; ++block) add(sums[column], __ldcg(part(block, column)));
+      for (std::uint32_t of = first; of <= last; ++of) add(sums[column], __ldcg(part(of, column)));
     }
     return true;
   }
@@ -346,8 +373,8 @@ struct SkinnyProduct {
   }
 
   __device__ __forceinline__ void run() {
-    if (blockIdx.x >= ranges.blocks) return;
-    const std::uint32_t begin = ranges.begin(), count = ranges.count();
+    if (blockIdx.x >= ranges.blocks) return;  // then no group has stages
+    const std::uint32_t begin = ranges.begin(block), count = ranges.count(block);
     Place next{begin / stages, begin % stages, 0, nullptr, nullptr};
     std::uint32_t tile = next.tile, index = next.index, part_begin = next.index, parity = 0;
     const auto after = [&](std::uint32_t stage) { return stage + 1 == stages ? 0 : stage + 1; };

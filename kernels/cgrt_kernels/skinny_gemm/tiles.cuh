@@ -10,16 +10,23 @@
 
 namespace cgrt::kernels {
 
-// The stages of all tiles, one tile after the other, in ranges whose lengths differ by at most one.
+// The stages of all tiles, one tile after the other, in ranges whose lengths differ by at most one stage, or by one
+// tile where blocks do not share tiles.
 struct SkinnyRanges {
-  std::uint32_t tiles, stages, max_blocks;                            // stages: of a tile
-  std::uint32_t all = tiles * stages;                                 // below 2^32: W has 16 KB or more of each
+  std::uint32_t tiles, stages, max_blocks;  // stages: of a tile
+  bool shares_tiles;
+  std::uint32_t unit = shares_tiles ? 1 : stages;                     // of a range
+  std::uint32_t all = tiles * (shares_tiles ? stages : 1);            // units: below 2^32, as W has 16 KB of each stage
   std::uint32_t blocks = min(all, max_blocks);                        // that have stages
-  std::uint32_t share = all / blocks, longer = all - share * blocks;  // as many blocks have a stage more
+  std::uint32_t share = all / blocks, longer = all - share * blocks;  // as many blocks have a unit more
 
-  __device__ __forceinline__ std::uint32_t begin() const { return share * blockIdx.x + min(blockIdx.x, longer); }
-  __device__ __forceinline__ std::uint32_t count() const { return share + (blockIdx.x < longer ? 1 : 0); }
-  // The block that has the stage, counted through all tiles.
+  __device__ __forceinline__ std::uint32_t begin(std::uint32_t block) const {
+    return (share * block + min(block, longer)) * unit;
+  }
+  __device__ __forceinline__ std::uint32_t count(std::uint32_t block) const {
+    return block < blocks ? (share + (block < longer ? 1 : 0)) * unit : 0;
+  }
+  // The block that has the stage, counted through all tiles. Where tiles are shared.
   __device__ __forceinline__ std::uint32_t block_of(std::uint32_t stage) const {
     const std::uint32_t in_longer = longer * (share + 1);
     return stage < in_longer ? stage / (share + 1) : longer + (stage - in_longer) / share;
@@ -28,7 +35,7 @@ struct SkinnyRanges {
   __device__ __forceinline__ std::uint32_t last_block(std::uint32_t tile) const {
     return block_of(tile * stages + stages - 1);
   }
-  // Where this block leaves its part of a tile that others have parts of. It has at most two: of a tile that others
+  // Where a block leaves its part of a tile that others have parts of. It has at most two: of a tile that others
   // began, and of one that it begins.
   static __device__ __forceinline__ std::uint32_t slot_of(std::uint32_t block, std::uint32_t first_block) {
     return 2 * block + (block == first_block ? 1 : 0);
