@@ -30,6 +30,13 @@ quietly cmake --build "$work/app"
 said=$("$work/app/app" | grep "^softmax")
 grep -qF "# $said " "$readme" || { echo "the README does not say: $said"; exit 1; }
 
+echo "== the functions on pages, behind the README's program"
+pages=("$source/../../docs/performance.md" "$source/../../docs/bundles.md")
+awk '/^```$/ {inside = 0} inside; /^```cpp$/ {inside = 1}' "${pages[@]}" >>"$work/readme/main.cpp"
+for name in softmax_all print_tokens load_another; do grep -q "$name(" "$work/readme/main.cpp"; done
+echo "target_link_libraries(app PRIVATE cgrt::bundle)" >>"$work/readme/CMakeLists.txt"
+quietly cmake --build "$work/app"
+
 echo "== graphs as data, where there is no CUDA toolkit"
 quietly configure "$source/data_only" data "-DCOMPONENTS=inspect;record" -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
 quietly cmake --build "$work/data"

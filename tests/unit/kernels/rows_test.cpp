@@ -1,19 +1,20 @@
+#include <array>
+#include <cstdint>
+
 #include "cgrt/cgrt.h"
 #include "cgrt/simulator/simulator.h"
+#include "cgrt_kernels/norm/kernels.h"
 #include "cgrt_kernels/norm/norm.h"
+#include "cgrt_kernels/softmax/kernels.h"
 #include "cgrt_kernels/softmax/softmax.h"
 #include "support/catch.h"
+#include "support/launches.h"
 #include "support/status_matchers.h"
 
 namespace cgrt::testing {
 namespace {
 
-using kernels::DType;
-using kernels::NormOp;
-using kernels::plan_norm;
-using kernels::plan_softmax;
-using kernels::SoftmaxOp;
-using kernels::SoftmaxPlan;
+using namespace kernels;
 
 constexpr DeviceRef kDevice(0);
 constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
@@ -60,6 +61,41 @@ TEST_CASE("a plan takes the regime of its rows", "[kernels]") {
   CHECK(plan(7, 112).launches.aligned.kernel == plan(7, 112).launches.unaligned.kernel);  // few: wherever they lie
   CHECK(plan(700, 111).launches.aligned.kernel == plan(700, 111).launches.unaligned.kernel);
   CHECK_FALSE(plan(700, 112).launches.aligned.kernel == plan(700, 112).launches.unaligned.kernel);
+}
+
+TEST_CASE("rows are not streamed by code that was compiled for 8.0, whose kernel for that is empty", "[kernels]") {
+  void* const memory = reinterpret_cast<void*>(4096);
+  const auto is_streamed = [&] {
+    const NormPlan norm = *plan_norm(kDevice, {NormOp::kLayerNorm, DType::kFloat32, 400, 16384});
+    const SoftmaxPlan softmax = *plan_softmax(kDevice, {SoftmaxOp::kSoftmax, DType::kFloat32, 400, 131072});
+    const Launches of_norm = launches_of("layer_norm", [&](LaunchTarget target) {
+      return launch_norm(target, norm, {.out = memory, .in = memory, .workspace = {memory, norm.workspace_bytes}});
+    });
+    const Launches of_softmax = launches_of("softmax", [&](LaunchTarget target) {
+      return launch_softmax(target, softmax,
+                            {.out = memory, .in = memory, .workspace = {memory, softmax.workspace_bytes}});
+    });
+    const NormBackwardPlan sums =
+        *plan_norm_backward(kDevice, {NormOp::kRmsNorm, DType::kFloat32, 400, 300001, 1e-5f, WeightGradients::kSummed});
+    const Launches of_sums = launches_of("rms_norm backward", [&](LaunchTarget target) {
+      return launch_norm_backward(
+          target, sums,
+          {.dx = memory, .dy = memory, .x = memory, .dweight = memory, .workspace = {memory, sums.workspace_bytes}});
+    });
+    constexpr Alignment kAligned = Alignment::kAligned;
+    const bool is_norm = of_norm.kernels.front() == norm_kernel(NormOp::kLayerNorm, Residual::kNone, DType::kFloat32,
+                                                                NormRegime::kBulkStream, kAligned);
+    const bool is_softmax = of_softmax.kernels.front() ==
+                            softmax_kernel(SoftmaxOp::kSoftmax, DType::kFloat32, SoftmaxRegime::kBulkStream, kAligned);
+    const bool is_sums = of_sums.kernels.at(1) == norm_summed_chunks(NormOp::kRmsNorm, DType::kFloat32, true);
+    return std::array{is_norm, is_softmax, is_sums};
+  };
+  {
+    Simulator simulator;
+    CHECK(is_streamed() == std::array{true, true, true});
+  }
+  Simulator simulator({.ptx_version = 80});
+  CHECK(is_streamed() == std::array{false, false, false});
 }
 
 }  // namespace
