@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test.sh BUILD_DIR SOURCE_DIR NVCC: installs the build into a fresh folder and uses it as strangers do: all of it,
-# as the README says, by pkg-config, without CUDA, and from projects that are pinned to C++17.
+# as the README and pages say, by pkg-config, without CUDA, and from projects that are pinned to C++17.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -33,7 +33,9 @@ grep -qF "# $said " "$readme" || { echo "the README does not say: $said"; exit 1
 echo "== the functions on pages, behind the README's program"
 pages=("$source/../../docs/performance.md" "$source/../../docs/bundles.md")
 awk '/^```$/ {inside = 0} inside; /^```cpp$/ {inside = 1}' "${pages[@]}" >>"$work/readme/main.cpp"
-for name in softmax_all print_tokens load_another; do grep -q "$name(" "$work/readme/main.cpp"; done
+for name in softmax_all print_tokens load_another; do
+  grep -q "$name(" "${pages[@]}" || { echo "no page has $name"; exit 1; }
+done
 echo "target_link_libraries(app PRIVATE cgrt::bundle)" >>"$work/readme/CMakeLists.txt"
 quietly cmake --build "$work/app"
 

@@ -32,7 +32,7 @@ class Launches final : public IdleSink {
 inline Launches launches_of(const std::string& name, absl::FunctionRef<absl::Status(LaunchTarget)> launch) {
   Launches found;
   INFO(name);
-  REQUIRE(launch(LaunchTarget::into(found)) == absl::OkStatus());
+  REQUIRE_OK(launch(LaunchTarget::into(found)));
   return found;
 }
 

@@ -529,8 +529,9 @@ __global__ void __launch_bounds__(skinny_wide_threads(kScales), 1)
   auto& barriers = *reinterpret_cast<WideBarriers*>(aligned);
   WideProduct<T, kBits, kScales> product{p, barriers, aligned + 1024, rows};
   product.start(has_count);
-  // Of 64 K registers.
-  constexpr int kOfConsumer = kHasFew ? 208 : 224, kOfOthers = kHasFew ? 48 : 56;
+  constexpr int kOfConsumer = kHasFew ? 208 : 224, kOfOthers = kHasFew ? 48 : 56;  // registers
+  static_assert(kOfConsumer * kConsumerThreads + kOfOthers * (skinny_wide_threads(kScales) - kConsumerThreads) <=
+                65536);
   if (threadIdx.x >= kConsumerThreads) {
     if constexpr (kBits < 16) give_registers<kOfOthers>();
     return product.produce(has_count);

@@ -2,14 +2,15 @@
 //
 // On sm_90a more than 8 rows, and many 16-bit weights, have a kernel of their own (hopper.cu): W and x come through
 // shared memory and warpgroups multiply, a tile of 128 rows of W to a cluster, whose blocks have parts of k. What
-// follows is of the other kernels.
+// follows is of the other kernels, and of launches of that one which turn out to have few rows of integers: there two
+// groups of a block's threads are what is called a block here.
 //
 // A tile is the rows of W that a block multiplies at once: 16 for each of kRowWarps warps, while the other warps take
 // other parts of k. A stage is what a block loads of a tile at a time, straight into registers: through shared memory
-// it took 1.15 times as long (H100). The stages of all tiles, in order, are divided among the blocks in equal ranges.
-// Where a range ends within a tile, its blocks leave their sums in the workspace, and the last to come adds them in the
-// order of the blocks. Blocks have whole tiles where few idle then, or few rows of integers let blocks idle for less
-// time than joining takes.
+// it took 1.15 times as long (H100). The stages of all tiles, in order, are divided among the blocks in ranges that
+// differ by at most one stage, or by one tile where blocks have whole tiles: where few idle then, or few rows of
+// integers let them idle for less time than joining takes. Where a range ends within a tile, its blocks leave their
+// sums in the workspace, and the last to come adds them in the order of the blocks.
 #pragma once
 
 #include <cuda.h>
@@ -86,9 +87,10 @@ constexpr std::size_t skinny_part_bytes(SkinnyShape shape) {
   return std::size_t{shape.row_warps} * shape.columns * 32 * 16;
 }
 
-// The kernel for more rows. It has few rows in small tiles where scales go to sums: half a block multiplies one.
+// The kernel for more rows. Where scales go to sums, launches of few rows go in small tiles, one to each of two groups
+// of kSkinnyThreads; with more rows the last 128 threads have nothing to do.
 inline constexpr std::uint32_t kSkinnyMaxCluster = 8, kSkinnyWideGroups = 2;
-constexpr std::uint32_t skinny_wide_threads(SkinnyScales scales) {
+__host__ __device__ constexpr std::uint32_t skinny_wide_threads(SkinnyScales scales) {
   return scales == SkinnyScales::kToSums ? kSkinnyWideGroups * kSkinnyThreads : 384;
 }
 // Columns of its products: so many rows of x are copied and multiplied.
@@ -105,13 +107,14 @@ struct SkinnyGemmParams {
   CUtensorMap maps[3];  // of W, x, and x by kSkinnyBoxRows rows, in the kernel for more rows
   std::uint32_t rows, n, k;
   std::uint32_t weight_rows;  // n or 2 n
-  std::uint32_t blocks;       // that share tiles
+  std::uint32_t blocks;       // that have tiles; in the kernel for more rows groups, up to kSkinnyWideGroups x grid
   std::uint32_t clusters;     // in the kernel for more rows: how many have tiles
   Divisor cluster;            // blocks of each
   Divisor group;
   std::uint32_t groups;  // of a row
   SkinnyActivation activation;
-  bool weights_are_constant, shares_tiles;
+  bool weights_are_constant;
+  bool shares_tiles;      // blocks have parts of tiles
   std::uint8_t few_rows;  // in kernels for more rows: launches with at most so many go in small tiles
   std::uint64_t y_stride;
   SkinnyGemmArgs args;

@@ -95,17 +95,21 @@ bool has_shared_tiles(std::uint64_t blocks, std::uint64_t tiles, std::uint64_t s
   return false;
 }
 
-// Whole tiles where these fill waves, else equal parts of all stages. To join parts takes as long as kJoined int4 of 16
-// rows of W (H200); whole tiles of few rows of x may let blocks idle for that long.
+// Whole tiles where these fill waves, else equal parts of all stages. Whole tiles of few rows of x may let blocks idle
+// for as long as it takes to join parts. Kernels of more columns have tiles of several sizes: these are shared but
+// where their numbers are equal.
 Division division_of(const SkinnyGemmPlan& plan, SkinnyShape shape, std::uint64_t wave, std::uint64_t tiles,
                      std::uint64_t stages) {
-  constexpr std::uint64_t kJoined = 4500, kMinStages = 2;  // of a block that shares tiles
+  constexpr std::uint64_t kJoined = 4500;  // as many int4 of 16 rows of W take as long as to join parts (H200)
+  constexpr std::uint64_t kMinStages = 2;  // of a block that shares tiles
   const std::uint64_t waves = ceil_divide<std::uint64_t>(tiles, wave);
   const bool is_few = shape.columns == 1 && plan.desc.weights != SkinnyWeights::kFloat;
   const bool idles_shortly = is_few && (waves * wave - tiles) * plan.desc.k * shape.row_warps <= kJoined * wave;
-  if (idles_shortly || fill_waves(wave, tiles, waves)) {
-    // Equal numbers of tiles, which may leave out a third of the blocks: beyond that it is faster that some have one
-    // more than others (5,120 x 5,120 int4: 9.4 us, and 10.4; H200), and always in the kernel for more rows.
+  const bool may_be_whole = shape.columns == 1 || tiles % waves == 0;
+  if (may_be_whole && (idles_shortly || fill_waves(wave, tiles, waves))) {
+    // Equal numbers of tiles, but where that leaves out more than a third of the blocks: then some have one tile more
+    // than others (int4, 5,120 x 5,120: 9.4 us, where equal numbers take 10.4; H200). In the kernel for more rows
+    // always.
     const std::uint64_t equal = ceil_divide(tiles, waves);
     const bool takes_all = plan.is_wide || equal * 3 < wave * 2;
     return {static_cast<std::uint32_t>(takes_all ? std::min(tiles, wave) : equal), false};

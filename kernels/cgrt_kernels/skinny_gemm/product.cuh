@@ -21,7 +21,7 @@
 
 namespace cgrt::kernels {
 
-// kGroups: of kSkinnyThreads threads in a block. Each has the tiles of a block of its own, and x is theirs in common.
+// kGroups: of kSkinnyThreads threads in a block. Each is a block of its own here, and x is theirs in common.
 template <class T, int kBits, SkinnyScales kScales, int kColumns, int kRowWarps, int kGroups = 1>
 struct SkinnyProduct {
   static constexpr int kPacks = skinny_packs(kBits), kDepth = kSkinnyDepth;
@@ -47,9 +47,10 @@ struct SkinnyProduct {
   using StageOfX = uint4[kXPacks];
 
   const SkinnyGemmParams& p;
-  unsigned char* const shared;  // of each group, sums of the warps that share rows, of two tiles; then stages of x
-  const std::uint32_t of_block = kGroups == 1 ? 0 : threadIdx.x / kSkinnyThreads;  // which group
-  const std::uint32_t block = of_block * gridDim.x + blockIdx.x, thread = threadIdx.x - of_block * kSkinnyThreads;
+  unsigned char* const shared;  // sums of the warps that share rows, of two tiles, for each group; then x
+  const std::uint32_t thread_group = kGroups == 1 ? 0 : threadIdx.x / kSkinnyThreads;
+  const std::uint32_t block = thread_group * gridDim.x + blockIdx.x,
+                      thread = threadIdx.x - thread_group * kSkinnyThreads;
   const std::uint32_t lane = thread % 32, warp = thread / 32;
   const std::uint32_t row_warp = warp % kRowWarps, k_warp = warp / kRowWarps;
   const std::uint32_t group = lane / 4, quad = lane % 4;  // as mma.cuh's g and t
@@ -284,7 +285,7 @@ struct SkinnyProduct {
     if constexpr (kGroups == 1) {
       __syncthreads();
     } else {
-      wait_at_named_barrier<kSkinnyThreads>(1 + of_block);
+      wait_at_named_barrier<kSkinnyThreads>(1 + thread_group);
     }
   }
   // As is_last_to_arrive, in each group.
@@ -294,18 +295,18 @@ struct SkinnyProduct {
     meet();
     if (thread == 0) {
       asm volatile("fence.acq_rel.gpu;" ::: "memory");
-      is_last[of_block] = arrive(counter, parts) == parts - 1;
-      if (is_last[of_block]) asm volatile("fence.acq_rel.gpu;" ::: "memory");
+      is_last[thread_group] = arrive(counter, parts) == parts - 1;
+      if (is_last[thread_group]) asm volatile("fence.acq_rel.gpu;" ::: "memory");
     }
     meet();
-    return is_last[of_block];
+    return is_last[thread_group];
   }
 
   // To the first of the warps that share rows. One barrier, as tiles take the two places in turn.
   __device__ __forceinline__ void join_warps(std::uint32_t parity) {
     if constexpr (kDepthWarps == 1) return;
     const auto place = [&](int of_warp, int column) {
-      return reinterpret_cast<float4*>(shared + of_block * kJoinedBytes) +
+      return reinterpret_cast<float4*>(shared + thread_group * kJoinedBytes) +
              ((parity * kSkinnyWarps + of_warp) * kColumns + column) * 32 + lane;
     };
     if (k_warp > 0) {
@@ -373,7 +374,7 @@ struct SkinnyProduct {
   }
 
   __device__ __forceinline__ void run() {
-    if (blockIdx.x >= ranges.blocks) return;  // then no group has stages
+    if (blockIdx.x >= ranges.blocks) return;  // then no group has stages; one without keeps x for the other
     const std::uint32_t begin = ranges.begin(block), count = ranges.count(block);
     Place next{begin / stages, begin % stages, 0, nullptr, nullptr};
     std::uint32_t tile = next.tile, index = next.index, part_begin = next.index, parity = 0;

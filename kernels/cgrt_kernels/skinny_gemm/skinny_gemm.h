@@ -35,8 +35,8 @@ struct SkinnyGemmPlan {
   Kernel<SkinnyGemmParams> kernel;
   LaunchConfig config;
   bool is_wide = false;             // has the kernel for more than 8 rows, or many 16-bit weights, on 9.0
-  std::uint32_t blocks = 0;         // that have tiles of W; of that kernel: in launches with few rows
-  bool shares_tiles = false;        // whether blocks do
+  std::uint32_t blocks = 0;         // that have tiles of W; of that kernel: halves, in launches with few rows
+  bool shares_tiles = false;        // these have parts of tiles
   std::uint32_t clusters = 0;       // of that kernel: clusters that have tiles
   std::size_t workspace_bytes = 0;  // common/workspace.h
 

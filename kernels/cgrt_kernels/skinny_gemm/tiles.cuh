@@ -16,7 +16,7 @@ struct SkinnyRanges {
   std::uint32_t tiles, stages, max_blocks;  // stages: of a tile
   bool shares_tiles;
   std::uint32_t unit = shares_tiles ? 1 : stages;                     // of a range
-  std::uint32_t all = tiles * (shares_tiles ? stages : 1);            // units: below 2^32, as W has 16 KB of each stage
+  std::uint32_t all = tiles * (shares_tiles ? stages : 1);            // units: below 2^32, W has 16 KB or more of each
   std::uint32_t blocks = min(all, max_blocks);                        // that have stages
   std::uint32_t share = all / blocks, longer = all - share * blocks;  // as many blocks have a unit more
 

@@ -125,7 +125,7 @@ CUresult resolve_function_slow(const KernelIdentity& identity, CUcontext context
 [[gnu::visibility("hidden")]] inline CUresult resolve_function(const KernelIdentity& identity, CUcontext context,
                                                                const ResolvedFunction** found) {
   const std::uint32_t now = generation();
-  // New ones stand in front: those of former tables are not walked.
+  // New ones stand in front, and those of former generations behind. If threads change that, one is asked for again.
   for (const ResolvedFunction* known = identity.functions.load(std::memory_order_acquire);
        known != nullptr && known->generation == now; known = known->next) {
     if (known->context == context) {
