@@ -31,7 +31,7 @@ struct HistogramPlan {
 };
 
 // kInvalidArgument, with the value and its limit, for other types, no elements or more than 2^40, no bins or more than
-// 2^24, and an empty range.
+// 2^24, and a range that is empty, beyond the type, or of fewer integers than bins.
 absl::StatusOr<HistogramPlan> plan_histogram(ContextRef context, const HistogramDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for a null or misaligned pointer.

@@ -24,7 +24,7 @@ struct ScanDesc {
   ScanKind kind = ScanKind::kInclusive;
 };
 
-// Device addresses of contiguous arrays of rows * columns elements; out == in is allowed, any other
+// Device addresses of contiguous arrays of rows * columns elements, aligned to these; out == in is allowed, any other
 // overlap is undefined.
 struct ScanArgs {
   void* out = nullptr;

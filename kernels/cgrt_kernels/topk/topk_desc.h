@@ -31,7 +31,7 @@ struct TopkArgs {
   float* weights = nullptr;                   // [tokens, k]
   std::int32_t* chosen = nullptr;             // [tokens, k]: numbers of experts
   const void* logits = nullptr;               // [tokens, experts]
-  const std::int32_t* token_count = nullptr;  // how many of the tokens there are, at most `tokens`; null: all
+  const std::int32_t* token_count = nullptr;  // how many there are: 0 or less none, `tokens` or more all; null: all
 };
 
 }  // namespace cgrt::kernels

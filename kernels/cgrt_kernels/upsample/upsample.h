@@ -36,8 +36,8 @@ struct UpsamplePlan {
   std::uint64_t topology_id() const { return topology_of_kernels({by_alignment[0].config.attributes}); }
 };
 
-// kInvalidArgument for a size of 0, for types other than those three, and for more than 2^31 - 1
-// elements or 2^24 rows or columns of either image.
+// kInvalidArgument for a size of 0, for types other than those three, for more than 2^31 - 1 elements or 2^24 rows or
+// columns of either image, and for factors that are negative, not finite, or far from the ratio of the sizes.
 absl::StatusOr<UpsamplePlan> plan_upsample(ContextRef context, const UpsampleDesc& desc);
 
 // kInvalidArgument, with the name of the argument, for null pointers and for pointers that are not

@@ -110,7 +110,8 @@ class GraphExec {
   // not changed since. On failure it stays the caller's.
   static absl::StatusOr<GraphExec> adopt(CUgraphExec exec, const Graph& graph);
   // To be destroyed with cuGraphExecDestroy; that of get(). What was rebound and not launched is lost; what steps and
-  // set_params had this keep, host functions, loaded code and graphs of captured calls, is let go.
+  // set_params had this keep, host functions, loaded code and graphs of captured calls, is let go: where there is such,
+  // this waits for the launches in flight.
   CUgraphExec release() &&;
 
   GraphExec();  // empty, as when moved from: every call is kFailedPrecondition
@@ -123,9 +124,9 @@ class GraphExec {
   absl::Status launch(StreamRef stream);
 
   // Puts the executable onto the device ahead of its first launch, which otherwise pays for it (0.7 us per node on an
-  // H200). Asynchronous; refused as launch is. Launch it soon: until its first launch, an uploaded executable slows all
-  // graphs in its context, from 0.98 to 1.15 us per node (H200, driver 580). If it is destroyed without a launch, they
-  // stay slow.
+  // H200). Asynchronous; refused in a capture as launch is. Launch it soon: until its first launch, an uploaded
+  // executable slows all graphs in its context, from 0.98 to 1.15 us per node (H200, driver 580). If it is destroyed
+  // without a launch, they stay slow.
   absl::Status upload(StreamRef stream);
 
   // New parameters for one node of the graph that this was made from, for launches from now on;
@@ -167,12 +168,14 @@ class GraphExec {
   // driver hands what it keeps (Graph::keep) to the executable.
   absl::Status update(const Graph& other);
 
-  // The same, but a refusal is a report and not an error: see UpdateReport. Errors are other failures of the call.
+  // The same, but a refusal is a report and not an error: see UpdateReport. Errors are other failures of the call; a
+  // rebindable executable and an `other` of build_alternatives are kFailedPrecondition here and below.
   absl::StatusOr<UpdateReport> try_update(const Graph& other);
 
   // The same, and on a refusal the executable is instantiated anew from `other`, with the flags that it had. Node
-  // handles for set_params are then those of `other`. The report says which of both was done. The executable that was
-  // is destroyed, which may wait as said above.
+  // handles for set_params are then those of `other`, all nodes are enabled, and what other threads set between the
+  // refusal and then is lost. The report says which of both was done. The executable that was is destroyed, which may
+  // wait as said above.
   absl::StatusOr<UpdateReport> update_or_instantiate(const Graph& other);
 
   // All nodes that keep update() from taking over `other`, and why: by CUDA's rules of topology, kinds, contexts,
@@ -192,14 +195,16 @@ class GraphExec {
   // theirs. Only what differs is sent, with the next launch. `step` runs on this thread, before this returns, and must
   // not call this executable.
   // kFailedPrecondition names the call with another kernel, block, shared memory or attributes, another grid of a
-  // cooperative kernel, the call of another kind, too many or too few; then, and when `step` fails, nothing has
-  // changed. Nodes that no call makes (empty ones) are passed over. In a graph of build_alternatives
-  // (graph/alternatives.h) calls may pass over nodes, which do not run then. Does not block, with one exception: where
-  // no step of such a graph runs these calls together, an executable of all nodes may be instantiated, once. What the
-  // calls hand over, as a launch_host with a std::function does, is kept until another step has taken its place and the
-  // launches before have ended; so are the graphs of captured calls, with what their libraries retain on these
-  // (cuGraphRetainUserObject). While there is such, each launch records an event, and the executable waits for its
-  // launches when it is destroyed.
+  // cooperative kernel, the call of another kind, too many or too few; kInvalidArgument is as of the call itself, and
+  // kUnimplemented a library's call that allocates. Then, and when `step` fails, nothing has changed. Nodes that no
+  // call makes (empty ones) are passed over. In a graph of build_alternatives (graph/alternatives.h) calls may pass
+  // over nodes, which do not run then. Does not block, with one exception: where no step of such a graph runs these
+  // calls together, an executable of all nodes may be instantiated, once. What the calls hand over, as a launch_host
+  // with a std::function does, is kept until another step has taken its place and the launches before have ended; a
+  // later rebind destroys it, under this executable's lock: its destructor must not call the executable, and waits
+  // where it frees device memory. Graphs of captured calls are kept, too, with what their libraries retain on these
+  // (cuGraphRetainUserObject); those with a key, up to 256, as long as the executable. While there is such, each launch
+  // records an event, and the executable waits for its launches when it is destroyed.
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);
 
   // Runs the calls as rebind does, and changes nothing: what they say is for rebind(Binding), as often as wanted, which
@@ -223,6 +228,9 @@ class GraphExec {
   absl::Status set(const Slot<T>& slot, const std::type_identity_t<T>& value) {
     return set_slot(slot.executable(), slot.word(), &value, sizeof(T));
   }
+  // The same for the grid of a kernel. kFailedPrecondition: the executable is not rebindable, or the kernel
+  // cooperative. kInvalidArgument: not a kernel of it; a grid that no device can launch, or no multiple of the kernel's
+  // cluster.
   absl::Status set_grid(KernelNode node, Dim3 grid);
 
   // Where this executable, which must be rebindable, has addresses of the `bytes` bytes at `buffer`: in arguments of
@@ -235,7 +243,8 @@ class GraphExec {
   // that looks like such an address is taken for one: kernels of others do not say which of their arguments are
   // pointers. To leave some out, hand over the rest of what find_buffer said.
   absl::StatusOr<std::size_t> rebind_buffer(const void* old, std::size_t bytes, void* replacement);
-  // kInvalidArgument for a use that is none of this executable's.
+  // kInvalidArgument for a use that is none of this executable's. Whether a use still has the old address is not looked
+  // at: ask find_buffer again after a rebind.
   absl::Status rebind_buffer(absl::Span<const BufferUse> uses, void* replacement);
 
   // From now on each launch first asks the driver whether the memory that enabled nodes have addresses of is still what
@@ -270,14 +279,15 @@ class GraphExec {
   std::unique_ptr<State> state_;
 };
 
-// Blocks the host, and waits for no work; costs 1.0 to 2.1 us a node from 10 nodes on (H200). Disturbs no capture. The
-// graph may change or die afterwards. Short of memory (kResourceExhausted), it trims the memory that graphs freed on
-// this device and tries once more.
+// Blocks the host, and waits for no work but where this lets go what graphs kept (Graph::keep); costs 1.0 to 2.1 us a
+// node from 10 nodes on (H200). Disturbs no capture. The graph may change or die afterwards. Short of memory
+// (kResourceExhausted), it trims the memory that graphs freed on this device and tries once more.
 absl::StatusOr<GraphExec> instantiate(const Graph& graph, InstantiateFlags flags = InstantiateFlags::kNone);
 
 // The same, and all of its kernels, but those in bodies of conditional nodes, can be changed by rebind(): they become
 // device-updatable, for good. CUDA then allows the graph one executable at a time and no clone, and the executable no
-// update(); set_params and set_enabled work on kernels as rebind() does. What changes them, a kernel "patch_nodes" for
+// update(); set_params and set_enabled work on kernels as rebind() does. Memsets cannot be disabled in it, nor child
+// graphs be set (kFailedPrecondition). What changes them, a kernel "patch_nodes" for
 // each 2,729 words that can change, is added to the graph in front of all nodes, and runs in launches that have
 // something to change. Kernels with clusters stay as they are, unless they are inside child graphs: the host sets those
 // that change, 1 to 3 us each, as driver 580 runs them on a part of the multiprocessors once the device has changed

@@ -28,7 +28,8 @@ class LaunchResources {
   // Waits for the launches that use any.
   ~LaunchResources();
 
-  // Makes what replace() needs for `next`, and lets go of what no launch uses any more. Never blocks.
+  // Makes what replace() needs for `next`, and lets go of what no launch uses any more. Waits for
+  // nothing but the destructors of that.
   absl::Status prepare(CUcontext context, const Resources& next);
   // Launches from now on use `next`. What they used before goes with a later prepare(), when they have ended.
   void replace(Resources next);

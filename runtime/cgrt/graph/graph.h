@@ -127,8 +127,9 @@ class Graph {
   // Takes a node out: what waited for it waits for it no more, and for what it waited for neither. What is inside of it
   // goes with it: cursors, nodes and Graphs of a child or of bodies are invalid then. Executables that were made before
   // go on as they were; only the handle of the node is invalid for them too. Lists the nodes: 0.1 us for each of them.
-  // kInvalidArgument: not a node of this graph. An error of the driver's, with the reason: the graph allocates or frees
-  // memory, or the node is device-updatable (instantiate_rebindable).
+  // kInvalidArgument: not a node of this graph. kFailedPrecondition once instantiate_rebindable has taken this graph or
+  // a child of it, also when that executable is gone. An error of the driver's, with the reason: the graph allocates or
+  // frees memory.
   absl::Status remove(const NodeRef& node);
   // Lets `to` wait for `from`, a node or programmatic(node) or launched(node). kInvalidArgument: there is an edge
   // already, of whatever kind; one of both is no node of this graph; both are the same; nodes of those kinds cannot
@@ -177,7 +178,7 @@ class Graph {
   // Keeps `resource` alive until this graph, every executable made from it or updated from it
   // afterwards, and their last launches in flight have ended. Costs nothing per launch. It is then
   // let go by a later create, clone, capture, instantiate, update or collect_released of this library,
-  // on the thread that makes it.
+  // on the thread that makes it, which waits for the device where a DeviceBuffer goes.
   absl::Status keep(std::shared_ptr<const void> resource);
   template <class Resource>
   absl::Status keep(Resource&& resource) requires(std::is_rvalue_reference_v<Resource&&> &&

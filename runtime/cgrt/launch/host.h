@@ -22,8 +22,10 @@ namespace cgrt {
 absl::Status launch_host(LaunchTarget target, CUhostFn function, void* data);
 
 // Owns `function`: until it has returned (eager), or until the graph and its last launch are gone
-// (captured and explicit). An exception that leaves it is logged and goes no further. A stream is
-// asked whether it captures: one driver call more than above when it does not, four when it does.
+// (captured and explicit). In an eager stream it is destroyed on the driver's thread, where no CUDA call is allowed: it
+// may hold nothing that makes one then, such as a DeviceBuffer, an Event or a GraphExec. An exception that leaves it is
+// logged and goes no further. A stream is asked whether it captures: two driver calls when it does not, four when it
+// does.
 absl::Status launch_host(LaunchTarget target, std::function<void()> function);
 
 }  // namespace cgrt

@@ -44,8 +44,8 @@ class GraphPool {
   // another chunk, as cuMemAlloc does. kResourceExhausted when the device has too little for one.
   absl::StatusOr<void*> allocate(LaunchTarget target, std::size_t size_bytes);
 
-  // Never blocks; returns nothing to the device. Nothing happens for null. kInvalidArgument for an address that is not
-  // that of a block in use.
+  // Makes no CUDA call, and waits while another thread's allocate gets a chunk; returns nothing to the device. Nothing
+  // happens for null. kInvalidArgument for an address that is not that of a block in use.
   absl::Status free(void* block);
 
   std::size_t used_bytes() const;      // of blocks in use, each a multiple of 256

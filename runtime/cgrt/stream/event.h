@@ -43,7 +43,8 @@ class EventRef {
   // completion() == kDone; kFailedPrecondition when captured.
   absl::StatusOr<bool> is_complete() const;
 
-  // Blocks until the work before the last record is done. kFailedPrecondition when captured.
+  // Blocks until the work before the last record is done. kFailedPrecondition when captured. Ends captures as
+  // StreamRef::synchronize does.
   absl::Status synchronize() const;
 
   CUevent get() const { return handle_; }

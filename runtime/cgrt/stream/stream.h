@@ -66,7 +66,8 @@ class StreamRef {
   // Never blocks. kFailedPrecondition for the legacy default stream while a blocking stream of its context is captured.
   absl::StatusOr<bool> is_capturing() const;
 
-  // Blocks until all work in the stream is done. While it is captured: kFailedPrecondition, and the capture ends.
+  // Blocks until all work in the stream is done. While it is captured: kFailedPrecondition, and the capture ends. So do
+  // a kThreadLocal capture of this thread and any thread's kGlobal one, whichever stream is synchronized (CaptureMode).
   absl::Status synchronize() const;
 
   // `event` is done when the work before this call is. Asynchronous. In a capture, a stream that waits for the event

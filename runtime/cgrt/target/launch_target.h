@@ -149,7 +149,8 @@ class LaunchTarget {
   }
 
   // The same place, where the next kernel's dependency on a kernel before it is programmatic; a full one where its
-  // code was compiled for less than 9.0, and so cannot wait.
+  // code was compiled for less than 9.0, and so cannot wait. For kernels alone: copies and memsets refuse it
+  // (kInvalidArgument), other calls take it for a plain target.
   LaunchTarget programmatic() const {
     LaunchTarget target = *this;
     target.edge_ = EdgeKind::kProgrammatic;
@@ -159,7 +160,8 @@ class LaunchTarget {
   // The same place, where the next kernel records `event` in its stream: when all of its blocks have triggered or ended
   // (kProgrammatic), or have begun (kLaunchCompletion). A kernel of another stream that waits for the event with
   // StreamRef::wait may start then; in a capture the wait becomes an edge of that kind. The event has no timing.
-  // Streams alone: in a graph being built the edge itself says it, programmatic(node) and launched(node).
+  // Launches of kernels alone: other calls do not record it. Streams alone: in a graph being built the edge itself says
+  // it, programmatic(node) and launched(node).
   LaunchTarget recording(EventRef event, EdgeKind when) const {
     LaunchTarget target = *this;
     target.event_ = event.get();
