@@ -73,8 +73,8 @@ struct CapturedOrRun {
 // library that does either) ends it, or work is left unjoined, `record` is called a second time, and its work goes into
 // the stream at once. Into the legacy default stream, which cannot be captured, `record` works at once, and is called
 // once. Not a launch that no device can run, nor a failure of the callback's own, unless it carries an error of CUDA's
-// that a capture gives (800, 801, 900 to 908): these are returned. A stream that somebody else captures is refused, as by
-// capture.
+// that a capture gives (800, 801, 900 to 908): these are returned. A stream that somebody else captures is refused, as
+// by capture.
 absl::StatusOr<CapturedOrRun> capture_or_run(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
                                              CaptureOptions options = {});
 
