@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # tidy.sh ROOT BUILD_DIR [FILE...]: fails on what clang-tidy 14 finds with the committed .clang-tidy. Without FILEs: the
-# runtime without the simulator, five seconds of a processor each. BUILD_DIR: configured, without unity builds, and with
-# the files that it generates (.ci/run builds these alone).
+# runtime without the simulator, five seconds of a processor each. BUILD_DIR: built, without unity builds, for its
+# compile_commands.json and the files that it generates.
 set -euo pipefail
 cd "${1:?usage: tidy.sh ROOT BUILD_DIR [FILE...]}"
 build=${2:?usage: tidy.sh ROOT BUILD_DIR [FILE...]}
 shift 2
 [ -e "$build/compile_commands.json" ] || {
-  echo "There is no $build/compile_commands.json: cmake --preset release, then build runtime/page/kHtml.inc" >&2
+  echo "There is no $build/compile_commands.json: cmake --preset release && tools/build release graphdump" >&2
   exit 1
 }
 files=("$@")
