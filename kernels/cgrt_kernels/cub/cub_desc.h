@@ -11,8 +11,8 @@
 
 namespace cgrt::kernels {
 
-// Addresses are of contiguous arrays of `count` elements in device memory, aligned to these. Arrays do not overlap, but
-// where said. The workspace: CubPlan::workspace_bytes.
+// Addresses are of contiguous arrays of `count` elements in device memory, aligned to an element. Arrays do not
+// overlap, but where said. The workspace: CubPlan::workspace_bytes.
 
 // Sums of floats are in CUB's order, which changes from run to run; plan_scan (scan/scan.h) has another.
 struct CubScanDesc {

@@ -29,12 +29,12 @@ struct DecodeAttentionDesc {
 // Of a sequence without positions out is 0 and lse is -infinity. Keys and values of a position are 0 where the block
 // table has no page from 0 to pages - 1. What the table says behind a sequence's length is not read.
 struct DecodeAttentionArgs {
-  void* out = nullptr;                    // [sequences, heads, head_size]
-  float* lse = nullptr;                   // [sequences, heads]: log(sum(exp(scale * q k^T))); null: not written
-  const void* q = nullptr;                // [sequences, heads, head_size]
-  const void* k = nullptr;                // as the cache's descriptor says
-  const void* v = nullptr;                // as k
-  const std::int32_t* lengths = nullptr;  // [sequences]: positions of each; below 0 as 0, above `positions` as these
+  void* out = nullptr;                        // [sequences, heads, head_size]
+  float* lse = nullptr;                       // [sequences, heads]: log(sum(exp(scale * q k^T))); null: not written
+  const void* q = nullptr;                    // [sequences, heads, head_size]
+  const void* k = nullptr;                    // as the cache's descriptor says
+  const void* v = nullptr;                    // as k
+  const std::int32_t* lengths = nullptr;      // [sequences]: positions of each, clamped to 0 and `positions`
   const std::int32_t* block_table = nullptr;  // of a paged cache
   Workspace workspace;
 };

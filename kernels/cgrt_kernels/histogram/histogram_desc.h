@@ -17,7 +17,7 @@ struct HistogramDesc {
   double lower = 0, upper = 0;  // float32: rounded to it; int32: without their fractions, up to 2^31
 };
 
-// Device addresses of contiguous arrays that do not overlap, aligned to their elements.
+// Device addresses of contiguous arrays that do not overlap, each aligned to its elements.
 struct HistogramArgs {
   std::int32_t* counts = nullptr;  // of `bins`; overwritten
   const void* in = nullptr;        // of `count` elements

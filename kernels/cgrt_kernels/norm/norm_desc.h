@@ -28,8 +28,8 @@ struct NormDesc {
 };
 
 // Device addresses of contiguous arrays: out, in, residual and sum of rows * columns elements, weight and bias of
-// `columns`. Null weight or bias: ones, zeros; rms_norm does not read the bias, whose alignment counts. `residual` and
-// `sum` are for kAdded; the sum is not written when it is null. out and sum may each be in or residual, but not the
+// `columns`. Null weight or bias: ones, zeros; rms_norm does not read the bias, but checks its alignment. `residual`
+// and `sum` are for kAdded; the sum is not written when it is null. out and sum may each be in or residual, but not the
 // same; any other overlap is undefined.
 struct NormArgs {
   void* out = nullptr;

@@ -50,7 +50,7 @@ struct RopeArgs {
   const std::int32_t* position = nullptr;     // [tokens]
   const std::int32_t* sequence = nullptr;     // [tokens], with a cache
   const std::int32_t* block_table = nullptr;  // [sequences, pages_per_sequence], with a paged cache
-  const std::int32_t* token_count = nullptr;  // how many there are: 0 or less none, `tokens` or more all; null: all
+  const std::int32_t* token_count = nullptr;  // how many tokens there are, clamped to 0 and `tokens`; null: all
 };
 
 }  // namespace cgrt::kernels

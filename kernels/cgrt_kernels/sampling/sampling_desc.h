@@ -55,7 +55,7 @@ struct SamplingArgs {
   const std::int32_t* top_k = nullptr;  // [rows], for kFiltered; null, 0 and less, vocabulary and more: all
   const float* top_p = nullptr;         // [rows], for kFiltered; null, NaN, 1 and more: all; 0 and less: the largest
   RandomState* state = nullptr;         // not for kGreedy
-  const std::int32_t* row_count = nullptr;  // how many rows there are: 0 or less none, `rows` or more all; null: all
+  const std::int32_t* row_count = nullptr;  // how many of the rows there are, clamped to 0 and `rows`; null: all
   Workspace workspace = {};                 // SamplingPlan::workspace_bytes
 };
 

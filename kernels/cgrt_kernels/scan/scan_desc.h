@@ -24,8 +24,8 @@ struct ScanDesc {
   ScanKind kind = ScanKind::kInclusive;
 };
 
-// Device addresses of contiguous arrays of rows * columns elements, aligned to these; out == in is allowed, any other
-// overlap is undefined.
+// Device addresses of contiguous arrays of rows * columns elements, aligned to an element; out == in is allowed, any
+// other overlap is undefined.
 struct ScanArgs {
   void* out = nullptr;
   const void* in = nullptr;

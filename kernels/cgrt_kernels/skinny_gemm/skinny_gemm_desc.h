@@ -70,7 +70,7 @@ struct SkinnyGemmArgs {
   const void* scales = nullptr;             // [rows of weights, k / group], with integers
   const void* bias = nullptr;               // [rows of weights], with has_bias
   const void* residual = nullptr;           // as y, with has_residual
-  const std::int32_t* row_count = nullptr;  // how many rows there are: 0 or less none, `rows` or more all; null: all
+  const std::int32_t* row_count = nullptr;  // how many of the rows there are, clamped to 0 and `rows`; null: all
   Workspace workspace = {};                 // of SkinnyGemmPlan::workspace_bytes
 };
 

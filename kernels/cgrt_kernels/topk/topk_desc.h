@@ -31,7 +31,7 @@ struct TopkArgs {
   float* weights = nullptr;                   // [tokens, k]
   std::int32_t* chosen = nullptr;             // [tokens, k]: numbers of experts
   const void* logits = nullptr;               // [tokens, experts]
-  const std::int32_t* token_count = nullptr;  // how many there are: 0 or less none, `tokens` or more all; null: all
+  const std::int32_t* token_count = nullptr;  // how many tokens there are, clamped to 0 and `tokens`; null: all
 };
 
 }  // namespace cgrt::kernels

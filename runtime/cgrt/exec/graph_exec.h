@@ -162,10 +162,10 @@ class GraphExec {
 
   // Takes over the parameters of all nodes of `other`, which must have the same topology and the same launch
   // attributes. Where it has not, the answer is kFailedPrecondition with the reason, and the executable is as it was.
-  // CUDA itself would silently keep some old attributes (cluster, memory sync domain, carveout, access policy), so
-  // these are compared first. That costs nothing for graphs that this library built or captured, while no launch in
-  // them has attributes; for other graphs the driver is asked, at 0.3 us a kernel node. `other` may be destroyed: the
-  // driver hands what it keeps (Graph::keep) to the executable.
+  // CUDA itself would silently keep some old attributes (memory sync domain, carveout, access policy, and a cluster
+  // where `other` has none), so these are compared first. That costs nothing for graphs that this library built or
+  // captured, while no launch in them has attributes; for other graphs the driver is asked, at 0.3 us a kernel node.
+  // `other` may be destroyed: the driver hands what it keeps (Graph::keep) to the executable.
   absl::Status update(const Graph& other);
 
   // The same, but a refusal is a report and not an error: see UpdateReport. Errors are other failures of the call; a
