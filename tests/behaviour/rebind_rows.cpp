@@ -315,6 +315,31 @@ BEHAVIOUR("copies, memsets, host functions and events follow in a rebound step")
   return absl::OkStatus();
 }
 
+BEHAVIOUR("copies and memsets of 0 bytes in a captured step are no nodes, and no calls of its rebind meet any") {
+  CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
+  CGRT_ASSIGN_OR_RETURN(Buffers b, Buffers::create(world));
+  const auto step = [&](LaunchTarget target, const DeviceBuffer& in, std::size_t count) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(copy(target, b.w.data(), b.y.data(), count * sizeof(float)));
+    CGRT_RETURN_IF_ERROR(fill32(target, b.w.data(), 0, count));
+    CGRT_RETURN_IF_ERROR(copy(target, b.w.data(), in.data(), in.size_bytes()));
+    return copy(target, CopyParams{.destination = b.z.data(),
+                                   .source = b.x.data(),
+                                   .bytes = 8,
+                                   .height = count,
+                                   .destination_pitch = 16,
+                                   .source_pitch = 16});
+  };
+  CGRT_ASSIGN_OR_RETURN(Graph graph, capture(stream, [&](StreamRef s) { return step(s, b.x, 0); }));
+  CGRT_RETURN_IF_ERROR(notes.graph("captured", graph));
+  CGRT_ASSIGN_OR_RETURN(GraphExec exec, instantiate_rebindable(graph));
+  notes.status("rebind", exec.rebind([&](LaunchTarget target) { return step(target, b.y, 0); }));
+  CGRT_RETURN_IF_ERROR(exec.launch(stream.ref()));
+  CGRT_RETURN_IF_ERROR(stream.ref().synchronize());
+  CGRT_RETURN_IF_ERROR(note_values(world, notes, "w", b.w));
+  notes.status("with a copy that has bytes", exec.rebind([&](LaunchTarget target) { return step(target, b.x, 2); }));
+  return absl::OkStatus();
+}
+
 BEHAVIOUR("host functions that rebound steps own live as long as launches call them") {
   CGRT_ASSIGN_OR_RETURN(Stream stream, Stream::create(world.device()));
   constexpr int kLaunches = 6;

@@ -106,8 +106,9 @@ absl::Status GraphExec::State::set_rebindable(CUgraphNode node, const KernelLaun
   }
   internal::RebindState::Change change;
   CGRT_RETURN_IF_ERROR(rebind->change_kernel(**kernel, launch, change));
+  CGRT_RETURN_IF_ERROR(take(std::move(change)));
   ++counts.set;
-  return take(std::move(change));
+  return absl::OkStatus();
 }
 
 absl::Status GraphExec::State::take(internal::RebindState::Change&& change) {

@@ -33,7 +33,8 @@ class UsedLibraries {
  public:
   // Makes what set() needs for `library`; for none, too, as what other nodes use is then used anew.
   absl::Status prepare(CUcontext context, const std::shared_ptr<const void>& library) {
-    return uses_.prepare(context, {library});
+    Resources over;  // libraries, whose destructors call nothing of this executable's
+    return uses_.prepare(context, {library}, over);
   }
   // Launches from now on use `library`, null for none, in `node`; those in flight keep what it was before.
   void set(CUgraphNode node, const std::shared_ptr<const void>& library);

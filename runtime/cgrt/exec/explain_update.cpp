@@ -65,7 +65,7 @@ UpdateReport attributes_lost(const LostAttributes& lost, CUgraph other) {
   const AttributeDifference differs = first_difference(lost.was, lost.wanted);
   report.text = absl::StrCat("The executable cannot take over the other graph: the ", differs.name, " of ",
                              describe_at(node, lost.path), " is ", differs.was, " here and ", differs.wanted,
-                             " there, and CUDA would keep the old one. Instantiate that graph anew.");
+                             " there, and CUDA may keep the old one. Instantiate that graph anew.");
   return report;
 }
 

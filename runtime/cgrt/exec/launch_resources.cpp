@@ -1,5 +1,6 @@
 #include "cgrt/exec/launch_resources.h"
 
+#include <iterator>
 #include <utility>
 
 #include "cgrt/base/status_macros.h"
@@ -25,8 +26,10 @@ LaunchResources::~LaunchResources() {
   }
 }
 
-absl::Status LaunchResources::prepare(CUcontext context, const Resources& next) {
+absl::Status LaunchResources::prepare(CUcontext context, const Resources& next, Resources& over) {
   while (!earlier_.empty() && earlier_.front().last_launch.ref().is_complete().value_or(false)) {
+    Resources& ended = earlier_.front().resources;
+    over.insert(over.end(), std::make_move_iterator(ended.begin()), std::make_move_iterator(ended.end()));
     spare_ = std::move(earlier_.front().last_launch);
     earlier_.pop_front();
   }

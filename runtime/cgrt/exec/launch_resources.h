@@ -28,10 +28,9 @@ class LaunchResources {
   // Waits for the launches that use any.
   ~LaunchResources();
 
-  // Makes what replace() needs for `next`, and lets go of what no launch uses any more. Waits for
-  // nothing but the destructors of that.
-  absl::Status prepare(CUcontext context, const Resources& next);
-  // Launches from now on use `next`. What they used before goes with a later prepare(), when they have ended.
+  // Makes what replace() needs for `next`, and moves what no launch uses any more into `over`. Waits for nothing.
+  absl::Status prepare(CUcontext context, const Resources& next, Resources& over);
+  // Launches from now on use `next`. What they used before goes with a prepare() after they have ended.
   void replace(Resources next);
 
   // After a launch into `stream`.

@@ -16,11 +16,11 @@ struct internal::BoundValues : RebindState::Values {};
 
 namespace {
 
-absl::StatusOr<RebindState::Change> run_calls(RebindState& state, CUcontext context,
-                                              absl::FunctionRef<absl::Status(LaunchTarget)> step) {
-  internal::Rebinder rebinder(state, context);
+absl::Status run_calls(RebindState& state, CUcontext context, absl::FunctionRef<absl::Status(LaunchTarget)> step,
+                       RebindState::Change& change) {
+  internal::Rebinder rebinder(state, context, change);
   CGRT_RETURN_IF_ERROR(step(LaunchTarget::into(rebinder)));
-  return std::move(rebinder).finish();
+  return rebinder.finish();
 }
 
 BufferUse use_of(const RebindState& state, const RebindState::Address& address, std::uintptr_t begin) {
@@ -47,29 +47,32 @@ BufferUse use_of(const RebindState& state, const RebindState::Address& address, 
 
 absl::Status GraphExec::rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  RebindState::Change change;  // before the lock: destructors of what calls kept may come back here
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind == nullptr) return internal::not_rebindable();
-  CGRT_ASSIGN_OR_RETURN(RebindState::Change change, run_calls(*state_->rebind, state_->definition->context, step));
+  CGRT_RETURN_IF_ERROR(run_calls(*state_->rebind, state_->definition->context, step, change));
   return state_->take(std::move(change));
 }
 
 absl::StatusOr<Binding> GraphExec::prepare(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  RebindState::Change change;  // before the lock, as in rebind
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind == nullptr) return internal::not_rebindable();
-  CGRT_ASSIGN_OR_RETURN(const RebindState::Change change,
-                        run_calls(*state_->rebind, state_->definition->context, step));
+  CGRT_RETURN_IF_ERROR(run_calls(*state_->rebind, state_->definition->context, step, change));
   return Binding(
       std::make_shared<const internal::BoundValues>(internal::BoundValues{state_->rebind->values_after(change)}));
 }
 
 absl::Status GraphExec::rebind(const Binding& binding) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
+  RebindState::Change change;  // before the lock, as above
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind == nullptr) return internal::not_rebindable();
   const internal::BoundValues* const values = binding.values();
   if (values == nullptr || values->owner != state_->rebind->id()) return internal::not_of_this_executable("binding");
-  return state_->take(state_->rebind->change_to(*values));
+  change = state_->rebind->change_to(*values);
+  return state_->take(std::move(change));
 }
 
 absl::StatusOr<std::pair<std::uint64_t, std::uint32_t>> GraphExec::find_slot(KernelNode node, std::size_t argument,

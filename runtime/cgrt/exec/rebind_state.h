@@ -68,6 +68,7 @@ class RebindState {
     std::vector<std::pair<std::uint32_t, OwnedParams>> params;  // by node
     std::vector<std::pair<std::uint32_t, bool>> enabled;        // by node, of those that are no kernels
     std::optional<Resources> used;                              // by its nodes, of all calls of a step
+    Resources over;                                             // what no launch uses any more: take() leaves it here
   };
 
   // The values of all words and nodes at once.
@@ -159,8 +160,9 @@ class RebindState {
   absl::StatusOr<Address> address_of(CUgraphNode node, std::optional<std::size_t> argument, std::size_t at) const;
   const Word& word(std::uint32_t index) const { return words_[index]; }
 
-  // All of it counts from the next launch on, or none and an error of setting a node by the host. Where there are
-  // variants, `exec` here and below is null.
+  // All of it counts from the next launch on, or none and an error of setting a node by the host. Resources that go
+  // are left in `change`: their destructors are the callers', and may call this executable. Where there are variants,
+  // `exec` here and below is null.
   absl::Status take(Change&& change, CUgraphExec exec);
 
   // Of an executable that was just made: nodes that the graph's first step leaves out do not run.

@@ -90,7 +90,7 @@ absl::Status RebindState::set_kernel(const HostKernel& kernel, CUgraphExec exec)
 
 absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
   if (ABSL_PREDICT_FALSE(variants_ != nullptr)) return take_in_variant(std::move(change));
-  if (change.used.has_value()) CGRT_RETURN_IF_ERROR(resources_.prepare(context_, *change.used));
+  if (change.used.has_value()) CGRT_RETURN_IF_ERROR(resources_.prepare(context_, *change.used, change.over));
   const std::vector<HostKernel> kernels = find_host_kernels(change);
   std::size_t set_count = 0, enabled_count = 0;
   const auto swap_words = [&](auto begin, auto end) {
@@ -134,7 +134,7 @@ absl::Status RebindState::take(Change&& change, CUgraphExec exec) {
 }
 
 absl::Status RebindState::take_in_variant(Change&& change) {
-  if (change.used.has_value()) CGRT_RETURN_IF_ERROR(resources_.prepare(context_, *change.used));
+  if (change.used.has_value()) CGRT_RETURN_IF_ERROR(resources_.prepare(context_, *change.used, change.over));
   const auto swap_all = [&] {
     for (auto& [word, value] : change.words) std::swap(values_[word], value);
     for (auto& [node, params] : change.params) std::swap(params_[nodes_[node].params], params);

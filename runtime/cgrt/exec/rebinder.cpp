@@ -71,18 +71,19 @@ absl::StatusOr<const RebindState::Node*> Rebinder::meet(absl::StatusOr<const Reb
   return node;
 }
 
-absl::StatusOr<RebindState::Change> Rebinder::finish() && {
+absl::Status Rebinder::finish() {
   if (!failure_.ok()) return failure_;
   const std::vector<RebindState::Node>& nodes = state_.nodes();
   if (state_.has_alternatives()) {
-    CGRT_RETURN_IF_ERROR(leave_out(nodes.size()));
-  } else if (position_ != nodes.size()) {
+    return leave_out(nodes.size());
+  }
+  if (position_ != nodes.size()) {
     return absl::FailedPreconditionError(absl::StrCat("The rebound step made ", counted(calls_, "call"),
                                                       " and the executable has ", counted(nodes.size(), "node"),
                                                       " that calls made: the first without a call is node ", position_,
                                                       " (", state_.describe(nodes[position_]), ")."));
   }
-  return std::move(change_);
+  return absl::OkStatus();
 }
 
 absl::Status Rebinder::add_kernel(const KernelLaunch& launch, EdgeKind) {
@@ -104,6 +105,11 @@ absl::Status Rebinder::add_kernel(const KernelLaunch& launch, EdgeKind) {
   return ABSL_PREDICT_TRUE(status.ok()) ? status : fail(status);
 }
 
+absl::Status Rebinder::pass_over() {
+  ++calls_;
+  return failure_;
+}
+
 absl::Status Rebinder::set(const std::string& call, const CUgraphNodeParams& params) {
   if (!failure_.ok()) return failure_;
   ++calls_;
@@ -121,12 +127,14 @@ absl::Status Rebinder::set(const std::string& call, const CUgraphNodeParams& par
 }
 
 absl::Status Rebinder::add_copy(const CopyParams& copy) {
+  if (copy.bytes == 0 || copy.height == 0 || copy.depth == 0) return pass_over();
   CUgraphNodeParams params{};
   set_copy_params(params, context_, copy);
   return set("a copy", params);
 }
 
 absl::Status Rebinder::add_fill(const FillParams& fill) {
+  if (fill.count == 0 || fill.height == 0) return pass_over();
   CUgraphNodeParams params{};
   set_fill_params(params, context_, fill);
   return set("a memset", params);

@@ -17,11 +17,15 @@ namespace cgrt::internal {
 
 class Rebinder final : public LaunchSink {
  public:
-  Rebinder(RebindState& state, CUcontext context) : state_(state), context_(context) { change_.used.emplace(); }
+  // `change` is empty, and gets what is to be taken over.
+  Rebinder(RebindState& state, CUcontext context, RebindState::Change& change)
+      : state_(state), context_(context), change_(change) {
+    change_.used.emplace();
+  }
 
-  // After the last call: what is to be taken over. The first failure of a call, though the caller may have ignored it;
-  // kFailedPrecondition when nodes are left that no call has met.
-  absl::StatusOr<RebindState::Change> finish() &&;
+  // After the last call: the first failure of one, though the caller may have ignored it; kFailedPrecondition when
+  // nodes are left that no call has met.
+  absl::Status finish();
 
   absl::Status add_kernel(const KernelLaunch& launch, EdgeKind edge) override;
   absl::Status add_copy(const CopyParams& copy) override;
@@ -44,6 +48,7 @@ class Rebinder final : public LaunchSink {
   absl::StatusOr<const RebindState::Node*> meet(absl::StatusOr<const RebindState::Node*> found,
                                                 const std::string& call);
   absl::Status leave_out(std::size_t until);
+  absl::Status pass_over();  // a call that makes no node
   absl::Status set(const std::string& call, const CUgraphNodeParams& params);
   absl::Status fail(const absl::Status& status);    // of the call that is counted already
   absl::Status refuse(const absl::Status& status);  // of one that is not
@@ -56,7 +61,7 @@ class Rebinder final : public LaunchSink {
   std::size_t position_ = 0;  // of the node that the next call meets, or of the first that it may
   std::size_t calls_ = 0;     // so far; a library's kernels count one by one
   absl::Status failure_;      // the first
-  RebindState::Change change_;
+  RebindState::Change& change_;
 };
 
 }  // namespace cgrt::internal

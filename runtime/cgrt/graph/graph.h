@@ -102,11 +102,12 @@ class Graph {
   absl::StatusOr<SemaphoreWaitNode> add_semaphore_wait(Dependencies dependencies,
                                                        absl::Span<const SemaphoreValue> values);
   // A copy of `child` as one node; what it keeps is kept. kInvalidArgument for the graph itself and for one that it
-  // is inside of.
+  // is inside of. kFailedPrecondition for a graph with conditional nodes or of build_alternatives. An error of the
+  // driver's, with the reason, for one that CUDA does not copy: it allocates or frees memory, or was made rebindable.
   absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, const Graph& child);
   // Moves `child` in instead: its nodes, cursors and executables stay valid, and its nodes are also those of
   // executables of this graph. Executables of `child` keep this graph alive from then on. On failure it stays the
-  // caller's.
+  // caller's. Refused as above, but for what CUDA does not copy.
   absl::StatusOr<ChildGraphNode> add_child(Dependencies dependencies, Graph&& child);
 
   // A value on the device that says whether, how often or which bodies of a conditional node run. Kernels of the graph
@@ -135,7 +136,8 @@ class Graph {
   // already, of whatever kind; one of both is no node of this graph; both are the same; nodes of those kinds cannot
   // have such an edge. An edge that closes a circle is refused when the graph is instantiated, which names its nodes.
   absl::Status add_edge(const Dependency& from, const NodeRef& to);
-  // kInvalidArgument: there is no edge; one of both is no node of this graph.
+  // kInvalidArgument: there is no edge; one of both is no node of this graph. An error of the driver's, with the
+  // reason: the graph allocates or frees memory.
   absl::Status remove_edge(const NodeRef& from, const NodeRef& to);
 
   // New parameters for a node of this graph or inside of it, for executables that are made or updated from it

@@ -47,7 +47,7 @@ inline constexpr std::array kRules = {
          "Add an edge between them where one of them writes there; nothing is wrong where they only read."},
     Rule{
         "programmatic-chain", Severity::kWarning,
-        "a kernel uses what the one before the one before it may write, by way of programmatic edges alone",
+        "two kernels get the same address, and only programmatic edges through a third order them",
         "Make sure that the kernel between them waits (cudaGridDependencySynchronize), or make one of the edges full."},
     Rule{"stale-pointer", Severity::kWarning, "an argument looks like an address, and is in no memory that was there",
          "Make sure that what it points to lives as long as the graph."},
@@ -81,7 +81,8 @@ inline constexpr std::array kRules = {
          "Make sure that its work was captured."},
     Rule{"event-external", Severity::kNote, "events that the graph only records, or only waits for",
          "Make sure that the other side is there in each launch."},
-    Rule{"update-attributes", Severity::kNote, "kernels whose launch attributes but the cluster are not the default",
+    Rule{"update-attributes", Severity::kNote,
+         "kernels with a launch attribute that is not its default, the cluster apart",
          "A whole-graph update takes over parameters, not these: instantiate anew when they change."},
     Rule{"first-launch", Severity::kNote, "an executable of 100 nodes or more that was launched without an upload",
          "Upload it before (cuGraphUpload) where the time of the first launch matters."},

@@ -29,9 +29,10 @@ void CUDA_CB call(void* data) {
   }
 }
 
-void CUDA_CB call_and_delete(void* data) {
-  const std::unique_ptr<Function> function(static_cast<Function*>(data));
+void CUDA_CB call_and_release(void* data) {
+  std::shared_ptr<Function> function(static_cast<Function*>(data));
   call(function.get());
+  internal::release_later(std::move(function));
 }
 
 absl::Status launch_in_stream(StreamRef stream, CUhostFn function, void* data) {
@@ -46,12 +47,14 @@ absl::Status launch_in_stream(StreamRef stream, CUhostFn function, void* data) {
 
 absl::Status launch_host(LaunchTarget target, CUhostFn function, void* data) {
   if (function == nullptr) return absl::InvalidArgumentError("launch_host: the function is null.");
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "a host function"));
   if (target.sink() != nullptr) return target.sink()->add_host({function, data});
   return launch_in_stream(target.stream(), function, data);
 }
 
 absl::Status launch_host(LaunchTarget target, std::function<void()> function) {
   if (function == nullptr) return absl::InvalidArgumentError("launch_host: the function is empty.");
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "a host function"));
   if (target.sink() != nullptr) {
     auto owned = std::make_shared<Function>(std::move(function));
     CGRT_RETURN_IF_ERROR(target.sink()->keep(owned));
@@ -69,9 +72,10 @@ absl::Status launch_host(LaunchTarget target, std::function<void()> function) {
     CGRT_RETURN_IF_ERROR(internal::keep_in_graph(graph, owned));
     return launch_in_stream(stream, &call, owned.get());
   }
+  collect_released();
   auto owned = std::make_unique<Function>(std::move(function));
-  CGRT_RETURN_IF_ERROR(launch_in_stream(stream, &call_and_delete, owned.get()));
-  static_cast<void>(owned.release());  // call_and_delete's from here on
+  CGRT_RETURN_IF_ERROR(launch_in_stream(stream, &call_and_release, owned.get()));
+  static_cast<void>(owned.release());  // call_and_release's from here on
   return absl::OkStatus();
 }
 

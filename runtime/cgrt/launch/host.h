@@ -21,11 +21,10 @@ namespace cgrt {
 // One driver call.
 absl::Status launch_host(LaunchTarget target, CUhostFn function, void* data);
 
-// Owns `function`: until it has returned (eager), or until the graph and its last launch are gone
-// (captured and explicit). In an eager stream it is destroyed on the driver's thread, where no CUDA call is allowed: it
-// may hold nothing that makes one then, such as a DeviceBuffer, an Event or a GraphExec. An exception that leaves it is
-// logged and goes no further. A stream is asked whether it captures: two driver calls when it does not, four when it
-// does.
+// Owns `function` until it has returned (eager), or until the graph and its last launch are gone (captured and
+// explicit). It is destroyed in the collect_released after that, which an eager call makes, too: it may hold buffers
+// and graphs. An exception that leaves it is logged and goes no further. A stream is asked whether it captures: two
+// driver calls when it does not, beside those of collect_released, and four when it does.
 absl::Status launch_host(LaunchTarget target, std::function<void()> function);
 
 }  // namespace cgrt

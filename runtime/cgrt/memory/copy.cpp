@@ -16,16 +16,18 @@ namespace {
 
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
-absl::Status refuse_programmatic(LaunchTarget target, const char* what) {
-  if (target.edge() == EdgeKind::kFull) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "A ", what, " cannot have a programmatic dependency: only kernels can. Pass the target without programmatic()."));
+// `what`: "a copy".
+absl::Status check_target(LaunchTarget target, const char* what) {
+  if (ABSL_PREDICT_TRUE(target.edge() == EdgeKind::kFull)) return internal::check_no_event(target, what);
+  return absl::InvalidArgumentError(
+      absl::StrCat("This is ", what,
+                   ", and only kernels can have a programmatic dependency. Pass the target without programmatic()."));
 }
 
 }  // namespace
 
 absl::Status copy(LaunchTarget target, void* destination, const void* source, std::size_t bytes) {
-  CGRT_RETURN_IF_ERROR(refuse_programmatic(target, "copy"));
+  CGRT_RETURN_IF_ERROR(check_target(target, "a copy"));
   if (target.sink() != nullptr) return target.sink()->add_copy({destination, source, bytes});
   const CUstream stream = target.stream().get();
   if (ABSL_PREDICT_FALSE(stream == nullptr)) return driver::empty_object("Stream");
@@ -39,7 +41,7 @@ absl::Status copy(LaunchTarget target, void* destination, const void* source, st
 
 absl::Status copy(LaunchTarget target, const CopyParams& params) {
   if (params.height == 1 && params.depth == 1) return copy(target, params.destination, params.source, params.bytes);
-  CGRT_RETURN_IF_ERROR(refuse_programmatic(target, "copy"));
+  CGRT_RETURN_IF_ERROR(check_target(target, "a copy"));
   if (target.sink() != nullptr) return target.sink()->add_copy(params);
   const CUstream stream = target.stream().get();
   if (ABSL_PREDICT_FALSE(stream == nullptr)) return driver::empty_object("Stream");
@@ -53,7 +55,7 @@ absl::Status copy(LaunchTarget target, const CopyParams& params) {
 }
 
 absl::Status fill(LaunchTarget target, const FillParams& params) {
-  CGRT_RETURN_IF_ERROR(refuse_programmatic(target, "memset"));
+  CGRT_RETURN_IF_ERROR(check_target(target, "a memset"));
   if (target.sink() != nullptr) return target.sink()->add_fill(params);
   const driver::Api& api = driver::api();
   const CUdeviceptr address = address_of(params.destination);

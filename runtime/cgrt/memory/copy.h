@@ -24,8 +24,7 @@
 namespace cgrt {
 
 // Zero bytes do nothing in a stream, and make no node where it is captured; in a graph being built they are
-// kInvalidArgument, since a node must be. A step that is rebound must not copy zero bytes: the call would meet the node
-// of the next one.
+// kInvalidArgument, since a node must be. The same call of a step that is rebound meets no node.
 absl::Status copy(LaunchTarget target, void* destination, const void* source, std::size_t bytes);
 
 // Rows and slices: see CopyParams. A pitch shorter than a row is kInvalidArgument.

@@ -78,6 +78,7 @@ absl::StatusOr<ExternalSemaphore> ExternalSemaphore::import_fd(ContextRef contex
 }
 
 absl::Status signal_semaphores(LaunchTarget target, absl::Span<const SemaphoreValue> values) {
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "a signal of semaphores"));
   CGRT_RETURN_IF_ERROR(internal::check(values));
   if (target.sink() != nullptr) return target.sink()->add_semaphores(SemaphoreAction::kSignal, values);
   const CUstream stream = target.stream().get();
@@ -94,6 +95,7 @@ absl::Status signal_semaphores(LaunchTarget target, absl::Span<const SemaphoreVa
 }
 
 absl::Status wait_semaphores(LaunchTarget target, absl::Span<const SemaphoreValue> values) {
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "a wait for semaphores"));
   CGRT_RETURN_IF_ERROR(internal::check(values));
   if (target.sink() != nullptr) return target.sink()->add_semaphores(SemaphoreAction::kWait, values);
   const CUstream stream = target.stream().get();

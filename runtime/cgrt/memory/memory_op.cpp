@@ -96,6 +96,7 @@ absl::Status explain(const absl::Status& failure, absl::Span<const MemoryOp> ops
 }  // namespace internal
 
 absl::Status memory_ops(LaunchTarget target, absl::Span<const MemoryOp> ops) {
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "a batch of memory operations"));
   CGRT_RETURN_IF_ERROR(internal::check(ops));
   if (target.sink() != nullptr) return target.sink()->add_memory_ops(ops);
   const CUstream stream = target.stream().get();

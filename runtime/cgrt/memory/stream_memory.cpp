@@ -12,6 +12,7 @@
 namespace cgrt {
 
 absl::StatusOr<void*> allocate_async(LaunchTarget target, std::size_t bytes) {
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "an allocation"));
   if (bytes == 0) return absl::InvalidArgumentError("allocate_async: 0 bytes are no allocation.");
   if (target.sink() != nullptr) return target.sink()->add_alloc(bytes);
   const CUstream stream = target.stream().get();
@@ -29,6 +30,7 @@ absl::StatusOr<void*> allocate_async(LaunchTarget target, std::size_t bytes) {
 }
 
 absl::Status free_async(LaunchTarget target, void* address) {
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "a free"));
   if (target.sink() != nullptr) return target.sink()->add_free(address);
   const CUstream stream = target.stream().get();
   if (ABSL_PREDICT_FALSE(stream == nullptr)) return driver::empty_object("Stream");

@@ -13,18 +13,16 @@
 namespace cgrt {
 namespace {
 
-struct Kept {
-  std::shared_ptr<const void> resource;
-};
+using Resource = std::shared_ptr<const void>;
 
 struct Waiting {
   Event event;
-  std::shared_ptr<const void> resource;
+  Resource resource;
 };
 
 struct Released {
   std::mutex mutex;
-  std::vector<std::unique_ptr<Kept>> kept;
+  std::vector<Resource> kept;
   std::vector<Waiting> waiting;
 };
 
@@ -34,12 +32,10 @@ Released& released() {
   return queue;
 }
 
-// Runs on a thread of the driver's, where CUDA calls are forbidden: only queues.
+// Runs on a thread of the driver's, where CUDA calls are forbidden.
 void CUDA_CB release(void* kept) {
-  Released& queue = released();
-  const std::lock_guard lock(queue.mutex);
-  queue.kept.emplace_back(static_cast<Kept*>(kept));
-  internal::any_released = true;
+  const std::unique_ptr<Resource> resource(static_cast<Resource*>(kept));
+  internal::release_later(std::move(*resource));
 }
 
 bool is_over(const Waiting& one) { return one.event.ref().is_complete().value_or(true); }  // or its context is lost
@@ -50,7 +46,7 @@ namespace internal {
 
 absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource) {
   kept_count.fetch_add(1, std::memory_order_relaxed);
-  auto kept = std::make_unique<Kept>(Kept{std::move(resource)});
+  auto kept = std::make_unique<Resource>(std::move(resource));
   CUuserObject object = nullptr;
   const CUresult created =
       driver::api().UserObjectCreate(&object, kept.get(), &release, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
@@ -60,6 +56,13 @@ absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource) 
   if (retained == CUDA_SUCCESS) return absl::OkStatus();
   driver::api().UserObjectRelease(object, 1);
   return driver::to_status(retained, "cuGraphRetainUserObject");
+}
+
+void release_later(std::shared_ptr<const void> resource) {
+  Released& queue = released();
+  const std::lock_guard lock(queue.mutex);
+  queue.kept.push_back(std::move(resource));
+  any_released = true;
 }
 
 void keep_until(Event event, std::shared_ptr<const void> resource) {
@@ -79,7 +82,7 @@ std::size_t collect_all_released() {
   std::size_t count = 0;
   std::vector<Waiting> waiting;
   while (any_released.load(std::memory_order_acquire)) {  // a graph that was kept lets go of what it kept itself
-    std::vector<std::unique_ptr<Kept>> taken;
+    std::vector<Resource> taken;
     std::vector<Waiting> asked;
     {
       const std::lock_guard lock(queue.mutex);

@@ -1,4 +1,4 @@
-// Resources that graphs own: a driver graph lets each go after its last use, and they die in
+// Resources that graphs and host functions own: the driver lets each go after its last use, and they die in
 // collect_released, since the driver's own thread may not call CUDA.
 //
 //   CGRT_RETURN_IF_ERROR(graph.keep(std::move(scratch)));   // a buffer that the graph's kernels use
@@ -19,8 +19,8 @@
 
 namespace cgrt {
 
-// Lets go of what graphs kept and no longer need (Graph::keep); returns how many resources. Called by
-// create, clone, capture, instantiate and update. Thread-safe.
+// Lets go of what graphs kept and no longer need (Graph::keep), and of host functions that have returned; returns how
+// many resources. Called by create, clone, capture, instantiate, update and launch_host. Thread-safe.
 [[gnu::visibility("hidden")]] inline std::size_t collect_released();
 
 namespace internal {
@@ -33,6 +33,9 @@ extern std::atomic<std::uint64_t> kept_count;
 
 // Its executables launch slower, as the driver counts their launches in flight: by 1.6 us on an H200.
 absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource);
+
+// Lets go of `resource` in the next collect_released. For threads where CUDA calls are forbidden.
+void release_later(std::shared_ptr<const void> resource);
 
 // Lets go of `resource` in a collect_released after `event` is complete.
 void keep_until(Event event, std::shared_ptr<const void> resource);

@@ -21,6 +21,7 @@ absl::StatusOr<SideStreams> SideStreams::create(ContextRef context, std::size_t 
 }
 
 absl::Status fork_join(LaunchTarget target, SideStreams& sides, absl::Span<const Branch> branches) {
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "a fork"));
   if (target.sink() != nullptr) return target.sink()->fork_join(branches);
   if (branches.empty()) return absl::OkStatus();
   if (branches.size() == 1) return branches[0](target.stream());

@@ -1,5 +1,6 @@
 #include "cgrt/target/launch_target.h"
 
+#include "absl/strings/str_cat.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/driver/api.h"
 #include "cgrt/driver/status.h"
@@ -24,6 +25,7 @@ absl::Status LaunchSink::fork_join(absl::Span<const Branch> branches) {
 }
 
 absl::Status record_event(LaunchTarget target, EventRef event) {
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "an event record"));
   if (target.sink() != nullptr) return target.sink()->add_event_record(event);
   const StreamRef stream = target.stream();
   // Outside of a capture the external flags are refused (401).
@@ -36,6 +38,7 @@ absl::Status record_event(LaunchTarget target, EventRef event) {
 }
 
 absl::Status wait_event(LaunchTarget target, EventRef event) {
+  CGRT_RETURN_IF_ERROR(internal::check_no_event(target, "an event wait"));
   if (target.sink() != nullptr) return target.sink()->add_event_wait(event);
   const StreamRef stream = target.stream();
   CGRT_ASSIGN_OR_RETURN(bool capturing, stream.is_capturing());
@@ -44,6 +47,12 @@ absl::Status wait_event(LaunchTarget target, EventRef event) {
   return make_event_node(stream, "cuStreamWaitEvent", [&] {
     return driver::api().StreamWaitEvent(stream.get(), event.get(), CU_EVENT_WAIT_EXTERNAL);
   });
+}
+
+absl::Status internal::refuse_event(const char* call) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "The target is to record an event in its launch, and this is ", call,
+      ": only launches of kernels record one. Pass the target without recording(), and record_event behind it."));
 }
 
 }  // namespace cgrt

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/base/optimization.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -160,8 +161,8 @@ class LaunchTarget {
   // The same place, where the next kernel records `event` in its stream: when all of its blocks have triggered or ended
   // (kProgrammatic), or have begun (kLaunchCompletion). A kernel of another stream that waits for the event with
   // StreamRef::wait may start then; in a capture the wait becomes an edge of that kind. The event has no timing.
-  // Launches of kernels alone: other calls do not record it. Streams alone: in a graph being built the edge itself says
-  // it, programmatic(node) and launched(node).
+  // For kernels alone: other calls refuse it (kInvalidArgument). For streams alone: in a graph being built the edge
+  // itself says it, programmatic(node) and launched(node).
   LaunchTarget recording(EventRef event, EdgeKind when) const {
     LaunchTarget target = *this;
     target.event_ = event.get();
@@ -194,4 +195,14 @@ absl::Status record_event(LaunchTarget target, EventRef event);
 // in a graph as a node that waits at every launch, for work outside the graph. Asynchronous.
 absl::Status wait_event(LaunchTarget target, EventRef event);
 
+namespace internal {
+
+// kInvalidArgument for a target that is to record an event, by a call that launches no kernel: "a copy". It would be
+// left unrecorded, and what waits for it would not wait.
+absl::Status refuse_event(const char* call);
+inline absl::Status check_no_event(LaunchTarget target, const char* call) {
+  return ABSL_PREDICT_TRUE(target.event() == nullptr) ? absl::OkStatus() : refuse_event(call);
+}
+
+}  // namespace internal
 }  // namespace cgrt

@@ -122,6 +122,10 @@ const Case kCases[] = {
        std::memcpy(&cubin[40], &sections, sizeof(sections));
        return Library::load(w.device, cubin).status();
      }},
+    {"A copy where the target is to record an event:",
+     [](const Objects& w) -> Answer {
+       return copy(LaunchTarget(w.stream).recording(w.event, EdgeKind::kProgrammatic), w.x, w.more.data(), 16);
+     }},
     {"A launch of an executable with guarded addresses, of which one is of memory that is gone:",
      [](const Objects& w) -> Answer {
        Graph graph = w.graph_of({kPlain});

@@ -36,6 +36,8 @@ struct RebindTest {
   void rebind(float factor) {
     REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return step(target, factor); }));
   }
+  // Takes the executable's lock, and changes nothing.
+  absl::Status rebind_buffer_of_none() { return exec.find_buffer(nullptr, 0).status(); }
   float run(StreamRef s) {
     REQUIRE_OK(exec.launch(s));
     REQUIRE_OK(s.synchronize());
@@ -323,6 +325,36 @@ TEST_CASE_METHOD(RebindTest, "what a captured call has its graph keep is kept by
   CHECK(is_kept() == has_key);  // by the call, which need not be captured again
   changed = GraphExec();
   CHECK_FALSE(is_kept());
+}
+
+TEST_CASE_METHOD(RebindTest, "what a step handed over may use the executable when it goes", "[exec][rebind]") {
+  int gone = 0;
+  const auto step_that_keeps = [&](LaunchTarget target) -> absl::Status {
+    const auto destroyed = [&](int*) { gone += rebind_buffer_of_none().ok() ? 1 : 0; };
+    CGRT_RETURN_IF_ERROR(target.sink()->keep(std::shared_ptr<int>(nullptr, destroyed)));
+    return step(target, 3.0f);
+  };
+  REQUIRE_OK(exec.rebind(step_that_keeps));
+  CHECK(run(a.ref()) == 3.0f);
+  rebind(4.0f);
+  CHECK(gone == 0);  // it is used by a launch, of which nobody has asked yet whether it has ended
+  CHECK(run(a.ref()) == 4.0f);
+
+  rebind(5.0f);
+  CHECK(gone == 1);
+
+  CHECK_FALSE(exec.rebind([&](LaunchTarget target) -> absl::Status {
+                    CGRT_RETURN_IF_ERROR(step_that_keeps(target));
+                    return absl::CancelledError("the step fails behind its calls");
+                  })
+                  .ok());
+  CHECK(gone == 2);
+  const absl::StatusOr<Binding> none = exec.prepare([&](LaunchTarget target) -> absl::Status {
+    CGRT_RETURN_IF_ERROR(step_that_keeps(target));
+    return absl::CancelledError("as above");
+  });
+  CHECK_FALSE(none.ok());
+  CHECK(gone == 3);
 }
 
 TEST_CASE_METHOD(RebindTest, "what a graph takes in by a captured call is kept with it", "[graph][exec]") {
