@@ -246,9 +246,8 @@ absl::Status Rebinder::add_node(const RebindState::CapturedNode& wanted) {
 }
 
 absl::Status Rebinder::keep(std::shared_ptr<const void> resource) {
-  if (!failure_.ok()) return failure_;
-  change_.used->push_back(std::move(resource));
-  return absl::OkStatus();
+  change_.used->push_back(std::move(resource));  // of a call that fails, too: its destructor is not for this place
+  return failure_;
 }
 
 }  // namespace cgrt::internal

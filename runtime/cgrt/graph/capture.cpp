@@ -148,7 +148,6 @@ absl::StatusOr<std::vector<Dependency>> to_dependencies(const internal::CaptureI
 
 // What is captured from `stream` goes into; checks what can be checked before.
 absl::StatusOr<std::shared_ptr<internal::GraphState>> new_state(StreamRef stream) {
-  collect_released();
   if (ABSL_PREDICT_FALSE(stream.get() == CU_STREAM_LEGACY)) return refuse_legacy();
   CUcontext context = stream.known_context();
   if (ABSL_PREDICT_FALSE(context == nullptr)) {
@@ -157,12 +156,20 @@ absl::StatusOr<std::shared_ptr<internal::GraphState>> new_state(StreamRef stream
   return std::make_shared<internal::GraphState>(nullptr, context);
 }
 
+absl::StatusOr<std::shared_ptr<internal::GraphState>> capture_state(StreamRef stream,
+                                                                    absl::FunctionRef<absl::Status(StreamRef)> record,
+                                                                    CaptureOptions options) {
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<internal::GraphState> state, new_state(stream));
+  CGRT_RETURN_IF_ERROR(capture_graph(stream, record, options, *state, state->knowledge.know_captured(), nullptr));
+  return state;
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> capture(StreamRef stream, absl::FunctionRef<absl::Status(StreamRef)> record,
                               CaptureOptions options) {
-  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<internal::GraphState> state, new_state(stream));
-  CGRT_RETURN_IF_ERROR(capture_graph(stream, record, options, *state, state->knowledge.know_captured(), nullptr));
+  collect_released();
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<internal::GraphState> state, capture_state(stream, record, options));
   return absl::StatusOr<Graph>(absl::in_place, std::move(state));
 }
 
@@ -170,6 +177,7 @@ absl::Status capture_into(Cursor& place, StreamRef stream, absl::FunctionRef<abs
                           CaptureOptions options) {
   internal::GraphState* const state = place.state_;
   if (state == nullptr) return driver::empty_object("Graph");
+  collect_released();
   CGRT_ASSIGN_OR_RETURN(const std::shared_ptr<internal::GraphState> captured, new_state(stream));
   internal::CapturedNodes noted;
   internal::CaptureInfo last;
@@ -231,7 +239,9 @@ absl::StatusOr<CapturedOrRun> capture_or_run(StreamRef stream, absl::FunctionRef
 absl::StatusOr<Graph> internal::capture_call(CUcontext context, StreamRef stream,
                                              absl::FunctionRef<absl::Status(CUstream)> call) {
   CGRT_ASSIGN_OR_RETURN(const ScopedContext current, ScopedContext::enter(context));
-  return capture(stream, [&](StreamRef own) { return call(own.get()); });
+  CGRT_ASSIGN_OR_RETURN(std::shared_ptr<GraphState> state,
+                        capture_state(stream, [&](StreamRef own) { return call(own.get()); }, {}));
+  return absl::StatusOr<Graph>(absl::in_place, std::move(state));
 }
 
 }  // namespace cgrt

@@ -29,10 +29,9 @@ void CUDA_CB call(void* data) {
   }
 }
 
-void CUDA_CB call_and_release(void* data) {
-  std::shared_ptr<Function> function(static_cast<Function*>(data));
-  call(function.get());
-  internal::release_later(std::move(function));
+void CUDA_CB call_and_give_back(void* data) {
+  call(data);
+  internal::give_back_function(static_cast<Function*>(data));
 }
 
 absl::Status launch_in_stream(StreamRef stream, CUhostFn function, void* data) {
@@ -72,10 +71,10 @@ absl::Status launch_host(LaunchTarget target, std::function<void()> function) {
     CGRT_RETURN_IF_ERROR(internal::keep_in_graph(graph, owned));
     return launch_in_stream(stream, &call, owned.get());
   }
-  collect_released();
+  internal::collect_functions();
   auto owned = std::make_unique<Function>(std::move(function));
-  CGRT_RETURN_IF_ERROR(launch_in_stream(stream, &call_and_release, owned.get()));
-  static_cast<void>(owned.release());  // call_and_release's from here on
+  CGRT_RETURN_IF_ERROR(launch_in_stream(stream, &call_and_give_back, owned.get()));
+  static_cast<void>(owned.release());  // call_and_give_back's from here on
   return absl::OkStatus();
 }
 

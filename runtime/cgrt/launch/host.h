@@ -21,10 +21,11 @@ namespace cgrt {
 // One driver call.
 absl::Status launch_host(LaunchTarget target, CUhostFn function, void* data);
 
-// Owns `function` until it has returned (eager), or until the graph and its last launch are gone (captured and
-// explicit). It is destroyed in the collect_released after that, which an eager call makes, too: it may hold buffers
-// and graphs. An exception that leaves it is logged and goes no further. A stream is asked whether it captures: two
-// driver calls when it does not, beside those of collect_released, and four when it does.
+// Owns `function`. After it has returned (eager), or after the graph and its last launch are gone (captured and
+// explicit), a later collect_released destroys it, on the thread that makes it; the next eager launch_host does so with
+// those that have returned. It may hold buffers and graphs: the destructor of a DeviceBuffer waits for the device. An
+// exception that leaves it is logged and goes no further. A stream is asked whether it captures: two driver calls when
+// it does not, four when it does.
 absl::Status launch_host(LaunchTarget target, std::function<void()> function);
 
 }  // namespace cgrt

@@ -14,6 +14,7 @@ namespace cgrt {
 namespace {
 
 using Resource = std::shared_ptr<const void>;
+using Function = std::function<void()>;
 
 struct Waiting {
   Event event;
@@ -22,7 +23,8 @@ struct Waiting {
 
 struct Released {
   std::mutex mutex;
-  std::vector<Resource> kept;
+  std::vector<std::unique_ptr<Resource>> kept;
+  std::vector<std::unique_ptr<Function>> functions;
   std::vector<Waiting> waiting;
 };
 
@@ -32,10 +34,12 @@ Released& released() {
   return queue;
 }
 
-// Runs on a thread of the driver's, where CUDA calls are forbidden.
+// Runs on a thread of the driver's, where CUDA calls are forbidden: only queues.
 void CUDA_CB release(void* kept) {
-  const std::unique_ptr<Resource> resource(static_cast<Resource*>(kept));
-  internal::release_later(std::move(*resource));
+  Released& queue = released();
+  const std::lock_guard lock(queue.mutex);
+  queue.kept.emplace_back(static_cast<Resource*>(kept));
+  internal::any_released = true;
 }
 
 bool is_over(const Waiting& one) { return one.event.ref().is_complete().value_or(true); }  // or its context is lost
@@ -58,11 +62,24 @@ absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource) 
   return driver::to_status(retained, "cuGraphRetainUserObject");
 }
 
-void release_later(std::shared_ptr<const void> resource) {
+void give_back_function(std::function<void()>* function) {
   Released& queue = released();
   const std::lock_guard lock(queue.mutex);
-  queue.kept.push_back(std::move(resource));
+  queue.functions.emplace_back(function);
   any_released = true;
+}
+
+void collect_functions() {
+  if (!any_released.load(std::memory_order_acquire)) return;
+  Released& queue = released();
+  std::vector<std::unique_ptr<Function>> taken;
+  {
+    const std::lock_guard lock(queue.mutex);
+    taken.swap(queue.functions);
+  }
+  if (taken.empty()) return;
+  const RelaxedCaptureMode relaxed;  // as below
+  taken.clear();
 }
 
 void keep_until(Event event, std::shared_ptr<const void> resource) {
@@ -82,16 +99,18 @@ std::size_t collect_all_released() {
   std::size_t count = 0;
   std::vector<Waiting> waiting;
   while (any_released.load(std::memory_order_acquire)) {  // a graph that was kept lets go of what it kept itself
-    std::vector<Resource> taken;
+    std::vector<std::unique_ptr<Resource>> taken;
+    std::vector<std::unique_ptr<Function>> functions;
     std::vector<Waiting> asked;
     {
       const std::lock_guard lock(queue.mutex);
       taken.swap(queue.kept);
+      functions.swap(queue.functions);
       asked.swap(queue.waiting);
       any_released = false;
     }
     const auto over = std::partition(asked.begin(), asked.end(), [](const Waiting& one) { return !is_over(one); });
-    count += taken.size() + static_cast<std::size_t>(asked.end() - over);
+    count += taken.size() + functions.size() + static_cast<std::size_t>(asked.end() - over);
     std::move(asked.begin(), over, std::back_inserter(waiting));
   }
   for (Waiting& one : waiting) keep_until(std::move(one.event), std::move(one.resource));

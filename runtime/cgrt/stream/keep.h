@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -20,7 +21,7 @@
 namespace cgrt {
 
 // Lets go of what graphs kept and no longer need (Graph::keep), and of host functions that have returned; returns how
-// many resources. Called by create, clone, capture, instantiate, update and launch_host. Thread-safe.
+// many of both. Called by create, clone, capture, instantiate and update. Thread-safe.
 [[gnu::visibility("hidden")]] inline std::size_t collect_released();
 
 namespace internal {
@@ -34,8 +35,10 @@ extern std::atomic<std::uint64_t> kept_count;
 // Its executables launch slower, as the driver counts their launches in flight: by 1.6 us on an H200.
 absl::Status keep_in_graph(CUgraph graph, std::shared_ptr<const void> resource);
 
-// Lets go of `resource` in the next collect_released. For threads where CUDA calls are forbidden.
-void release_later(std::shared_ptr<const void> resource);
+// A host function of an eager stream that has returned, from the driver's thread. Owns it.
+void give_back_function(std::function<void()>* function);
+// Lets go of these alone: what graphs kept may be of somebody who is not ready to wait for it.
+void collect_functions();
 
 // Lets go of `resource` in a collect_released after `event` is complete.
 void keep_until(Event event, std::shared_ptr<const void> resource);

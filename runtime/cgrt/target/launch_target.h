@@ -161,8 +161,8 @@ class LaunchTarget {
   // The same place, where the next kernel records `event` in its stream: when all of its blocks have triggered or ended
   // (kProgrammatic), or have begun (kLaunchCompletion). A kernel of another stream that waits for the event with
   // StreamRef::wait may start then; in a capture the wait becomes an edge of that kind. The event has no timing.
-  // For kernels alone: other calls refuse it (kInvalidArgument). For streams alone: in a graph being built the edge
-  // itself says it, programmatic(node) and launched(node).
+  // For kernels alone: calls that put other work there refuse it (kInvalidArgument). For streams alone: in a graph
+  // being built the edge itself says it, programmatic(node) and launched(node).
   LaunchTarget recording(EventRef event, EdgeKind when) const {
     LaunchTarget target = *this;
     target.event_ = event.get();

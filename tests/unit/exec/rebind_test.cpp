@@ -36,8 +36,8 @@ struct RebindTest {
   void rebind(float factor) {
     REQUIRE_OK(exec.rebind([&](LaunchTarget target) { return step(target, factor); }));
   }
-  // Takes the executable's lock, and changes nothing.
-  absl::Status rebind_buffer_of_none() { return exec.find_buffer(nullptr, 0).status(); }
+  // Hangs while the executable's lock is held.
+  bool can_ask_executable() { return exec.find_buffer(nullptr, 0).ok(); }
   float run(StreamRef s) {
     REQUIRE_OK(exec.launch(s));
     REQUIRE_OK(s.synchronize());
@@ -330,7 +330,7 @@ TEST_CASE_METHOD(RebindTest, "what a captured call has its graph keep is kept by
 TEST_CASE_METHOD(RebindTest, "what a step handed over may use the executable when it goes", "[exec][rebind]") {
   int gone = 0;
   const auto step_that_keeps = [&](LaunchTarget target) -> absl::Status {
-    const auto destroyed = [&](int*) { gone += rebind_buffer_of_none().ok() ? 1 : 0; };
+    const auto destroyed = [&](int*) { gone += can_ask_executable() ? 1 : 0; };
     CGRT_RETURN_IF_ERROR(target.sink()->keep(std::shared_ptr<int>(nullptr, destroyed)));
     return step(target, 3.0f);
   };
@@ -355,6 +355,38 @@ TEST_CASE_METHOD(RebindTest, "what a step handed over may use the executable whe
   });
   CHECK_FALSE(none.ok());
   CHECK(gone == 3);
+
+  CHECK_FALSE(exec.rebind([&](LaunchTarget target) {
+                    CHECK_FALSE(fill32(target, x, 0, 1).ok());  // it has no such node
+                    return step_that_keeps(target);
+                  })
+                  .ok());
+  CHECK(gone == 4);
+
+  {
+    const absl::StatusOr<Binding> binding = exec.prepare(step_that_keeps);
+    REQUIRE_OK(binding);
+    REQUIRE_OK(exec.rebind(*binding));
+  }
+  CHECK(run(a.ref()) == 3.0f);
+  rebind(4.0f);
+  CHECK(run(a.ref()) == 4.0f);
+  CHECK(gone == 4);
+  REQUIRE_OK(exec.rebind(*exec.prepare([&](LaunchTarget target) { return step(target, 5.0f); })));
+  CHECK(gone == 5);
+
+  const auto captured = [&](LaunchTarget target) {
+    return target.sink()->add_captured([&](CUstream s) { return step(s, 6.0f); }, {});
+  };
+  {
+    Graph other = make_graph(1.0f);
+    const auto destroyed = [&](int*) { gone += can_ask_executable() ? 1 : 0; };
+    REQUIRE_OK(other.keep(std::shared_ptr<int>(nullptr, destroyed)));
+  }
+  REQUIRE_OK(exec.rebind(captured));
+  CHECK(gone == 5);  // it is not for a call that has the lock
+  collect_released();
+  CHECK(gone == 6);
 }
 
 TEST_CASE_METHOD(RebindTest, "what a graph takes in by a captured call is kept with it", "[graph][exec]") {
