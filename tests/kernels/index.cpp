@@ -203,7 +203,7 @@ absl::Status check_many(const IndexDesc& desc, std::size_t shift) {
   return absl::OkStatus();
 }
 
-// In each regime of each operation: below and above where it sorts, few rows and many, aligned and not.
+// By atomics, merged and sorted; few rows and many, aligned and not.
 void check_many(Report& report) {
   struct Case {
     IndexOp op;
@@ -246,6 +246,10 @@ constexpr Shape kOwned[] = {{100000, 1, 40},   {9000, 8, 33},     {3000, 24, 100
                             {2000, 64, 1000},  {2001, 64, 1000},  {8192, 8, 64},      {8193, 8, 64},
                             {65537, 2, 32768}, {65540, 2, 32769}, {65600, 16, 32768}, {65600, 17, 32768},
                             {66000, 18, 32765}};
+// Rows that blocks merge: windows of 256, 512 and 1,024 indices (132 multiprocessors), the last one short; packs of
+// each size, and rows of several slices.
+constexpr Shape kMerged[] = {{50, 33, 70001}, {3000, 64, 40001}, {700, 66, 140000},
+                             {60, 68, 33000}, {90, 1056, 2100},  {20000, 32, 262144}};
 // The published sizes: few and 1024 indices into long rows.
 constexpr Shape kReal[] = {
     {1 << 25, 1, 15}, {32768, 1024, 15}, {32, 1 << 20, 15}, {1 << 25, 1, 1024}, {32768, 1024, 1024}};
@@ -346,6 +350,30 @@ void check_index(Report& report) {
     }
     if (!report.is_simulated()) {
       try_one(report, {IndexOp::kAdd, type, DType::kInt64, (1 << 24) + 1, 1, 4000}, {.skew = Skew::kZipf});
+    }
+  }
+  for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const auto& [rows, columns, count] : kMerged) {
+      for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kOne, Skew::kZipf, Skew::kOutside}) {
+        if (report.is_simulated() && (skew != Skew::kHalfOnOne || columns * count > 3u << 20)) continue;
+        // A float holds each sum of so many.
+        const bool is_long = count > 66000;
+        try_one(report, {IndexOp::kAdd, type, DType::kInt64, rows, columns, count},
+                {.skew = skew, .alpha = is_long ? 0.5f : 1.0f});
+        for (const std::size_t shift : {1, 2, 4}) {
+          if (report.is_simulated() && shift > 1) continue;
+          try_one(report, {IndexOp::kAdd, type, DType::kInt32, rows, columns, count},
+                  {.skew = skew, .shift = shift, .alpha = is_long ? 0.5f : -2.0f, .launches = is_long ? 1 : 2});
+        }
+      }
+    }
+    // Below where it sorts, and there.
+    const std::uint64_t sorted_from = std::uint64_t{163840} * size_of(type);
+    for (const std::uint64_t count : {sorted_from - 1, sorted_from}) {
+      if (report.is_simulated()) break;
+      for (const Skew skew : {Skew::kUniform, Skew::kZipf}) {
+        try_one(report, {IndexOp::kAdd, type, DType::kInt64, 1000, 64, count}, {skew});
+      }
     }
   }
   // What one cluster sorts, and one more: blocks, rounds and passes of it.

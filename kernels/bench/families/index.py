@@ -20,6 +20,9 @@ def cases():
         yield case("index_add", "float16", 1 << 16, 128, 1 << 20, skew=skew)
     yield case("index_add", "float32", 1 << 16, 128, 1 << 20, skew=2)
     yield case("index_add", "bfloat16", 1 << 16, 128, 1 << 22)
+    for skew in (0, 1, 2):
+        yield case("index_add", "float32", 1 << 16, 64, 1 << 16, skew=skew)
+        yield case("index_add", "bfloat16", 1 << 14, 64, 1 << 17, skew=skew)
     yield case("index_add", "float32", 1720000, 128, 1 << 21)
     yield case("index_add", "bfloat16", 128256, 4096, 16384, skew=1)
     yield case("index_select", "float32", 1 << 16, 128, 1 << 20)

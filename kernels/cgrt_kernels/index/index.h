@@ -10,7 +10,8 @@
 //
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
 // depends on the device and the descriptor only, never on the indices; a launch is
-// - several kernels that sort the indices, with SumOrder::kFixed and where sorting is faster than atomics;
+// - several kernels that sort the indices, with SumOrder::kFixed and where sorting is faster than atomics, of which
+//   large launches make few where many indices name one row;
 // - three kernels for 16-bit types by atomics, with a workspace of 4 bytes for each element of `out`, or of `in`;
 // - one kernel otherwise.
 // The sort takes one kernel, and with it the launch three, of up to 65,536 indices (of scatter_add: elements) on GPUs
@@ -38,6 +39,7 @@ namespace cgrt::kernels {
 struct IndexParams;
 struct IndexSortParams;
 struct IndexSumParams;
+struct MergedParams;
 struct OwnedSumsParams;
 
 struct IndexPlan {
@@ -50,6 +52,14 @@ struct IndexPlan {
     Kernel<IndexSumParams> kernel;
     LaunchConfig config;
     std::uint32_t lane_bits;  // 2^that threads take a chunk
+    Divisor slices;           // of a row
+  };
+  // Of an index_add by atomics that a block merges.
+  struct Merged {
+    Kernel<MergedParams> kernel;
+    LaunchConfig config;
+    std::uint32_t window;     // indices of a block
+    std::uint32_t lane_bits;  // 2^that threads have a slice of a row
     Divisor slices;           // of a row
   };
   // Of an index_add or scatter_add that sorts, and then sums up chunks of what is sorted.
@@ -80,7 +90,8 @@ struct IndexPlan {
   IndexDesc desc;
   bool has_atomics;  // the last bits differ from run to run
   std::uint64_t workspace_bytes = 0;
-  Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; unless `sorted` has a value
+  Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; unless it is merged, sorted or owned
+  std::optional<std::array<Merged, 4>> merged;  // for the same alignments
   std::optional<Sorted> sorted;
   std::optional<FloatSums> sums;
   std::optional<OwnedSums> owned;

@@ -5,6 +5,7 @@
 #include "cgrt_kernels/common/dispatch.cuh"
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
+#include "cgrt_kernels/index/atomic.cuh"
 #include "cgrt_kernels/index/kernels.h"
 #include "cgrt_kernels/index/reference.h"
 
@@ -21,26 +22,6 @@ __host__ __device__ __forceinline__ bool is_row(const IndexParams& p, std::int64
 __host__ __device__ __forceinline__ std::uint32_t row_at(const IndexParams& p, std::uint64_t i) {
   const std::int64_t index = index_at(p, i);
   return is_row(p, index) ? static_cast<std::uint32_t>(index) : ~0u;
-}
-
-// One instruction for 16 bytes since sm_90.
-template <int kCount>
-__device__ __forceinline__ void add_atomically(float* to, const float (&values)[kCount]) {
-  if constexpr (kCount == 1) {
-    atomicAdd(to, values[0]);
-  } else {
-#pragma unroll
-    for (int k = 0; k < kCount; k += 4) {
-#if __CUDA_ARCH__ >= 900
-      asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to + k)),
-                   "f"(values[k]), "f"(values[k + 1]), "f"(values[k + 2]), "f"(values[k + 3])
-                   : "memory");
-#else
-#pragma unroll
-      for (int i = k; i < k + 4; ++i) atomicAdd(to + i, values[i]);
-#endif
-    }
-  }
 }
 
 // An item is a pack of the result. The indices of all that a thread has come first, then their packs.

@@ -14,6 +14,7 @@ enum class IndexRegime : std::uint8_t {
   kSelect,
   kFew,      // up to kMaxFew indices, where atomics may not or do not pay: who has the first of equal ones adds for all
   kAtomic,   // a pack of the row by one instruction where the device has it; 16-bit types in the workspace
+  kMerged,   // likewise, of what a block has of one row at once
   kScatter,  // element by element, likewise
   kSorted,   // indices sorted, then equal ones summed up
 };
@@ -22,7 +23,7 @@ inline constexpr std::uint32_t kMaxFew = 32;
 inline constexpr std::uint32_t kIndexBlock = 256;
 inline constexpr std::uint32_t kFewItems = 2, kSelectItems = 4;  // of a thread, in flight at once
 
-// Of all regimes but kSorted. `out` of kAtomic and kScatter are floats.
+// Of all regimes but kMerged and kSorted. `out` of kAtomic and kScatter are floats.
 struct IndexParams {
   void* out;
   const void *in, *index;
@@ -38,7 +39,8 @@ using IndexKernel = Kernel<IndexParams>;
 IndexKernel select_kernel(std::uint32_t pack_bytes, std::uint32_t items);  // 16, 8, 4 or 2; 1 or kSelectItems
 IndexKernel add_kernel(IndexRegime regime, DType type, Alignment alignment);
 
-// Of kAtomic and kScatter of 16-bit types: a float for each element of the result, in the workspace, to which they add.
+// Of kAtomic, kMerged and kScatter of 16-bit types: a float for each element of the result, in the workspace, to which
+// they add.
 struct AddSumsParams {
   void* out;
   const float* sums;
@@ -146,5 +148,22 @@ inline constexpr std::uint32_t kSpreadSize = 4;
 
 SumKernel sum_pairs_kernel(DType type, SumPack pack);
 SumKernel join_partials_kernel(DType type);
+
+// Of kMerged.
+inline constexpr std::uint32_t kMaxMergedWindow = 1024;
+struct MergedParams {
+  float* out;
+  const void *in, *index;
+  float alpha;
+  std::uint32_t rows, count, columns;
+  std::uint32_t window;      // indices of a block: 2^i * kIndexBlock, kMaxMergedWindow at most
+  std::uint32_t hash_shift;  // 32 - log2(2 * window): the top bits of a hash are its slot
+  std::uint32_t lane_bits;   // 2^that threads side by side, up to 32, each with a pack
+  Divisor slices;            // of that many packs of a row, each for a block
+  bool is_long;
+};
+using MergedKernel = Kernel<MergedParams>;
+
+MergedKernel add_merged_kernel(DType type, SumPack pack);  // but kElement
 
 }  // namespace cgrt::kernels

@@ -13,9 +13,15 @@
 namespace cgrt::kernels {
 namespace {
 
-// An atomic operation per pack against several kernels that sort: where the latter have caught up.
-constexpr std::uint64_t kSortFromColumns = 32;
+// From so many columns on, rows are worth a search for indices that name the same one. The next three are for indices
+// that differ (H200); where many name one row, a block that merges beats plain atomics, and a sort beats both, earlier.
+constexpr std::uint64_t kGroupFromColumns = 32;
+// From so many elements on, a block merges what it adds to one row.
+constexpr std::uint64_t kMergeFromElements = std::uint64_t{2} << 20;
+// From so many on, a sort is faster than atomics that are not merged,
 constexpr std::uint64_t kSortFromElements = std::uint64_t{4} << 20;
+// and from so many on than merged ones. 16-bit types take half the time to sum up, and the same for their atomics.
+constexpr std::uint64_t sort_merged_from(DType type) { return (std::uint64_t{10} << 20) * size_of(type); }
 
 // From so many columns on, 32 threads side by side have elements that are spread.
 constexpr std::uint64_t kSpreadFromColumns = 32;
@@ -52,12 +58,19 @@ bool has_owners(const IndexDesc& desc) {
   return desc.rows > kMinRowsOfOwner * desc.count || !has_few_sums(desc);
 }
 
+bool can_merge(const IndexDesc& desc) {
+  if (desc.op != IndexOp::kAdd || desc.order != SumOrder::kAny || desc.count <= kMaxFew) return false;
+  if (desc.columns < kGroupFromColumns || desc.count * desc.columns < kMergeFromElements) return false;
+  return size_of(desc.type) == 4 || (has_few_sums(desc) && !has_owners(desc));
+}
+
 bool needs_sort(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return false;
   const bool is_add = desc.op == IndexOp::kAdd;
   if (is_add && desc.count <= kMaxFew) return false;
   if (desc.order == SumOrder::kFixed) return true;
-  if (is_add && desc.columns >= kSortFromColumns && desc.count * desc.columns >= kSortFromElements) return true;
+  const std::uint64_t from = can_merge(desc) ? sort_merged_from(desc.type) : kSortFromElements;
+  if (is_add && desc.columns >= kGroupFromColumns && desc.count * desc.columns >= from) return true;
   const bool has_keys = is_add || desc.rows <= kMaxKeys / desc.columns;
   return size_of(desc.type) == 2 && !has_few_sums(desc) && !has_owners(desc) && has_keys;
 }
@@ -66,6 +79,7 @@ IndexRegime regime_of(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return IndexRegime::kSelect;
   if (needs_sort(desc)) return IndexRegime::kSorted;
   if (desc.op == IndexOp::kScatterAdd) return IndexRegime::kScatter;
+  if (can_merge(desc)) return IndexRegime::kMerged;
   const bool are_atomics_fast =
       desc.order == SumOrder::kAny && size_of(desc.type) == 4 && desc.count * desc.columns < kSortFromElements;
   return desc.count <= kMaxFew && !are_atomics_fast ? IndexRegime::kFew : IndexRegime::kAtomic;
@@ -122,13 +136,34 @@ std::uint32_t elements_of(SumPack pack, DType type) {
   return kSpreadSize;
 }
 
+// Of the threads that have a row.
+std::uint32_t lane_bits_of(std::uint64_t packs) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
+}
+
 // Without its grid, which needs the number of chunks.
 IndexPlan::Sum make_sum(DType type, std::uint64_t columns, std::uint32_t alignment) {
   const SumPack pack = pack_of(type, columns, alignment);
   const std::uint64_t packs = ceil_divide<std::uint64_t>(columns, elements_of(pack, type));
-  const auto lane_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
+  const std::uint32_t lane_bits = lane_bits_of(packs);
   const Divisor slices(ceil_divide(packs, std::uint64_t{1} << lane_bits));
   return {sum_pairs_kernel(type, pack), {.grid = 1, .block = kIndexBlock}, lane_bits, slices};
+}
+
+// Windows as long as leave each multiprocessor a block.
+IndexPlan::Merged make_merged(const IndexDesc& desc, std::uint64_t sms, std::uint32_t alignment) {
+  const SumPack pack = pack_of(desc.type, desc.columns, alignment);
+  const std::uint64_t packs = ceil_divide<std::uint64_t>(desc.columns, elements_of(pack, desc.type));
+  const std::uint32_t lane_bits = lane_bits_of(packs);
+  const Divisor slices(ceil_divide(packs, std::uint64_t{1} << lane_bits));
+  std::uint32_t window = kMaxMergedWindow;
+  const auto blocks = [&] { return ceil_divide<std::uint64_t>(desc.count, window) * slices.value(); };
+  while (window > kIndexBlock && blocks() < sms) window /= 2;
+  return {add_merged_kernel(desc.type, pack),
+          {.grid = static_cast<std::uint32_t>(blocks()), .block = kIndexBlock},
+          window,
+          lane_bits,
+          slices};
 }
 
 // Pairs of a chunk, so that the blocks of `sum` fill whole waves.
@@ -274,16 +309,17 @@ IndexPlan::FloatSums make_sums(const IndexDesc& desc) {
 }
 
 // Atomics add to floats; a plain sum, which alpha multiplies when it is added.
-absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const IndexPlan::Launch& atomics,
-                         IndexParams params, Workspace workspace) {
+template <class Params>
+absl::Status launch_sums(LaunchTarget target, const IndexPlan& plan, const LaunchConfig& config,
+                         const Kernel<Params>& atomics, Params params, void* out, Workspace workspace) {
   const IndexPlan::FloatSums& sums = *plan.sums;
   auto* const floats = reinterpret_cast<float*>(scratch_of(workspace));
-  const AddSumsParams add{params.out, floats, params.alpha, sums.count};
+  const AddSumsParams add{out, floats, params.alpha, sums.count};
   const Alignment alignment = alignment_of(add.out);
   params.out = floats, params.alpha = 1;
   CGRT_RETURN_IF_ERROR(launch(target, sums.clear, clear_sums_kernel(), floats, sums.count));
   target = behind(target, plan);
-  CGRT_RETURN_IF_ERROR(launch(target, atomics.config, atomics.kernel, params));
+  CGRT_RETURN_IF_ERROR(launch(target, config, atomics, params));
   return launch(target, alignment == Alignment::kAligned ? sums.add_aligned : sums.add_unaligned,
                 add_sums_kernel(plan.desc.type, alignment), add);
 }
@@ -360,16 +396,23 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
   }
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, scan_digits_kernel()));
   const IndexRegime regime = regime_of(desc);
-  const IndexRegime unsorted = regime != IndexRegime::kSorted ? regime : IndexRegime::kAtomic;
+  const bool is_merged = regime == IndexRegime::kMerged;
+  const IndexRegime unsorted = regime != IndexRegime::kSorted && !is_merged ? regime : IndexRegime::kAtomic;
   const auto of = [&](std::uint32_t alignment) { return launch_of(desc, unsorted, alignment); };
   IndexPlan plan{desc,
-                 regime == IndexRegime::kAtomic || regime == IndexRegime::kScatter,
+                 regime == IndexRegime::kAtomic || regime == IndexRegime::kMerged || regime == IndexRegime::kScatter,
                  0,
                  {of(16), of(8), of(4), of(2)},
                  std::nullopt,
                  std::nullopt,
+                 std::nullopt,
                  std::nullopt};
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
+  if (is_merged) {
+    plan.merged = {make_merged(desc, machine.sms, 16), make_merged(desc, machine.sms, 8),
+                   make_merged(desc, machine.sms, 4), make_merged(desc, machine.sms, 2)};
+    for (const IndexPlan::Merged& merged : *plan.merged) CGRT_RETURN_IF_ERROR(preload(merged.kernel, context));
+  }
   if (regime == IndexRegime::kSorted) {
     std::uint64_t scratch_bytes = 0;
     CGRT_ASSIGN_OR_RETURN(plan.sorted, make_sorted(desc, machine, scratch_bytes));
@@ -394,6 +437,7 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
     CGRT_RETURN_IF_ERROR(preload(add_sums_kernel(desc.type, Alignment::kAligned), context));
     CGRT_RETURN_IF_ERROR(preload(add_sums_kernel(desc.type, Alignment::kUnaligned), context));
   }
+  if (is_merged || plan.sorted.has_value() || plan.owned.has_value()) return plan;
   for (const IndexPlan::Launch& launch : plan.by_alignment) CGRT_RETURN_IF_ERROR(preload(launch.kernel, context));
   return plan;
 }
@@ -418,8 +462,25 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
   CGRT_RETURN_IF_ERROR(check_workspace(name, args.workspace, plan.workspace_bytes));
   const int alignment = bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3;
   if (plan.sorted.has_value()) return launch_sorted(target, plan, args, plan.sorted->by_alignment[alignment]);
-  const auto& choice = plan.by_alignment[alignment];
   const auto count = static_cast<std::uint32_t>(desc.count);
+  if (plan.merged.has_value()) {
+    const IndexPlan::Merged& merged = (*plan.merged)[alignment];
+    const MergedParams params{.out = static_cast<float*>(args.out),
+                              .in = args.in,
+                              .index = args.index,
+                              .alpha = args.alpha,
+                              .rows = static_cast<std::uint32_t>(desc.rows),
+                              .count = count,
+                              .columns = static_cast<std::uint32_t>(desc.columns),
+                              .window = merged.window,
+                              .hash_shift = static_cast<std::uint32_t>(std::countl_zero(2 * merged.window)) + 1,
+                              .lane_bits = merged.lane_bits,
+                              .slices = merged.slices,
+                              .is_long = desc.index_type == DType::kInt64};
+    if (!plan.sums.has_value()) return launch(target, merged.config, merged.kernel, params);
+    return launch_sums(target, plan, merged.config, merged.kernel, params, args.out, args.workspace);
+  }
+  const auto& choice = plan.by_alignment[alignment];
   const IndexParams params{.out = args.out,
                            .in = args.in,
                            .index = args.index,
@@ -431,7 +492,9 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
                            .is_long = desc.index_type == DType::kInt64,
                            .is_streamed = desc.count * desc.columns * size_of(desc.type) > kKeptBytes};
   if (plan.owned.has_value()) return launch_owned(target, plan, params, args.workspace);
-  if (plan.sums.has_value()) return launch_sums(target, plan, choice, params, args.workspace);
+  if (plan.sums.has_value()) {
+    return launch_sums(target, plan, choice.config, choice.kernel, params, args.out, args.workspace);
+  }
   return launch(target, choice.config, choice.kernel, params);
 }
 

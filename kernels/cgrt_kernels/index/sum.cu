@@ -3,10 +3,9 @@
 #include <vector>
 
 #include "cgrt_kernels/common/dispatch.cuh"
-#include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
-#include "cgrt_kernels/common/word.cuh"
 #include "cgrt_kernels/index/kernels.h"
+#include "cgrt_kernels/index/row_packs.cuh"
 
 namespace cgrt::kernels {
 namespace {
@@ -49,55 +48,6 @@ constexpr std::uint32_t kJoinAhead = 8;    // partial sums, likewise
 constexpr std::uint32_t kMaxForWarp = 64;  // partial sums that one warp joins; more are for its block
 constexpr std::uint32_t kJoinWarps = kJoinBlock / 32;
 
-using kernels::pack_into;  // beside those that follow
-using kernels::unpack;
-
-// Elements of one word or two, for rows that are not whole 16 bytes.
-template <class T, class Words>
-struct WordPack {
-  Words words;
-};
-template <class T>
-__device__ __forceinline__ void unpack(const WordPack<T, std::uint32_t>& pack, float (&values)[Word<T>::kSize]) {
-  Word<T>::unpack(pack.words, values);
-}
-template <class T>
-__device__ __forceinline__ void pack_into(WordPack<T, std::uint32_t>& pack, const float (&values)[Word<T>::kSize]) {
-  pack.words = Word<T>::pack(values);
-}
-template <class T>
-__device__ __forceinline__ void unpack(const WordPack<T, uint2>& pack, float (&values)[2 * Word<T>::kSize]) {
-  constexpr int kHalf = Word<T>::kSize;
-  float first[kHalf], second[kHalf];
-  Word<T>::unpack(pack.words.x, first);
-  Word<T>::unpack(pack.words.y, second);
-#pragma unroll
-  for (int k = 0; k < kHalf; ++k) values[k] = first[k], values[kHalf + k] = second[k];
-}
-template <class T>
-__device__ __forceinline__ void pack_into(WordPack<T, uint2>& pack, const float (&values)[2 * Word<T>::kSize]) {
-  constexpr int kHalf = Word<T>::kSize;
-  float first[kHalf], second[kHalf];
-#pragma unroll
-  for (int k = 0; k < kHalf; ++k) first[k] = values[k], second[k] = values[kHalf + k];
-  pack.words = {Word<T>::pack(first), Word<T>::pack(second)};
-}
-// Elements as far apart as there are threads side by side, for rows that begin anywhere.
-template <class T>
-struct SpreadPack {
-  T elements[kSpreadSize];
-};
-template <class T>
-__device__ __forceinline__ void unpack(const SpreadPack<T>& pack, float (&values)[kSpreadSize]) {
-#pragma unroll
-  for (std::uint32_t k = 0; k < kSpreadSize; ++k) values[k] = to_float(pack.elements[k]);
-}
-template <class T>
-__device__ __forceinline__ void pack_into(SpreadPack<T>& pack, const float (&values)[kSpreadSize]) {
-#pragma unroll
-  for (std::uint32_t k = 0; k < kSpreadSize; ++k) pack.elements[k] = from_float<T>(values[k]);
-}
-
 // On its way to the L2 cache, without a register.
 __device__ __forceinline__ void prefetch(const void* address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
@@ -107,7 +57,7 @@ __device__ __forceinline__ void prefetch(const void* address) {
 // when its first summand is. Where few rows repeat, these fetches wait one for the other: all begin before the first.
 template <class T, class Pack>
 __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
-  constexpr bool kIsSpread = std::is_same_v<Pack, SpreadPack<T>>;
+  constexpr bool kIsSpread = kIsSpreadPack<T, Pack>;
   constexpr std::uint32_t kCount = sizeof(Pack) / sizeof(T);
   constexpr std::uint32_t kAhead = sizeof(Pack) == 16 || kIsSpread ? 4 : 8;  // rows of a thread in flight
   const std::uint32_t chunks = p.slices.quotient(blockIdx.x);                // of earlier blocks, in blocks
@@ -123,19 +73,8 @@ __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
   if (column >= p.columns || chunk >= p.chunks || chunk * p.chunk >= count) return;
   const ChunkEnds ends(p.pairs, count, p.chunk, chunk);
   const auto row_of = [&](auto* array, std::uint32_t row) { return array + std::uint64_t{row} * p.columns; };
-  const auto for_elements = [&](auto each) {
-#pragma unroll
-    for (std::uint32_t k = 0; k < kCount; ++k) {
-      if (column + k * lanes < p.columns) each(k, k * lanes);
-    }
-  };
-  const auto load = [&](Pack& pack, const T* row) {
-    if constexpr (kIsSpread) {
-      for_elements([&](std::uint32_t k, std::uint32_t at) { pack.elements[k] = row[at]; });
-    } else {
-      pack = *reinterpret_cast<const Pack*>(row);
-    }
-  };
+  const auto for_elements = [&](auto each) { for_spread(column, lanes, p.columns, each); };
+  const auto load = [&](Pack& pack, const T* row) { load_pack(pack, row, column, lanes, p.columns); };
   const auto store = [&](T* row, const Pack& pack) {
     if constexpr (kIsSpread) {
       for_elements([&](std::uint32_t k, std::uint32_t at) { row[at] = pack.elements[k]; });
@@ -363,17 +302,9 @@ void join_on_host(HostGrid, IndexSumParams p) {
 }  // namespace
 
 SumKernel sum_pairs_kernel(DType type, SumPack pack) {
-  return of_float_type(type, [=]<class T>() {
-    const auto with = [=]<class Pack>() {
-      return make_kernel<sum_pairs<T, Pack>, sum_on_host<T>,
-                         KernelResources{.registers = 64, .max_threads = kIndexBlock}>();
-    };
-    if (pack == SumPack::kBytes16) return with.template operator()<PackFor<T, Alignment::kAligned>>();
-    if (pack == SumPack::kBytes8) return with.template operator()<WordPack<T, uint2>>();
-    if constexpr (sizeof(T) == 2) {  // else an element
-      if (pack == SumPack::kBytes4) return with.template operator()<WordPack<T, std::uint32_t>>();
-    }
-    return pack == SumPack::kSpread ? with.template operator()<SpreadPack<T>>() : with.template operator()<T>();
+  return of_row_pack(type, pack, [=]<class T, class Pack>() {
+    return make_kernel<sum_pairs<T, Pack>, sum_on_host<T>,
+                       KernelResources{.registers = 64, .max_threads = kIndexBlock}>();
   });
 }
 

@@ -47,6 +47,30 @@ TEST_CASE("16-bit sums of few among many rows are not a float for each of their 
   CHECK(plan(IndexOp::kScatterAdd, DType::kFloat16, 1ull << 30, 64, 100).has_atomics);  // no keys
 }
 
+TEST_CASE("blocks merge what they add to one row between the sizes where atomics alone and sorts are faster",
+          "[kernels]") {
+  Simulator simulator;
+  const auto is_merged = [](const IndexPlan& plan) {
+    CHECK((plan.merged.has_value() || plan.sorted.has_value() || plan.has_atomics));
+    return plan.merged.has_value() && plan.has_atomics;
+  };
+  constexpr std::uint64_t kMega = 1 << 20;
+
+  CHECK_FALSE(is_merged(plan(IndexOp::kAdd, DType::kFloat32, 1000, 64, kMega / 32 - 1)));
+  CHECK(is_merged(plan(IndexOp::kAdd, DType::kFloat32, 1000, 64, kMega / 32)));
+  CHECK(is_merged(plan(IndexOp::kAdd, DType::kFloat32, kMega, 128, 40 * kMega / 128 - 1)));
+  CHECK(plan(IndexOp::kAdd, DType::kFloat32, kMega, 128, 40 * kMega / 128).sorted.has_value());
+  CHECK_FALSE(is_merged(plan(IndexOp::kAdd, DType::kFloat32, 1000, 31, kMega)));
+  CHECK(is_merged(plan(IndexOp::kAdd, DType::kFloat16, 1000, 128, 20 * kMega / 128 - 1)));
+  CHECK(plan(IndexOp::kAdd, DType::kFloat16, 1000, 128, 20 * kMega / 128).sorted.has_value());
+  CHECK(plan(IndexOp::kAdd, DType::kBFloat16, kMega, 128, 40000).sorted.has_value());  // no room for their sums
+
+  const IndexPlan few = plan(IndexOp::kAdd, DType::kFloat32, 1000, 64, kMega / 32);
+  CHECK((*few.merged)[0].window == 256);  // 128 blocks, for as many as there are multiprocessors
+  const IndexPlan many = plan(IndexOp::kAdd, DType::kFloat32, 1000, 64, kMega / 4);
+  CHECK((*many.merged)[0].window == 1024);
+}
+
 TEST_CASE("more 16-bit elements than sums can be are refused", "[kernels]") {
   Simulator simulator;
 
