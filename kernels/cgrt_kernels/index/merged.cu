@@ -89,23 +89,23 @@ __device__ __forceinline__ std::uint32_t find_places(Window& window, const Merge
 // A block takes a window of indices and a slice of their rows: 2^lane_bits threads side by side have a part of the
 // places, each thread a pack of the columns.
 template <class T, class Pack>
-__global__ void __launch_bounds__(kIndexBlock) add_merged(MergedParams p) {
+__global__ void __launch_bounds__(kIndexBlock, 4) add_merged(MergedParams p) {
   constexpr bool kIsSpread = kIsSpreadPack<T, Pack>;
   constexpr std::uint32_t kCount = sizeof(Pack) / sizeof(T);
   constexpr std::uint32_t kAhead = sizeof(Pack) == 16 || kIsSpread ? 4 : 8;  // rows of a thread in flight
   __shared__ Window window;
   const std::uint32_t number = p.slices.quotient(blockIdx.x), slice = blockIdx.x - number * p.slices.value();
-  const std::uint32_t lanes = 1u << p.lane_bits, lane = threadIdx.x & (lanes - 1);
+  const std::uint32_t lanes = 1u << p.lane_bits, in_warp = threadIdx.x % 32, lane = in_warp & (lanes - 1);
   const std::uint32_t column = slice * lanes * kCount + (kIsSpread ? lane : lane * kCount);
   let_dependents_start();
   wait_for_predecessors();
   const std::uint32_t count = find_places(window, p, number * p.window);
   const std::uint32_t parts = kIndexBlock >> p.lane_bits, share = (count + parts - 1) / parts;
   const std::uint32_t first = (threadIdx.x >> p.lane_bits) * share, last = min(first + share, count);
-  if (column >= p.columns || first >= last) return;
+  const bool has_part = column < p.columns && first < last;
 
   const T* const from = static_cast<const T*>(p.in) + column;
-  std::uint32_t row = window.places[first].x;
+  std::uint32_t row = has_part ? window.places[first].x : kNoRow;
   float sums[kCount] = {};  // not -0, which says that nothing was added: see float_sums.cu
   const auto finish = [&] {
     float* const to = p.out + std::uint64_t{row} * p.columns + column;
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kIndexBlock) add_merged(MergedParams p) {
       add_atomically(to, sums);
     }
   };
-  for (std::uint32_t at = first; at < last; at += kAhead) {
+  for (std::uint32_t at = first; has_part && at < last; at += kAhead) {
     uint2 place[kAhead];
     Pack pack[kAhead];
 #pragma unroll
@@ -141,7 +141,18 @@ __global__ void __launch_bounds__(kIndexBlock) add_merged(MergedParams p) {
       for (std::uint32_t k = 0; k < kCount; ++k) sums[k] += values[k];
     }
   }
-  finish();
+  // Parts of a warp that end with one row: the first adds for all.
+  for (std::uint32_t step = lanes; step < 32; step *= 2) {
+    const bool is_first = (in_warp & step) == 0;
+    const bool is_equal = __shfl_xor_sync(~0u, row, step) == row;
+#pragma unroll
+    for (float& sum : sums) {
+      const float other = __shfl_xor_sync(~0u, sum, step);
+      if (is_first && is_equal) sum += other;
+    }
+    if (!is_first && is_equal) row = kNoRow;
+  }
+  if (row != kNoRow) finish();
 }
 
 template <class T>
