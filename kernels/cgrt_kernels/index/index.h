@@ -10,15 +10,14 @@
 //
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
 // depends on the device and the descriptor only, never on the indices; a launch is
-// - several kernels that sort the indices, with SumOrder::kFixed and where sorting is faster than atomics, of which
-//   large launches make few where many indices name one row;
+// - several kernels that sort the indices, with SumOrder::kFixed and where sorting is faster than atomics;
 // - three kernels for 16-bit types by atomics, with a workspace of 4 bytes for each element of `out`, or of `in`;
 // - one kernel otherwise.
-// The sort takes one kernel, and with it the launch three, of up to 65,536 indices (of scatter_add: elements) on GPUs
-// with clusters and the shared memory for it (9.0 and 10.0). Sums are as many as elements of `in` where few indices
-// name many rows; a row of `out` has 4 bytes more then. Sums are float and rounded once in all three. alpha multiplies
-// either elements or their sum, and atomics take float subnormals for 0, so results may differ at the ends of the
-// range. Nothing is allocated, and nothing waits.
+// Large launches by atomics make few for a row, however many indices name it. The sort takes one kernel, and with it
+// the launch three, of up to 65,536 indices (of scatter_add: elements) on GPUs with clusters and the shared memory for
+// it (9.0 and 10.0). Sums are as many as elements of `in` where few indices name many rows; a row of `out` has 4 bytes
+// more then. Sums are float and rounded once in all three. alpha multiplies either elements or their sum, and atomics
+// take float subnormals for 0, so results may differ at the ends of the range. Nothing is allocated, and nothing waits.
 #pragma once
 
 #include <array>
