@@ -201,7 +201,8 @@ class GraphExec {
   // over nodes, which do not run then. Does not block, with one exception: where no step of such a graph runs these
   // calls together, an executable of all nodes may be instantiated, once. What the calls hand over, as a launch_host
   // with a std::function does, is kept until another step has taken its place and the launches before have ended; a
-  // later rebind destroys it, and waits where that frees device memory. Its destructor may call this executable. Graphs
+  // later rebind destroys it, as it does what graphs kept (Graph::keep), and waits where that frees device memory. Its
+  // destructor may call this executable. Graphs
   // of captured calls are kept, too, with what their libraries retain on these (cuGraphRetainUserObject); those with a
   // key, up to 256, as long as the executable. While there is such, each launch records an event, and the executable
   // waits for its launches when it is destroyed.

@@ -7,6 +7,7 @@
 #include "cgrt/exec/exec_state.h"
 #include "cgrt/exec/explain_update.h"
 #include "cgrt/exec/rebinder.h"
+#include "cgrt/stream/keep.h"
 
 namespace cgrt {
 
@@ -47,7 +48,9 @@ BufferUse use_of(const RebindState& state, const RebindState::Address& address, 
 
 absl::Status GraphExec::rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
-  RebindState::Change change;  // before the lock: destructors of what calls kept may come back here
+  // Both before the lock: destructors of what graphs and calls kept may come back here.
+  collect_released();
+  RebindState::Change change;
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind == nullptr) return internal::not_rebindable();
   CGRT_RETURN_IF_ERROR(run_calls(*state_->rebind, state_->definition->context, step, change));
@@ -56,7 +59,8 @@ absl::Status GraphExec::rebind(absl::FunctionRef<absl::Status(LaunchTarget)> ste
 
 absl::StatusOr<Binding> GraphExec::prepare(absl::FunctionRef<absl::Status(LaunchTarget)> step) {
   if (ABSL_PREDICT_FALSE(state_ == nullptr)) return driver::empty_object("GraphExec");
-  RebindState::Change change;  // before the lock, as in rebind
+  collect_released();  // before the lock, as above
+  RebindState::Change change;
   const std::lock_guard lock(state_->mutex);
   if (state_->rebind == nullptr) return internal::not_rebindable();
   CGRT_RETURN_IF_ERROR(run_calls(*state_->rebind, state_->definition->context, step, change));

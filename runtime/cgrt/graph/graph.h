@@ -179,8 +179,8 @@ class Graph {
 
   // Keeps `resource` alive until this graph, every executable made from it or updated from it
   // afterwards, and their last launches in flight have ended. Costs nothing per launch. It is then
-  // let go by a later create, clone, capture, instantiate, update or collect_released of this library,
-  // on the thread that makes it, which waits for the device where a DeviceBuffer goes.
+  // let go by a later create, clone, capture, instantiate, update, rebind or collect_released of this
+  // library, on the thread that makes it, which waits for the device where a DeviceBuffer goes.
   absl::Status keep(std::shared_ptr<const void> resource);
   template <class Resource>
   absl::Status keep(Resource&& resource) requires(std::is_rvalue_reference_v<Resource&&> &&

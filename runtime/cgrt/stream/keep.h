@@ -21,7 +21,7 @@
 namespace cgrt {
 
 // Lets go of what graphs kept and no longer need (Graph::keep), and of host functions that have returned; returns how
-// many of both. Called by create, clone, capture, instantiate and update. Thread-safe.
+// many of both. Called by create, clone, capture, instantiate, update and rebind. Thread-safe.
 [[gnu::visibility("hidden")]] inline std::size_t collect_released();
 
 namespace internal {
