@@ -14,7 +14,7 @@ namespace cgrt::kernels {
 namespace {
 
 // From so many columns on, rows are worth a search for indices that name the same one. The next three are for indices
-// that differ (H200); where many name one row, a block that merges beats plain atomics, and a sort beats both, earlier.
+// that differ (H200). Where many name one row, merging pays from fewer elements on, and a sort beats it only from more.
 constexpr std::uint64_t kGroupFromColumns = 32;
 // From so many elements on, a block merges what it adds to one row.
 constexpr std::uint64_t kMergeFromElements = std::uint64_t{2} << 20;

@@ -202,10 +202,9 @@ class GraphExec {
   // calls together, an executable of all nodes may be instantiated, once. What the calls hand over, as a launch_host
   // with a std::function does, is kept until another step has taken its place and the launches before have ended; a
   // later rebind destroys it, as it does what graphs kept (Graph::keep), and waits where that frees device memory. Its
-  // destructor may call this executable. Graphs
-  // of captured calls are kept, too, with what their libraries retain on these (cuGraphRetainUserObject); those with a
-  // key, up to 256, as long as the executable. While there is such, each launch records an event, and the executable
-  // waits for its launches when it is destroyed.
+  // destructor may call this executable. Graphs of captured calls are kept, too, with what their libraries retain on
+  // these (cuGraphRetainUserObject); those with a key, up to 256, as long as the executable. While there is such, each
+  // launch records an event, and the executable waits for its launches when it is destroyed.
   absl::Status rebind(absl::FunctionRef<absl::Status(LaunchTarget)> step);
 
   // Runs the calls as rebind does, and changes nothing: what they say is for rebind(Binding), as often as wanted, which
