@@ -23,10 +23,6 @@ OLDER, LACKS = "has changed since", "could not be measured"
 WAITING = {  # by file: what is wrong with it, and why
     "kernels/bench/records/sampling.json":
         ([LACKS], "torch.compile 2.11 cannot compile top-p alone: its two rows have PyTorch's"),
-    **{f"{name}.json": ([OLDER], "a rebind asks first, by one load, whether graphs have let go of what they kept")
-       for name in ("samples/launch_overhead/records/h200", "samples/mlp_step/records/h200",
-                    "samples/occupancy_launch/records/h200", "tools/graphbench/records/h200",
-                    "tools/graphbench/records/growth")},
 }
 # Host code that runs before anything is timed: how a library's call gets into a graph. The list of the driver's
 # functions, one more of which changes nothing for the others. What tests count and fail calls with.
