@@ -242,10 +242,13 @@ struct Shape {
 constexpr Shape kShapes[] = {{1, 1, 1},     {3, 1, 40},    {5, 7, 31},    {5, 8, 33},   {70, 4, 32},    {70, 4, 500},
                              {255, 16, 90}, {257, 32, 70}, {40, 48, 333}, {9, 520, 64}, {60, 129, 300}, {2, 264, 1025}};
 // Of 16-bit types: from both sides of where rows have owners, and of where threads add several indices at once.
-constexpr Shape kOwned[] = {{100000, 1, 40},   {9000, 8, 33},     {3000, 24, 1000},   {70000, 3, 20000},
-                            {2000, 64, 1000},  {2001, 64, 1000},  {8192, 8, 64},      {8193, 8, 64},
+constexpr Shape kOwned[] = {{100000, 1, 1040}, {9000, 8, 1033},   {3000, 24, 1100},   {70000, 3, 20000},
+                            {4000, 64, 2000},  {4001, 64, 2000},  {8192, 8, 1064},    {8193, 8, 1064},
                             {65537, 2, 32768}, {65540, 2, 32769}, {65600, 16, 32768}, {65600, 17, 32768},
                             {66000, 18, 32765}};
+// Of few indices: up to as many as these are, rows that warps and blocks add up, and of several slices.
+constexpr Shape kFew[] = {{100000, 1, 40},   {415, 25, 149},  {2015, 282, 132}, {9000, 8, 1024},
+                          {128256, 64, 500}, {300, 72, 1023}, {33, 300, 1024},  {20, 4100, 257}};
 // Rows that blocks merge: windows of 256, 512 and 1,024 indices (132 multiprocessors), the last one short; packs of
 // each size, and rows of several slices.
 constexpr Shape kMerged[] = {{50, 33, 70001}, {3000, 64, 40001}, {700, 66, 140000},
@@ -255,7 +258,7 @@ constexpr Shape kReal[] = {
     {1 << 25, 1, 15}, {32768, 1024, 15}, {32, 1 << 20, 15}, {1 << 25, 1, 1024}, {32768, 1024, 1024}};
 
 void check_refusals(Report& report) {
-  const IndexDesc good{.op = IndexOp::kAdd, .rows = 100, .columns = 8, .count = 64, .order = SumOrder::kFixed};
+  const IndexDesc good{.op = IndexOp::kAdd, .rows = 100, .columns = 8, .count = 2000, .order = SumOrder::kFixed};
   const auto plan_of = [&](auto change) {
     IndexDesc desc = good;
     change(desc);
@@ -335,7 +338,9 @@ void check_index(Report& report) {
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
     for (const std::size_t shift : {0, 1}) {
       for (const IndexOp op : {IndexOp::kAdd, IndexOp::kScatterAdd}) {
-        try_one(report, {op, type, DType::kInt32, 1 << 10, 20, 500}, {.shift = shift, .has_nans = true});
+        for (const std::uint64_t count : {500, 1500}) {
+          try_one(report, {op, type, DType::kInt32, 1 << 10, 20, count}, {.shift = shift, .has_nans = true});
+        }
       }
     }
     for (const auto& [rows, columns, count] : kOwned) {
@@ -353,6 +358,14 @@ void check_index(Report& report) {
     }
   }
   for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const auto& [rows, columns, count] : kFew) {
+      for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kOne, Skew::kZipf, Skew::kOutside}) {
+        if (report.is_simulated() && rows * columns > 1 << 20 && skew != Skew::kHalfOnOne) continue;
+        const IndexDesc desc{IndexOp::kAdd, type, DType::kInt64, rows, columns, count, SumOrder::kFixed};
+        for (const std::size_t shift : {0, 1, 2, 4}) try_one(report, desc, {.skew = skew, .shift = shift});
+        try_one(report, desc, {.skew = skew, .alpha = 0.5f, .launches = 2});
+      }
+    }
     for (const auto& [rows, columns, count] : kMerged) {
       for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne, Skew::kOne, Skew::kZipf, Skew::kOutside}) {
         if (report.is_simulated() && (skew != Skew::kHalfOnOne || columns * count > 3u << 20)) continue;

@@ -8,6 +8,7 @@
 #include "cgrt_kernels/common/pack.cuh"
 #include "cgrt_kernels/common/programmatic.cuh"
 #include "cgrt_kernels/index/kernels.h"
+#include "cgrt_kernels/index/row_at.cuh"
 
 namespace cgrt::kernels {
 namespace {
@@ -15,13 +16,6 @@ namespace {
 // The sum of nothing: any number is the same after it was added, and no other sum is -0 but those of -0.
 constexpr float kNothing = -0.0f;
 constexpr std::uint32_t kBitsOfNothing = 0x80000000u;
-
-// ~0 for one that is not a row.
-__host__ __device__ __forceinline__ std::uint32_t row_at(const OwnedSumsParams& p, std::uint32_t i) {
-  const std::int64_t index = p.is_long ? static_cast<const std::int64_t*>(p.index)[i]  //
-                                       : static_cast<const std::int32_t*>(p.index)[i];
-  return index >= 0 && index < p.rows ? static_cast<std::uint32_t>(index) : ~0u;
-}
 
 template <Alignment kAlignment, int kCount>
 __device__ __forceinline__ void load_sums(const float* sums, float (&values)[kCount]) {
@@ -91,7 +85,7 @@ __global__ void __launch_bounds__(kIndexBlock) clear_owned(OwnedSumsParams p) {
   if (item < p.items) reinterpret_cast<float4*>(p.sums)[item] = {kNothing, kNothing, kNothing, kNothing};
   if (item >= p.count) return;
   const std::uint32_t row = row_at(p, item);
-  if (row != ~0u) p.owners[row] = item;
+  if (row != kNoRow) p.owners[row] = item;
 }
 
 // A thread has a column of kLines indices. What several of them add to one row goes there at once: where most indices
@@ -107,23 +101,23 @@ __global__ void __launch_bounds__(kIndexBlock) add_to_owners(OwnedSumsParams p) 
   T value[kLines];
 #pragma unroll
   for (int i = 0; i < kLines; ++i) {
-    owner[i] = ~0u, value[i] = T{};
+    owner[i] = kNoRow, value[i] = T{};
     if (first + i >= p.count) continue;
     owner[i] = row_at(p, first + i);
     value[i] = static_cast<const T*>(p.in)[(first + i) * columns + column];
   }
 #pragma unroll
   for (int i = 0; i < kLines; ++i) {
-    if (owner[i] != ~0u) owner[i] = p.owners[owner[i]];
+    if (owner[i] != kNoRow) owner[i] = p.owners[owner[i]];
   }
 #pragma unroll
   for (int i = 0; i < kLines; ++i) {
-    if (owner[i] == ~0u) continue;
+    if (owner[i] == kNoRow) continue;
     float sum = to_float(value[i]);
 #pragma unroll
     for (int other = i + 1; other < kLines; ++other) {
       if (owner[other] != owner[i]) continue;
-      sum += to_float(value[other]), owner[other] = ~0u;
+      sum += to_float(value[other]), owner[other] = kNoRow;
     }
     atomicAdd(p.sums + std::uint64_t{owner[i]} * columns + column, sum);
   }
@@ -139,7 +133,7 @@ __global__ void __launch_bounds__(kIndexBlock) add_owned(OwnedSumsParams p) {
   wait_for_predecessors();
   if (item >= p.items) return;
   const std::uint32_t line = p.packs.quotient(item), row = row_at(p, line);
-  if (row == ~0u) return;
+  if (row == kNoRow) return;
   Pack* const to = static_cast<Pack*>(p.out) + std::uint64_t{row} * p.packs.value() + p.packs.remainder(item);
   // Before it is known whether they are needed: one latency less.
   const std::uint32_t owner = p.owners[row];
@@ -173,7 +167,7 @@ void clear_owned_on_host(HostGrid, OwnedSumsParams p) {
   std::fill_n(p.sums, std::uint64_t{p.items} * 4, kNothing);
   for (std::uint32_t i = 0; i < p.count; ++i) {
     const std::uint32_t row = row_at(p, i);
-    if (row != ~0u) p.owners[row] = i;
+    if (row != kNoRow) p.owners[row] = i;
   }
 }
 
@@ -183,7 +177,7 @@ void add_to_owners_on_host(HostGrid, OwnedSumsParams p) {
   std::vector<double> sums(p.sums, p.sums + p.count * columns);
   for (std::uint64_t i = 0; i < p.count; ++i) {
     const std::uint32_t row = row_at(p, static_cast<std::uint32_t>(i));
-    if (row == ~0u) continue;
+    if (row == kNoRow) continue;
     for (std::uint64_t j = 0; j < columns; ++j) {
       sums[p.owners[row] * columns + j] += static_cast<double>(to_float(static_cast<const T*>(p.in)[i * columns + j]));
     }
@@ -196,7 +190,7 @@ void add_owned_on_host(HostGrid, OwnedSumsParams p) {
   const std::uint64_t columns = std::uint64_t{p.packs.value()} * kPackSizeFor<T, kAlignment>;
   for (std::uint64_t i = 0; i < p.count; ++i) {
     const std::uint32_t row = row_at(p, static_cast<std::uint32_t>(i));
-    if (row == ~0u || p.owners[row] != i) continue;
+    if (row == kNoRow || p.owners[row] != i) continue;
     for (std::uint64_t j = 0; j < columns; ++j) {
       T& element = static_cast<T*>(p.out)[row * columns + j];
       element = from_float<T>(

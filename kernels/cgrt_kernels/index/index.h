@@ -10,7 +10,8 @@
 //
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
 // depends on the device and the descriptor only, never on the indices; a launch is
-// - several kernels that sort the indices, with SumOrder::kFixed and where sorting is faster than atomics;
+// - one kernel of index_select, and of an index_add of up to 1,024 indices, without a workspace;
+// - several kernels that sort more indices, with SumOrder::kFixed and where sorting is faster than atomics;
 // - three kernels for 16-bit types by atomics, with a workspace of 4 bytes for each element of `out`, or of `in`;
 // - one kernel otherwise.
 // Large launches by atomics make few for a row, however many indices name it. The sort takes one kernel, and with it
@@ -35,6 +36,7 @@
 
 namespace cgrt::kernels {
 
+struct FewParams;
 struct IndexParams;
 struct IndexSortParams;
 struct IndexSumParams;
@@ -51,6 +53,13 @@ struct IndexPlan {
     Kernel<IndexSumParams> kernel;
     LaunchConfig config;
     std::uint32_t lane_bits;  // 2^that threads take a chunk
+    Divisor slices;           // of a row
+  };
+  // Of an index_add of up to 1,024 indices without atomics.
+  struct Few {
+    Kernel<FewParams> kernel;
+    LaunchConfig config;
+    std::uint32_t lane_bits;  // 2^that threads have a slice of a row
     Divisor slices;           // of a row
   };
   // Of an index_add by atomics that a block merges.
@@ -89,7 +98,8 @@ struct IndexPlan {
   IndexDesc desc;
   bool has_atomics;  // the last bits differ from run to run
   std::uint64_t workspace_bytes = 0;
-  Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; unless it is merged, sorted or owned
+  Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; unless one of those below is there
+  std::optional<std::array<Few, 4>> few;        // for the same alignments
   std::optional<std::array<Merged, 4>> merged;  // for the same alignments
   std::optional<Sorted> sorted;
   std::optional<FloatSums> sums;

@@ -8,21 +8,10 @@
 #include "cgrt_kernels/index/atomic.cuh"
 #include "cgrt_kernels/index/kernels.h"
 #include "cgrt_kernels/index/reference.h"
+#include "cgrt_kernels/index/row_at.cuh"
 
 namespace cgrt::kernels {
 namespace {
-
-__host__ __device__ __forceinline__ std::int64_t index_at(const IndexParams& p, std::uint64_t i) {
-  return p.is_long ? static_cast<const std::int64_t*>(p.index)[i] : static_cast<const std::int32_t*>(p.index)[i];
-}
-__host__ __device__ __forceinline__ bool is_row(const IndexParams& p, std::int64_t index) {
-  return index >= 0 && index < p.rows;
-}
-// ~0 for one that is not a row.
-__host__ __device__ __forceinline__ std::uint32_t row_at(const IndexParams& p, std::uint64_t i) {
-  const std::int64_t index = index_at(p, i);
-  return is_row(p, index) ? static_cast<std::uint32_t>(index) : ~0u;
-}
 
 // An item is a pack of the result. The indices of all that a thread has come first, then their packs.
 template <class Pack, std::uint32_t kItems>
@@ -42,7 +31,7 @@ __global__ void __launch_bounds__(kIndexBlock) select_rows(IndexParams p) {
   for (std::uint32_t i = 0; i < kItems; ++i) {
     const std::uint32_t item = first + i * kIndexBlock, packs = p.packs.value();
     pack[i] = Pack{};
-    if (item < p.items && row[i] != ~0u) pack[i] = from[std::uint64_t{row[i]} * packs + (item - line[i] * packs)];
+    if (item < p.items && row[i] != kNoRow) pack[i] = from[std::uint64_t{row[i]} * packs + (item - line[i] * packs)];
   }
 #pragma unroll
   for (std::uint32_t i = 0; i < kItems; ++i) {
@@ -57,55 +46,6 @@ __global__ void __launch_bounds__(kIndexBlock) select_rows(IndexParams p) {
   }
 }
 
-// Blocks with y = i look after index i; those of an index that stands before have nothing to do. Each
-// lane knows one index.
-template <class T, Alignment kAlignment>
-__global__ void __launch_bounds__(kIndexBlock) add_few(IndexParams p) {
-  using Pack = PackFor<T, kAlignment>;
-  constexpr int kCount = kPackSizeFor<T, kAlignment>;
-  const std::uint32_t lane = threadIdx.x % 32, packs = p.packs.value();
-  const std::uint32_t first = blockIdx.x * (kIndexBlock * kFewItems) + threadIdx.x;
-  let_dependents_start();
-  wait_for_predecessors();
-  const std::uint32_t mine = lane < p.count ? row_at(p, lane) : ~0u;
-  const std::uint32_t row = __shfl_sync(~0u, mine, static_cast<int>(blockIdx.y));
-  const std::uint32_t equal = __ballot_sync(~0u, mine == row);
-  if (row == ~0u || (equal & ((1u << blockIdx.y) - 1)) != 0) return;
-  auto* const to = static_cast<Pack*>(p.out) + std::uint64_t{row} * packs;
-  Pack held[kFewItems];
-#pragma unroll
-  for (std::uint32_t i = 0; i < kFewItems; ++i) {
-    if (first + i * kIndexBlock < packs) held[i] = to[first + i * kIndexBlock];
-  }
-  float sums[kFewItems][kCount] = {};
-  for (std::uint32_t left = equal; left != 0; left &= left - 1) {
-    const auto* const from = static_cast<const Pack*>(p.in) + std::uint64_t(__ffs(left) - 1) * packs;
-    Pack pack[kFewItems];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kFewItems; ++i) {
-      if (first + i * kIndexBlock < packs) pack[i] = from[first + i * kIndexBlock];
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < kFewItems; ++i) {
-      if (first + i * kIndexBlock >= packs) break;
-      float values[kCount];
-      unpack(pack[i], values);
-#pragma unroll
-      for (int k = 0; k < kCount; ++k) sums[i][k] += values[k];
-    }
-  }
-#pragma unroll
-  for (std::uint32_t i = 0; i < kFewItems; ++i) {
-    if (first + i * kIndexBlock >= packs) return;
-    float values[kCount];
-    unpack(held[i], values);
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) values[k] += p.alpha * sums[i][k];
-    pack_into(held[i], values);
-    to[first + i * kIndexBlock] = held[i];
-  }
-}
-
 // An item is a pack, or with kIsScatter an element that has an index of its own. Always adds to floats: what is added
 // to 16-bit numbers one by one is rounded each time, and lost where they are large. So theirs are in the workspace.
 template <class T, Alignment kAlignment, bool kIsScatter>
@@ -116,14 +56,14 @@ __global__ void __launch_bounds__(kIndexBlock) add_atomic(IndexParams p) {
   let_dependents_start();
   wait_for_predecessors();
   if (item >= p.items) return;
-  const std::int64_t row = index_at(p, kIsScatter ? item : p.packs.quotient(item));
+  const std::uint32_t row = row_at(p, kIsScatter ? item : p.packs.quotient(item));
   const Pack pack = static_cast<const Pack*>(p.in)[item];
-  if (!is_row(p, row)) return;
+  if (row == kNoRow) return;
   float values[kCount];
   unpack(pack, values);
 #pragma unroll
   for (float& value : values) value *= p.alpha;
-  const std::uint64_t at = static_cast<std::uint64_t>(row) * p.packs.value() + p.packs.remainder(item);
+  const std::uint64_t at = std::uint64_t{row} * p.packs.value() + p.packs.remainder(item);
   add_atomically(static_cast<float*>(p.out) + at * kCount, values);
 }
 
@@ -138,18 +78,18 @@ void select_on_host(HostGrid, IndexParams p) {
   std::copy(picked.begin(), picked.end(), static_cast<Pack*>(p.out));
 }
 
-template <IndexOp kOp, class T, Alignment kAlignment, class Out>
+template <IndexOp kOp, class T, Alignment kAlignment>
 void add_on_host(HostGrid, IndexParams p) {
   const std::uint64_t columns = std::uint64_t{p.packs.value()} * kPackSizeFor<T, kAlignment>;
-  auto* const to = static_cast<Out*>(p.out);
+  auto* const to = static_cast<float*>(p.out);
   std::vector<double> sums(p.rows * columns);
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(to_float(to[i]));
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(to[i]);
   visit_indexed(
       kOp, p.rows, columns, p.count, [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(p, i)); },
       [&](std::uint64_t at, std::uint64_t from) {
         sums[at] += static_cast<double>(p.alpha) * static_cast<double>(to_float(static_cast<const T*>(p.in)[from]));
       });
-  for (std::size_t i = 0; i < sums.size(); ++i) to[i] = from_float<Out>(static_cast<float>(sums[i]));
+  for (std::size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<float>(sums[i]);
 }
 
 constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
@@ -164,13 +104,9 @@ template <class T, Alignment kAlignment>
 IndexKernel of_regime(IndexRegime regime) {
   constexpr Alignment kUnaligned = Alignment::kUnaligned;
   if (regime == IndexRegime::kScatter) {
-    return make_kernel<add_atomic<T, kUnaligned, true>, add_on_host<IndexOp::kScatterAdd, T, kUnaligned, float>,
-                       kResources>();
+    return make_kernel<add_atomic<T, kUnaligned, true>, add_on_host<IndexOp::kScatterAdd, T, kUnaligned>, kResources>();
   }
-  if (regime == IndexRegime::kFew) {
-    return make_kernel<add_few<T, kAlignment>, add_on_host<IndexOp::kAdd, T, kAlignment, T>, kResources>();
-  }
-  return make_kernel<add_atomic<T, kAlignment, false>, add_on_host<IndexOp::kAdd, T, kAlignment, float>, kResources>();
+  return make_kernel<add_atomic<T, kAlignment, false>, add_on_host<IndexOp::kAdd, T, kAlignment>, kResources>();
 }
 
 }  // namespace

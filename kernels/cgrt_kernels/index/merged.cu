@@ -8,18 +8,11 @@
 #include "cgrt_kernels/index/atomic.cuh"
 #include "cgrt_kernels/index/kernels.h"
 #include "cgrt_kernels/index/reference.h"
+#include "cgrt_kernels/index/row_at.cuh"
 #include "cgrt_kernels/index/row_packs.cuh"
 
 namespace cgrt::kernels {
 namespace {
-
-constexpr std::uint32_t kNoRow = ~0u;
-
-__host__ __device__ __forceinline__ std::uint32_t row_at(const MergedParams& p, std::uint32_t i) {
-  const std::int64_t index = p.is_long ? static_cast<const std::int64_t*>(p.index)[i]  //
-                                       : static_cast<const std::int32_t*>(p.index)[i];
-  return index >= 0 && index < p.rows ? static_cast<std::uint32_t>(index) : kNoRow;
-}
 
 // Of a block, in shared memory.
 struct Window {
@@ -160,8 +153,7 @@ void add_merged_on_host(HostGrid, MergedParams p) {
   const std::uint64_t columns = p.columns;
   std::vector<double> sums(p.out, p.out + p.rows * columns);
   visit_indexed(
-      IndexOp::kAdd, p.rows, columns, p.count,
-      [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(p, static_cast<std::uint32_t>(i))); },
+      IndexOp::kAdd, p.rows, columns, p.count, [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(p, i)); },
       [&](std::uint64_t at, std::uint64_t from) {
         sums[at] += static_cast<double>(p.alpha) * static_cast<double>(to_float(static_cast<const T*>(p.in)[from]));
       });

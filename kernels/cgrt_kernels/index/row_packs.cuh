@@ -81,6 +81,17 @@ __device__ __forceinline__ void load_pack(Pack& pack, const T* row, std::uint32_
   }
 }
 
+// `row` likewise.
+template <class T, class Pack>
+__device__ __forceinline__ void store_pack(T* row, const Pack& pack, std::uint32_t column, std::uint32_t lanes,
+                                           std::uint32_t columns) {
+  if constexpr (kIsSpreadPack<T, Pack>) {
+    for_spread(column, lanes, columns, [&](std::uint32_t k, std::uint32_t at) { row[at] = pack.elements[k]; });
+  } else {
+    *reinterpret_cast<Pack*>(row) = pack;
+  }
+}
+
 // get<T, Pack>()
 template <class Get>
 auto of_row_pack(DType type, SumPack pack, Get get) {

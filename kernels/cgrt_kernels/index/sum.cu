@@ -75,13 +75,7 @@ __global__ void __launch_bounds__(kIndexBlock, 3) sum_pairs(IndexSumParams p) {
   const auto row_of = [&](auto* array, std::uint32_t row) { return array + std::uint64_t{row} * p.columns; };
   const auto for_elements = [&](auto each) { for_spread(column, lanes, p.columns, each); };
   const auto load = [&](Pack& pack, const T* row) { load_pack(pack, row, column, lanes, p.columns); };
-  const auto store = [&](T* row, const Pack& pack) {
-    if constexpr (kIsSpread) {
-      for_elements([&](std::uint32_t k, std::uint32_t at) { row[at] = pack.elements[k]; });
-    } else {
-      *reinterpret_cast<Pack*>(row) = pack;
-    }
-  };
+  const auto store = [&](T* row, const Pack& pack) { store_pack(row, pack, column, lanes, p.columns); };
 
   std::uint32_t key = ends.first_key;
   Pack held;

@@ -12,6 +12,7 @@ using kernels::DType;
 using kernels::IndexOp;
 using kernels::IndexPlan;
 using kernels::plan_index;
+using kernels::SumOrder;
 
 constexpr DeviceRef kDevice(0);
 
@@ -24,7 +25,7 @@ TEST_CASE("16-bit sums that are added to by atomics are floats of the workspace"
 
   for (const IndexOp op : {IndexOp::kAdd, IndexOp::kScatterAdd}) {
     for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
-      for (const std::uint64_t count : {33, 4097, 60000}) {
+      for (const std::uint64_t count : {1025, 4097, 60000}) {
         const IndexPlan found = plan(op, type, 17, 8, count);
 
         CHECK(found.has_atomics);
@@ -39,12 +40,29 @@ TEST_CASE("16-bit sums that are added to by atomics are floats of the workspace"
 TEST_CASE("16-bit sums of few among many rows are not a float for each of their elements", "[kernels]") {
   Simulator simulator;
 
-  const IndexPlan owned = plan(IndexOp::kAdd, DType::kFloat16, 128256, 4096, 100);  // a row of floats for each index
+  const IndexPlan owned = plan(IndexOp::kAdd, DType::kFloat16, 128256, 2048, 1100);  // a row of floats for each index
   CHECK(owned.owned.has_value());
-  CHECK(owned.workspace_bytes < 2 * (100 * 4096 + 128256) * sizeof(float));
+  CHECK(owned.workspace_bytes < 2 * (1100 * 2048 + 128256) * sizeof(float));
   CHECK(plan(IndexOp::kAdd, DType::kFloat16, 128256, 4096, 32769).sorted.has_value());
   CHECK(plan(IndexOp::kScatterAdd, DType::kFloat16, 1 << 20, 16, 100).sorted.has_value());
   CHECK(plan(IndexOp::kScatterAdd, DType::kFloat16, 1ull << 30, 64, 100).has_atomics);  // no keys
+}
+
+TEST_CASE("few indices take one kernel and no workspace", "[kernels]") {
+  Simulator simulator;
+
+  for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const SumOrder order : {SumOrder::kAny, SumOrder::kFixed}) {
+      const auto with = [&](std::uint64_t count) {
+        return *plan_index(kDevice, {IndexOp::kAdd, type, DType::kInt64, 128256, 4096, count, order});
+      };
+      const bool adds_by_atomics = type == DType::kFloat32 && order == SumOrder::kAny;
+      CHECK(with(1024).workspace_bytes == 0);
+      CHECK(with(1024).has_atomics == adds_by_atomics);
+      CHECK(with(1024).few.has_value() != adds_by_atomics);
+      CHECK_FALSE(with(1025).few.has_value());
+    }
+  }
 }
 
 TEST_CASE("blocks merge what they add to one row between the sizes where atomics alone and sorts are faster",
