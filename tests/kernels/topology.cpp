@@ -275,7 +275,7 @@ void add_others(Plans& plans, Memory memory) {
           std::pair{IndexOp::kAdd, SumOrder::kFixed}}) {
       plans.add(
           absl::StrCat(to_string(op), " ", static_cast<int>(order), " of ", rows, " rows"),
-          plan_index(kDevice, {.op = op, .rows = rows, .columns = 4, .count = 1000, .order = order}), kId,
+          plan_index(kDevice, {.op = op, .rows = rows, .columns = 4, .count = 2000, .order = order}), kId,
           [=](LaunchTarget target, const IndexPlan& plan) {
             return launch_index(target, plan, {.out = a, .in = a, .index = a, .workspace = {a, plan.workspace_bytes}});
           });

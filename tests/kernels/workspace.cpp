@@ -73,7 +73,7 @@ class Users {
                });
   }
   absl::Status index_add(DType type, std::uint64_t columns, SumOrder order) {
-    const IndexDesc desc{IndexOp::kAdd, type, DType::kInt32, kIndexRows, columns, 1000, order};
+    const IndexDesc desc{IndexOp::kAdd, type, DType::kInt32, kIndexRows, columns, kIndices, order};
     CGRT_ASSIGN_OR_RETURN(const IndexPlan plan, plan_index(kDevice, desc));
     const std::size_t bytes = kIndexRows * columns * size_of(type);
     return add(absl::StrCat("index_add ", to_string(type), " of ", columns), plan.workspace_bytes, bytes,
@@ -109,7 +109,7 @@ class Users {
                });
   }
 
-  static constexpr std::uint64_t kIndexRows = 50;
+  static constexpr std::uint64_t kIndexRows = 50, kIndices = 2000;  // more than one kernel groups
   const std::vector<User>& all() const { return users_; }
 
  private:
@@ -159,7 +159,7 @@ class Bench {
       CGRT_RETURN_IF_ERROR(
           copy(stream.ref(), in.as<unsigned char>() + at, numbers.data(), std::min(numbers.size(), input_bytes - at)));
     }
-    std::vector<std::int32_t> indices(1000);
+    std::vector<std::int32_t> indices(Users::kIndices);
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int32_t>(i * i % Users::kIndexRows);
     CGRT_ASSIGN_OR_RETURN(DeviceBuffer on_device, DeviceBuffer::create(kDevice, indices.size() * 4));
     CGRT_RETURN_IF_ERROR(copy(stream.ref(), on_device.data(), indices.data(), indices.size() * 4));

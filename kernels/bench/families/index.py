@@ -23,6 +23,10 @@ def cases():
     for skew in (0, 1, 2):
         yield case("index_add", "float32", 1 << 16, 64, 1 << 16, skew=skew)
         yield case("index_add", "bfloat16", 1 << 14, 64, 1 << 17, skew=skew)
+    # Few indices.
+    yield case("index_add", "bfloat16", 2015, 282, 132)
+    yield case("index_add", "bfloat16", 30000, 1024, 1000, skew=2)
+    yield case("index_add", "float16", 128256, 4096, 256, skew=1)
     yield case("index_add", "float32", 1720000, 128, 1 << 21)
     yield case("index_add", "bfloat16", 128256, 4096, 16384, skew=1)
     yield case("index_select", "float32", 1 << 16, 128, 1 << 20)

@@ -10,10 +10,9 @@
 //
 // A tensor of more dimensions is a matrix whose columns are all but the first. A plan is a value and
 // depends on the device and the descriptor only, never on the indices; a launch is
-// - one kernel of index_select, and of an index_add of up to 1,024 indices, without a workspace;
-// - several kernels that sort more indices, with SumOrder::kFixed and where sorting is faster than atomics;
+// - several kernels that sort the indices, with SumOrder::kFixed and where sorting is faster than atomics;
 // - three kernels for 16-bit types by atomics, with a workspace of 4 bytes for each element of `out`, or of `in`;
-// - one kernel otherwise.
+// - one kernel otherwise, and for an index_add of up to 32 indices, or 1,024 where these name less than 2^22 elements.
 // Large launches by atomics make few for a row, however many indices name it. The sort takes one kernel, and with it
 // the launch three, of up to 65,536 indices (of scatter_add: elements) on GPUs with clusters and the shared memory for
 // it (9.0 and 10.0). Sums are as many as elements of `in` where few indices name many rows; a row of `out` has 4 bytes
@@ -36,7 +35,7 @@
 
 namespace cgrt::kernels {
 
-struct FewParams;
+struct GroupedParams;
 struct IndexParams;
 struct IndexSortParams;
 struct IndexSumParams;
@@ -56,8 +55,8 @@ struct IndexPlan {
     Divisor slices;           // of a row
   };
   // Of an index_add of up to 1,024 indices without atomics.
-  struct Few {
-    Kernel<FewParams> kernel;
+  struct Grouped {
+    Kernel<GroupedParams> kernel;
     LaunchConfig config;
     std::uint32_t lane_bits;  // 2^that threads have a slice of a row
     Divisor slices;           // of a row
@@ -98,9 +97,10 @@ struct IndexPlan {
   IndexDesc desc;
   bool has_atomics;  // the last bits differ from run to run
   std::uint64_t workspace_bytes = 0;
-  Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; unless one of those below is there
-  std::optional<std::array<Few, 4>> few;        // for the same alignments
-  std::optional<std::array<Merged, 4>> merged;  // for the same alignments
+  Launch by_alignment[4];  // for arrays that are aligned to 16, 8, 4 and 2 bytes; unless it is grouped, merged, sorted
+                           // or owned
+  std::optional<std::array<Grouped, 4>> grouped;  // for the same alignments
+  std::optional<std::array<Merged, 4>> merged;    // for the same alignments
   std::optional<Sorted> sorted;
   std::optional<FloatSums> sums;
   std::optional<OwnedSums> owned;

@@ -46,6 +46,55 @@ __global__ void __launch_bounds__(kIndexBlock) select_rows(IndexParams p) {
   }
 }
 
+// Blocks with y = i look after index i; those of an index that stands before have nothing to do. Each
+// lane knows one index.
+template <class T, Alignment kAlignment>
+__global__ void __launch_bounds__(kIndexBlock) add_few(IndexParams p) {
+  using Pack = PackFor<T, kAlignment>;
+  constexpr int kCount = kPackSizeFor<T, kAlignment>;
+  const std::uint32_t lane = threadIdx.x % 32, packs = p.packs.value();
+  const std::uint32_t first = blockIdx.x * (kIndexBlock * kFewItems) + threadIdx.x;
+  let_dependents_start();
+  wait_for_predecessors();
+  const std::uint32_t mine = lane < p.count ? row_at(p, lane) : kNoRow;
+  const std::uint32_t row = __shfl_sync(~0u, mine, static_cast<int>(blockIdx.y));
+  const std::uint32_t equal = __ballot_sync(~0u, mine == row);
+  if (row == kNoRow || (equal & ((1u << blockIdx.y) - 1)) != 0) return;
+  auto* const to = static_cast<Pack*>(p.out) + std::uint64_t{row} * packs;
+  Pack held[kFewItems];
+#pragma unroll
+  for (std::uint32_t i = 0; i < kFewItems; ++i) {
+    if (first + i * kIndexBlock < packs) held[i] = to[first + i * kIndexBlock];
+  }
+  float sums[kFewItems][kCount] = {};
+  for (std::uint32_t left = equal; left != 0; left &= left - 1) {
+    const auto* const from = static_cast<const Pack*>(p.in) + std::uint64_t(__ffs(left) - 1) * packs;
+    Pack pack[kFewItems];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kFewItems; ++i) {
+      if (first + i * kIndexBlock < packs) pack[i] = from[first + i * kIndexBlock];
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kFewItems; ++i) {
+      if (first + i * kIndexBlock >= packs) break;
+      float values[kCount];
+      unpack(pack[i], values);
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) sums[i][k] += values[k];
+    }
+  }
+#pragma unroll
+  for (std::uint32_t i = 0; i < kFewItems; ++i) {
+    if (first + i * kIndexBlock >= packs) return;
+    float values[kCount];
+    unpack(held[i], values);
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) values[k] += p.alpha * sums[i][k];
+    pack_into(held[i], values);
+    to[first + i * kIndexBlock] = held[i];
+  }
+}
+
 // An item is a pack, or with kIsScatter an element that has an index of its own. Always adds to floats: what is added
 // to 16-bit numbers one by one is rounded each time, and lost where they are large. So theirs are in the workspace.
 template <class T, Alignment kAlignment, bool kIsScatter>
@@ -78,18 +127,18 @@ void select_on_host(HostGrid, IndexParams p) {
   std::copy(picked.begin(), picked.end(), static_cast<Pack*>(p.out));
 }
 
-template <IndexOp kOp, class T, Alignment kAlignment>
+template <IndexOp kOp, class T, Alignment kAlignment, class Out>
 void add_on_host(HostGrid, IndexParams p) {
   const std::uint64_t columns = std::uint64_t{p.packs.value()} * kPackSizeFor<T, kAlignment>;
-  auto* const to = static_cast<float*>(p.out);
+  auto* const to = static_cast<Out*>(p.out);
   std::vector<double> sums(p.rows * columns);
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(to[i]);
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<double>(to_float(to[i]));
   visit_indexed(
       kOp, p.rows, columns, p.count, [&](std::uint64_t i) { return static_cast<std::int32_t>(row_at(p, i)); },
       [&](std::uint64_t at, std::uint64_t from) {
         sums[at] += static_cast<double>(p.alpha) * static_cast<double>(to_float(static_cast<const T*>(p.in)[from]));
       });
-  for (std::size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<float>(sums[i]);
+  for (std::size_t i = 0; i < sums.size(); ++i) to[i] = from_float<Out>(static_cast<float>(sums[i]));
 }
 
 constexpr KernelResources kResources{.registers = 64, .max_threads = kIndexBlock};
@@ -104,9 +153,13 @@ template <class T, Alignment kAlignment>
 IndexKernel of_regime(IndexRegime regime) {
   constexpr Alignment kUnaligned = Alignment::kUnaligned;
   if (regime == IndexRegime::kScatter) {
-    return make_kernel<add_atomic<T, kUnaligned, true>, add_on_host<IndexOp::kScatterAdd, T, kUnaligned>, kResources>();
+    return make_kernel<add_atomic<T, kUnaligned, true>, add_on_host<IndexOp::kScatterAdd, T, kUnaligned, float>,
+                       kResources>();
   }
-  return make_kernel<add_atomic<T, kAlignment, false>, add_on_host<IndexOp::kAdd, T, kAlignment>, kResources>();
+  if (regime == IndexRegime::kFew) {
+    return make_kernel<add_few<T, kAlignment>, add_on_host<IndexOp::kAdd, T, kAlignment, T>, kResources>();
+  }
+  return make_kernel<add_atomic<T, kAlignment, false>, add_on_host<IndexOp::kAdd, T, kAlignment, float>, kResources>();
 }
 
 }  // namespace

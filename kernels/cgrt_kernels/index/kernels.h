@@ -12,18 +12,19 @@ namespace cgrt::kernels {
 
 enum class IndexRegime : std::uint8_t {
   kSelect,
-  kFew,      // up to kMaxFew indices, but where floats may be added by atomics: the first of equal ones adds for all
+  kFew,      // up to kMaxFew indices, where atomics may not or do not pay: who has the first of equal ones adds for all
+  kGrouped,  // likewise up to kMaxGrouped indices, which blocks group
   kAtomic,   // a pack of the row by one instruction where the device has it; 16-bit types in the workspace
   kMerged,   // likewise, of what a block has of one row at once
   kScatter,  // element by element, likewise
   kSorted,   // indices sorted, then equal ones summed up
 };
-inline constexpr std::uint32_t kMaxFew = 1024;
+inline constexpr std::uint32_t kMaxFew = 32, kMaxGrouped = 1024;
 
 inline constexpr std::uint32_t kIndexBlock = 256;
-inline constexpr std::uint32_t kSelectItems = 4;  // of a thread, in flight at once
+inline constexpr std::uint32_t kFewItems = 2, kSelectItems = 4;  // of a thread, in flight at once
 
-// Of kSelect, kAtomic and kScatter. `out` of the latter two are floats.
+// Of all regimes but kGrouped, kMerged and kSorted. `out` of kAtomic and kScatter are floats.
 struct IndexParams {
   void* out;
   const void *in, *index;
@@ -149,9 +150,9 @@ inline constexpr std::uint32_t kSpreadSize = 4;
 SumKernel sum_pairs_kernel(DType type, SumPack pack);
 SumKernel join_partials_kernel(DType type);
 
-// Of kFew.
-inline constexpr std::uint32_t kFewBlock = 512;
-struct FewParams {
+// Of kGrouped.
+inline constexpr std::uint32_t kGroupedBlock = 512;
+struct GroupedParams {
   void* out;
   const void *in, *index;
   float alpha;
@@ -160,9 +161,9 @@ struct FewParams {
   Divisor slices;           // of that many packs of a row, each for a warp
   bool is_long;
 };
-using FewKernel = Kernel<FewParams>;
+using GroupedKernel = Kernel<GroupedParams>;
 
-FewKernel add_few_kernel(DType type, SumPack pack);
+GroupedKernel add_grouped_kernel(DType type, SumPack pack);
 
 // Of kMerged.
 inline constexpr std::uint32_t kMaxMergedWindow = 1024;

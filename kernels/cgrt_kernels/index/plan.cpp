@@ -13,10 +13,9 @@
 namespace cgrt::kernels {
 namespace {
 
-// From so many columns and indices on, rows are worth a search for indices that name the same one. The next three are
-// for indices that differ (H200). Where many name one row, merging pays from fewer elements on, and a sort beats it
-// only from more.
-constexpr std::uint64_t kGroupFromColumns = 32, kGroupFromIndices = 33;
+// From so many columns on, rows are worth a search for indices that name the same one. The next three are for indices
+// that differ (H200). Where many name one row, merging pays from fewer elements on, and a sort beats it only from more.
+constexpr std::uint64_t kGroupFromColumns = 32;
 // From so many elements on, a block merges what it adds to one row.
 constexpr std::uint64_t kMergeFromElements = std::uint64_t{2} << 20;
 // From so many on, a sort is faster than atomics that are not merged,
@@ -59,14 +58,15 @@ bool has_owners(const IndexDesc& desc) {
   return desc.rows > kMinRowsOfOwner * desc.count || !has_few_sums(desc);
 }
 
-// Float atomics into the result beat it: one kernel, too, and nothing waits for what they return.
-bool are_few(const IndexDesc& desc) {
-  const bool may_use_atomics = desc.order == SumOrder::kAny && size_of(desc.type) == 4;
-  return desc.op == IndexOp::kAdd && desc.count <= kMaxFew && !may_use_atomics;
+// Float atomics into the result beat it: they take one kernel, too. From as many elements on as are worth a sort, that
+// does.
+bool can_group(const IndexDesc& desc) {
+  if (desc.op != IndexOp::kAdd || (desc.order == SumOrder::kAny && size_of(desc.type) == 4)) return false;
+  return desc.count <= kMaxGrouped && desc.count * desc.columns < kSortFromElements;
 }
 
 bool can_merge(const IndexDesc& desc) {
-  if (desc.op != IndexOp::kAdd || desc.order != SumOrder::kAny || desc.count < kGroupFromIndices) return false;
+  if (desc.op != IndexOp::kAdd || desc.order != SumOrder::kAny || desc.count <= kMaxFew) return false;
   if (desc.columns < kGroupFromColumns || desc.count * desc.columns < kMergeFromElements) return false;
   return size_of(desc.type) == 4 || (has_few_sums(desc) && !has_owners(desc));
 }
@@ -74,19 +74,22 @@ bool can_merge(const IndexDesc& desc) {
 bool needs_sort(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return false;
   const bool is_add = desc.op == IndexOp::kAdd;
+  if ((is_add && desc.count <= kMaxFew) || can_group(desc)) return false;
   if (desc.order == SumOrder::kFixed) return true;
   const std::uint64_t from = can_merge(desc) ? sort_merged_from(desc.type) : kSortFromElements;
-  const bool has_groups = desc.columns >= kGroupFromColumns && desc.count >= kGroupFromIndices;
-  if (is_add && has_groups && desc.count * desc.columns >= from) return true;
+  if (is_add && desc.columns >= kGroupFromColumns && desc.count * desc.columns >= from) return true;
   const bool has_keys = is_add || desc.rows <= kMaxKeys / desc.columns;
   return size_of(desc.type) == 2 && !has_few_sums(desc) && !has_owners(desc) && has_keys;
 }
 
 IndexRegime regime_of(const IndexDesc& desc) {
   if (desc.op == IndexOp::kSelect) return IndexRegime::kSelect;
-  if (are_few(desc)) return IndexRegime::kFew;
   if (needs_sort(desc)) return IndexRegime::kSorted;
   if (desc.op == IndexOp::kScatterAdd) return IndexRegime::kScatter;
+  const bool are_atomics_fast =
+      desc.order == SumOrder::kAny && size_of(desc.type) == 4 && desc.count * desc.columns < kSortFromElements;
+  if (desc.count <= kMaxFew && !are_atomics_fast) return IndexRegime::kFew;
+  if (can_group(desc)) return IndexRegime::kGrouped;
   return can_merge(desc) ? IndexRegime::kMerged : IndexRegime::kAtomic;
 }
 
@@ -98,8 +101,12 @@ IndexPlan::Launch launch_of(const IndexDesc& desc, IndexRegime regime, std::uint
   if ((regime != IndexRegime::kSelect && pack != 16) || regime == IndexRegime::kScatter) pack = size;
   const std::uint32_t packs = columns / (pack / size);
   const bool is_small = std::uint64_t{packs} * count <= kSmallSelect;
-  const std::uint32_t items = regime == IndexRegime::kSelect && !is_small ? kSelectItems : 1;
-  const LaunchConfig config{.grid = ceil_divide(packs * count, kIndexBlock * items), .block = kIndexBlock};
+  const std::uint32_t items = regime == IndexRegime::kSelect ? is_small ? 1 : kSelectItems
+                              : regime == IndexRegime::kFew  ? kFewItems
+                                                             : 1;
+  const std::uint32_t together = kIndexBlock * items;
+  LaunchConfig config{.grid = ceil_divide(packs * count, together), .block = kIndexBlock};
+  if (regime == IndexRegime::kFew) config.grid = Dim3(ceil_divide(packs, together), count);
   if (regime == IndexRegime::kSelect) return {select_kernel(pack, items), config, Divisor(packs)};
   return {add_kernel(regime, desc.type, pack == 16 ? Alignment::kAligned : Alignment::kUnaligned), config,
           Divisor(packs)};
@@ -137,43 +144,41 @@ std::uint32_t elements_of(SumPack pack, DType type) {
   return kSpreadSize;
 }
 
-// Of the threads that have a row.
-std::uint32_t lane_bits_of(std::uint64_t packs) {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
-}
+// How threads side by side have a row: 2^lane_bits of them, a pack each, and the next slice of that many packs.
+struct RowThreads {
+  RowThreads(DType type, std::uint64_t columns, std::uint32_t alignment) : pack(pack_of(type, columns, alignment)) {
+    const std::uint64_t packs = ceil_divide<std::uint64_t>(columns, elements_of(pack, type));
+    lane_bits = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_width(packs - 1), 5));
+    slices = Divisor(ceil_divide(packs, std::uint64_t{1} << lane_bits));
+  }
+  SumPack pack;
+  std::uint32_t lane_bits = 0;
+  Divisor slices{1};
+};
 
 // Without its grid, which needs the number of chunks.
 IndexPlan::Sum make_sum(DType type, std::uint64_t columns, std::uint32_t alignment) {
-  const SumPack pack = pack_of(type, columns, alignment);
-  const std::uint64_t packs = ceil_divide<std::uint64_t>(columns, elements_of(pack, type));
-  const std::uint32_t lane_bits = lane_bits_of(packs);
-  const Divisor slices(ceil_divide(packs, std::uint64_t{1} << lane_bits));
-  return {sum_pairs_kernel(type, pack), {.grid = 1, .block = kIndexBlock}, lane_bits, slices};
+  const RowThreads of(type, columns, alignment);
+  return {sum_pairs_kernel(type, of.pack), {.grid = 1, .block = kIndexBlock}, of.lane_bits, of.slices};
 }
 
-IndexPlan::Few make_few(const IndexDesc& desc, std::uint32_t alignment) {
-  const SumPack pack = pack_of(desc.type, desc.columns, alignment);
-  const std::uint64_t packs = ceil_divide<std::uint64_t>(desc.columns, elements_of(pack, desc.type));
-  const std::uint32_t lane_bits = lane_bits_of(packs);
-  const Divisor slices(ceil_divide(packs, std::uint64_t{1} << lane_bits));
-  const std::uint32_t blocks = ceil_divide(desc.count, kFewBlock / 32) * slices.value();
-  return {add_few_kernel(desc.type, pack), {.grid = blocks, .block = kFewBlock}, lane_bits, slices};
+IndexPlan::Grouped make_grouped(const IndexDesc& desc, std::uint32_t alignment) {
+  const RowThreads of(desc.type, desc.columns, alignment);
+  const std::uint32_t blocks = ceil_divide(desc.count, kGroupedBlock / 32) * of.slices.value();
+  return {add_grouped_kernel(desc.type, of.pack), {.grid = blocks, .block = kGroupedBlock}, of.lane_bits, of.slices};
 }
 
 // Windows as long as leave each multiprocessor a block.
 IndexPlan::Merged make_merged(const IndexDesc& desc, std::uint64_t sms, std::uint32_t alignment) {
-  const SumPack pack = pack_of(desc.type, desc.columns, alignment);
-  const std::uint64_t packs = ceil_divide<std::uint64_t>(desc.columns, elements_of(pack, desc.type));
-  const std::uint32_t lane_bits = lane_bits_of(packs);
-  const Divisor slices(ceil_divide(packs, std::uint64_t{1} << lane_bits));
+  const RowThreads of(desc.type, desc.columns, alignment);
   std::uint32_t window = kMaxMergedWindow;
-  const auto blocks = [&] { return ceil_divide<std::uint64_t>(desc.count, window) * slices.value(); };
+  const auto blocks = [&] { return ceil_divide<std::uint64_t>(desc.count, window) * of.slices.value(); };
   while (window > kIndexBlock && blocks() < sms) window /= 2;
-  return {add_merged_kernel(desc.type, pack),
+  return {add_merged_kernel(desc.type, of.pack),
           {.grid = static_cast<std::uint32_t>(blocks()), .block = kIndexBlock},
           window,
-          lane_bits,
-          slices};
+          of.lane_bits,
+          of.slices};
 }
 
 // Pairs of a chunk, so that the blocks of `sum` fill whole waves.
@@ -406,8 +411,8 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
   }
   CGRT_ASSIGN_OR_RETURN(const Machine machine, machine_of(context, scan_digits_kernel()));
   const IndexRegime regime = regime_of(desc);
-  const bool is_merged = regime == IndexRegime::kMerged, is_few = regime == IndexRegime::kFew;
-  const bool is_by_element = regime != IndexRegime::kSorted && !is_merged && !is_few;
+  const bool is_merged = regime == IndexRegime::kMerged, is_grouped = regime == IndexRegime::kGrouped;
+  const bool is_by_element = regime != IndexRegime::kSorted && !is_merged && !is_grouped;
   const auto of = [&](std::uint32_t alignment) {
     return launch_of(desc, is_by_element ? regime : IndexRegime::kAtomic, alignment);
   };
@@ -421,9 +426,9 @@ absl::StatusOr<IndexPlan> plan_index(ContextRef context, const IndexDesc& desc) 
                  std::nullopt,
                  std::nullopt};
   if (!machine.has_programmatic_edges) plan.edges = EdgeKind::kFull;
-  if (is_few) {
-    plan.few = {make_few(desc, 16), make_few(desc, 8), make_few(desc, 4), make_few(desc, 2)};
-    for (const IndexPlan::Few& few : *plan.few) CGRT_RETURN_IF_ERROR(preload(few.kernel, context));
+  if (is_grouped) {
+    plan.grouped = {make_grouped(desc, 16), make_grouped(desc, 8), make_grouped(desc, 4), make_grouped(desc, 2)};
+    for (const IndexPlan::Grouped& grouped : *plan.grouped) CGRT_RETURN_IF_ERROR(preload(grouped.kernel, context));
   }
   if (is_merged) {
     plan.merged = {make_merged(desc, machine.sms, 16), make_merged(desc, machine.sms, 8),
@@ -480,19 +485,19 @@ absl::Status launch_index(LaunchTarget target, const IndexPlan& plan, const Inde
   const int alignment = bits % 16 == 0 ? 0 : bits % 8 == 0 ? 1 : bits % 4 == 0 ? 2 : 3;
   if (plan.sorted.has_value()) return launch_sorted(target, plan, args, plan.sorted->by_alignment[alignment]);
   const auto count = static_cast<std::uint32_t>(desc.count);
-  if (plan.few.has_value()) {
-    const IndexPlan::Few& few = (*plan.few)[alignment];
-    const FewParams params{.out = args.out,
-                           .in = args.in,
-                           .index = args.index,
-                           .alpha = args.alpha,
-                           .rows = static_cast<std::uint32_t>(desc.rows),
-                           .count = count,
-                           .columns = static_cast<std::uint32_t>(desc.columns),
-                           .lane_bits = few.lane_bits,
-                           .slices = few.slices,
-                           .is_long = desc.index_type == DType::kInt64};
-    return launch(target, few.config, few.kernel, params);
+  if (plan.grouped.has_value()) {
+    const IndexPlan::Grouped& grouped = (*plan.grouped)[alignment];
+    const GroupedParams params{.out = args.out,
+                               .in = args.in,
+                               .index = args.index,
+                               .alpha = args.alpha,
+                               .rows = static_cast<std::uint32_t>(desc.rows),
+                               .count = count,
+                               .columns = static_cast<std::uint32_t>(desc.columns),
+                               .lane_bits = grouped.lane_bits,
+                               .slices = grouped.slices,
+                               .is_long = desc.index_type == DType::kInt64};
+    return launch(target, grouped.config, grouped.kernel, params);
   }
   if (plan.merged.has_value()) {
     const IndexPlan::Merged& merged = (*plan.merged)[alignment];

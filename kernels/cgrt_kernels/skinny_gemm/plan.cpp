@@ -273,9 +273,9 @@ absl::StatusOr<SkinnyGemmPlan> plan_few(const Machine& machine, SkinnyGemmPlan p
 }
 
 // Whether the kernel for more rows is faster than this plan for few, up to 1.4 times: it reads many weights faster, and
-// has one epilogue where blocks here have three or more. But a block here with a tile of its own is as fast, and where
-// clusters have less than a third of the multiprocessors (512 x 13,312: 12.1 us, here 9.9; H200), all of these are
-// faster.
+// has one epilogue where blocks here have three or more. But a block here with a tile of its own is as fast. And where
+// clusters of at most 8 blocks take less than a third of the multiprocessors, blocks here, which take all of them, are
+// faster (8 rows, 512 x 13,312: 9.9 us, in clusters 12.1; H200).
 bool is_faster_wide(const Machine& machine, const SkinnyGemmPlan& few) {
   constexpr std::uint64_t kMinBytes = 7 << 20, kManyTiles = 3;
   const SkinnyGemmDesc& desc = few.desc;

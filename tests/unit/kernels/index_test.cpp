@@ -9,6 +9,7 @@ namespace cgrt::testing {
 namespace {
 
 using kernels::DType;
+using kernels::IndexDesc;
 using kernels::IndexOp;
 using kernels::IndexPlan;
 using kernels::plan_index;
@@ -54,15 +55,29 @@ TEST_CASE("few indices take one kernel and no workspace", "[kernels]") {
   for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     for (const SumOrder order : {SumOrder::kAny, SumOrder::kFixed}) {
       const auto with = [&](std::uint64_t count) {
-        return *plan_index(kDevice, {IndexOp::kAdd, type, DType::kInt64, 128256, 4096, count, order});
+        return *plan_index(kDevice, {IndexOp::kAdd, type, DType::kInt64, 128256, 2048, count, order});
       };
       const bool adds_by_atomics = type == DType::kFloat32 && order == SumOrder::kAny;
       CHECK(with(1024).workspace_bytes == 0);
       CHECK(with(1024).has_atomics == adds_by_atomics);
-      CHECK(with(1024).few.has_value() != adds_by_atomics);
-      CHECK_FALSE(with(1025).few.has_value());
+      CHECK(with(33).grouped.has_value() != adds_by_atomics);
+      CHECK(with(1024).grouped.has_value() != adds_by_atomics);
+      CHECK_FALSE(with(32).grouped.has_value());
+      CHECK_FALSE(with(1025).grouped.has_value());
+      CHECK(with(32).workspace_bytes == 0);
     }
   }
+}
+
+TEST_CASE("few indices sort where they have many elements", "[kernels]") {
+  Simulator simulator;
+
+  const auto sorts = [](std::uint64_t count) {
+    const IndexDesc desc{IndexOp::kAdd, DType::kFloat32, DType::kInt64, 128256, 1 << 14, count, SumOrder::kFixed};
+    return plan_index(kDevice, desc)->sorted.has_value();
+  };
+  CHECK_FALSE(sorts(255));
+  CHECK(sorts(256));
 }
 
 TEST_CASE("blocks merge what they add to one row between the sizes where atomics alone and sorts are faster",

@@ -1,5 +1,5 @@
-// Few indices, without atomics: the warp of the first index that names a row adds up all that is for it, in a fixed
-// order. A row that many name has all warps of a block.
+// Up to 1,024 indices, without atomics: each block sees all of them, and the warp of the first index that names a row
+// adds up all that is for it, in a fixed order. All warps of its block do where many name one row.
 #include <cstdint>
 #include <vector>
 
@@ -12,15 +12,15 @@
 namespace cgrt::kernels {
 namespace {
 
-constexpr std::uint32_t kWarps = kFewBlock / 32;
+constexpr std::uint32_t kWarps = kGroupedBlock / 32;
 constexpr std::uint32_t kMaxOfWarp = 16;  // indices that a warp adds up alone
 
 template <std::uint32_t kCount>
-struct FewShared {
-  uint4 rows[kMaxFew / 4];        // that the indices name
-  std::uint16_t places[kMaxFew];  // numbers of indices, those of one row side by side
-  std::uint32_t used;             // places
-  std::uint32_t many;             // rows that all warps add up
+struct Groups {
+  uint4 rows[kMaxGrouped / 4];        // that the indices name
+  std::uint16_t places[kMaxGrouped];  // numbers of indices, those of one row side by side
+  std::uint32_t used;                 // places
+  std::uint32_t many;                 // rows that all warps add up
   struct {
     std::uint32_t begin, end, warp;  // places, and who has the row
   } row[kWarps];
@@ -30,11 +30,11 @@ struct FewShared {
 // A warp has an index and a slice of its row: 2^lane_bits lanes side by side a pack of that each, and others the same
 // of other indices.
 template <class T, class Pack>
-__global__ void __launch_bounds__(kFewBlock, 2) add_few(FewParams p) {
+__global__ void __launch_bounds__(kGroupedBlock, 2) add_grouped(GroupedParams p) {
   constexpr bool kIsSpread = kIsSpreadPack<T, Pack>;
   constexpr std::uint32_t kCount = sizeof(Pack) / sizeof(T);
   constexpr std::uint32_t kAhead = sizeof(Pack) == 16 || kIsSpread ? 4 : 8;  // rows of a lane in flight
-  __shared__ FewShared<kCount> shared;
+  __shared__ Groups<kCount> shared;
   const std::uint32_t in_warp = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::uint32_t lanes = 1u << p.lane_bits, lane = in_warp & (lanes - 1), group = in_warp >> p.lane_bits;
   const std::uint32_t number = p.slices.quotient(blockIdx.x), slice = blockIdx.x - number * p.slices.value();
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kFewBlock, 2) add_few(FewParams p) {
   if (own < p.count && group == 0) load(first, in, own);
   // 128 indices at a time, four to a lane.
   const std::uint32_t rounds = (p.count + 127) / 128;
-  for (std::uint32_t i = threadIdx.x; i < rounds * 128; i += kFewBlock) {
+  for (std::uint32_t i = threadIdx.x; i < rounds * 128; i += kGroupedBlock) {
     reinterpret_cast<std::uint32_t*>(shared.rows)[i] = i < p.count ? row_at(p, i) : kNoRow;
   }
   if (row != kNoRow && group == 0) load(held, out, row);
@@ -68,11 +68,11 @@ __global__ void __launch_bounds__(kFewBlock, 2) add_few(FewParams p) {
         (four.x == row ? 1 : 0) | (four.y == row ? 2 : 0) | (four.z == row ? 4 : 0) | (four.w == row ? 8 : 0);
     equal |= bits << 4 * round;
   }
-  const std::uint32_t own_in_round = own % 128, earlier_rounds = (1u << own / 128 * 4) - 1;
-  const std::uint32_t earlier_of_lane = own_in_round > in_warp * 4 ? min(own_in_round - in_warp * 4, 4u) : 0;
-  const std::uint32_t earlier = earlier_rounds | ((1u << earlier_of_lane) - 1) << own / 128 * 4;
+  const std::uint32_t own_in_round = own % 128, bit_of_round = own / 128 * 4;
+  const std::uint32_t before = own_in_round > in_warp * 4 ? min(own_in_round - in_warp * 4, 4u) : 0;  // of the lane's
+  const std::uint32_t earlier = ((1u << bit_of_round) - 1) | ((1u << before) - 1) << bit_of_round;
   const bool adds = row != kNoRow && !__any_sync(~0u, (equal & earlier) != 0);
-  if (own_in_round / 4 == in_warp) equal &= ~(1u << (own / 128 * 4 + own % 4));
+  if (own_in_round / 4 == in_warp) equal &= ~(1u << (bit_of_round + own % 4));
   const std::uint32_t of_lane = __popc(equal), others = __reduce_add_sync(~0u, of_lane);
   const std::uint64_t to = std::uint64_t{row} * p.columns + column;
   float sums[kCount];
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kFewBlock, 2) add_few(FewParams p) {
 
 // Elements to which nothing is added keep their bits.
 template <class T>
-void add_few_on_host(HostGrid, FewParams p) {
+void add_grouped_on_host(HostGrid, GroupedParams p) {
   std::vector<double> sums(std::uint64_t{p.rows} * p.columns);
   std::vector<bool> is_named(sums.size());
   visit_indexed(
@@ -168,12 +168,12 @@ void add_few_on_host(HostGrid, FewParams p) {
 
 }  // namespace
 
-FewKernel add_few_kernel(DType type, SumPack pack) {
+GroupedKernel add_grouped_kernel(DType type, SumPack pack) {
   return of_row_pack(type, pack, [=]<class T, class Pack>() {
-    return make_kernel<add_few<T, Pack>, add_few_on_host<T>,
+    return make_kernel<add_grouped<T, Pack>, add_grouped_on_host<T>,
                        KernelResources{.registers = 64,
-                                       .static_shared_bytes = sizeof(FewShared<sizeof(Pack) / sizeof(T)>),
-                                       .max_threads = kFewBlock}>();
+                                       .static_shared_bytes = sizeof(Groups<sizeof(Pack) / sizeof(T)>),
+                                       .max_threads = kGroupedBlock}>();
   });
 }
 
