@@ -388,7 +388,7 @@ void check_index(Report& report) {
     }
   }
   // What one cluster sorts, and one more: blocks, rounds and passes of it.
-  for (const auto& [rows, columns, count] : {Shape{2, 1, 1024},
+  for (const auto& [rows, columns, count] : {Shape{2, 4096, 1024},
                                              {1024, 2, 1025},
                                              {1025, 1, 8192},
                                              {1 << 20, 1, 8193},
@@ -409,8 +409,18 @@ void check_index(Report& report) {
       try_one(report, {IndexOp::kAdd, DType::kFloat32, DType::kInt32, 70000, 2, count, SumOrder::kFixed}, {skew});
     }
   }
-  // Sorted rows of whole 4 bytes.
-  for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
+  // Few indices of so many elements that they sort or merge.
+  for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const SumOrder order : {SumOrder::kAny, SumOrder::kFixed}) {
+      if (report.is_simulated()) break;
+      for (const Skew skew : {Skew::kUniform, Skew::kHalfOnOne}) {
+        try_one(report, {IndexOp::kAdd, type, DType::kInt64, 900, 4100, 1024, order}, {.skew = skew, .alpha = 0.5f});
+        try_one(report, {IndexOp::kAdd, type, DType::kInt64, 5000, 4096, 1024, order}, {.skew = skew});
+      }
+    }
+  }
+  // Sorted rows of whole 4 bytes, and of others.
+  for (const DType type : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     for (const std::uint64_t columns : {2, 6, 33, 63, 64, 65, 66, 129, 300}) {
       for (const std::size_t shift : {0, 1, 2}) {
         try_one(report, {IndexOp::kAdd, type, DType::kInt64, 50, columns, 1500, SumOrder::kFixed},

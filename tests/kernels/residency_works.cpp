@@ -498,7 +498,7 @@ std::vector<NamedWork> residency_works() {
       {"index_select", index(IndexOp::kSelect, DType::kFloat32, 65536, 64, 65536, SumOrder::kAny)},
       {"index_add that sorts", index(IndexOp::kAdd, DType::kFloat32, 65536, 64, 70000, SumOrder::kAny)},
       {"index_add of halves", index(IndexOp::kAdd, DType::kFloat16, 4096, 16, 65536, SumOrder::kAny)},
-      {"index_add of few", index(IndexOp::kAdd, DType::kFloat32, 16, 1 << 16, 32, SumOrder::kAny)},
+      {"index_add of few", index(IndexOp::kAdd, DType::kFloat32, 16, 1 << 16, 32, SumOrder::kFixed)},
       {"index_add of groups", index(IndexOp::kAdd, DType::kFloat16, 65536, 64, 1000, SumOrder::kAny)},
       {"scatter_add", index(IndexOp::kScatterAdd, DType::kFloat32, 4096, 64, 16384, SumOrder::kAny)},
       {"scatter_add in a fixed order", index(IndexOp::kScatterAdd, DType::kFloat32, 4096, 16, 16384, SumOrder::kFixed)},

@@ -225,13 +225,18 @@ absl::Status check_choice() {
   CGRT_ASSIGN_OR_RETURN(const bool has_wide, is_wide({.rows = 9, .n = 128, .k = 64}));
   const std::uint64_t tile_each = 16 * static_cast<std::uint64_t>(sms);  // rows of W: a tile for each multiprocessor
   const std::uint64_t idle = 128 * ((static_cast<std::uint64_t>(sms) - 1) / 24);  // clusters leave more than two thirds
+  const std::uint64_t some = tile_each / 2 * 3 - 15;
+  const auto many = [](std::uint64_t n) { return ((7 << 20) / (2 * n) / 8 + 1) * 8; };  // k, for many bytes
   const std::pair<SkinnyGemmDesc, bool> choices[] = {
-      {{.n = 3001, .k = 1280}, true},         // many bytes
-      {{.n = 3001, .k = 1160}, false},        // fewer
+      {{.n = some, .k = many(some)}, true},
+      {{.n = some, .k = many(some) - 8}, false},
       {{.n = 3 * tile_each, .k = 64}, true},  // many tiles
-      {{.n = tile_each, .k = 4096}, false},    {{.n = 2 * tile_each, .k = 4096}, true},
-      {{.n = 5 * tile_each, .k = 4096}, true}, {{.n = 3001, .k = 2560, .weights = SkinnyWeights::kInt8}, false},
-      {{.n = idle, .k = 13312}, false},        {{.n = idle + 128, .k = 13312}, true},
+      {{.n = tile_each, .k = many(tile_each)}, false},
+      {{.n = 2 * tile_each, .k = many(tile_each)}, true},
+      {{.n = 5 * tile_each, .k = many(tile_each)}, true},
+      {{.n = idle, .k = many(idle + 1)}, false},
+      {{.n = idle + 128, .k = many(idle + 128)}, true},
+      {{.n = some, .k = 2560, .weights = SkinnyWeights::kInt8}, false},
   };
   for (const std::uint64_t rows : {1, 8}) {
     for (auto [desc, is_faster_wide] : choices) {

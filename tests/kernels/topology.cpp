@@ -269,16 +269,19 @@ void add_others(Plans& plans, Memory memory) {
   plans.add("a map", plan_map(kDevice, clamp_kernel(), 1000), kId, [=](LaunchTarget target, const auto& plan) {
     return launch_map(target, plan, Clamp{0, 1}, static_cast<__half*>(a), static_cast<const __half*>(a));
   });
-  for (const std::uint64_t rows : {200, 1 << 16, 1 << 24}) {  // keys of one, two and three digits
-    for (const auto& [op, order] :
-         {std::pair{IndexOp::kSelect, SumOrder::kAny}, std::pair{IndexOp::kAdd, SumOrder::kAny},
-          std::pair{IndexOp::kAdd, SumOrder::kFixed}}) {
-      plans.add(
-          absl::StrCat(to_string(op), " ", static_cast<int>(order), " of ", rows, " rows"),
-          plan_index(kDevice, {.op = op, .rows = rows, .columns = 4, .count = 2000, .order = order}), kId,
-          [=](LaunchTarget target, const IndexPlan& plan) {
-            return launch_index(target, plan, {.out = a, .in = a, .index = a, .workspace = {a, plan.workspace_bytes}});
-          });
+  // Keys of one, two and three digits; indices that one kernel groups, and more.
+  for (const std::uint64_t rows : {200, 1 << 16, 1 << 24}) {
+    for (const std::uint64_t count : {1000, 2000}) {
+      for (const auto& [op, order] :
+           {std::pair{IndexOp::kSelect, SumOrder::kAny}, std::pair{IndexOp::kAdd, SumOrder::kAny},
+            std::pair{IndexOp::kAdd, SumOrder::kFixed}}) {
+        plans.add(absl::StrCat(to_string(op), " ", static_cast<int>(order), " of ", count, " into ", rows, " rows"),
+                  plan_index(kDevice, {.op = op, .rows = rows, .columns = 4, .count = count, .order = order}), kId,
+                  [=](LaunchTarget target, const IndexPlan& plan) {
+                    return launch_index(target, plan,
+                                        {.out = a, .in = a, .index = a, .workspace = {a, plan.workspace_bytes}});
+                  });
+      }
     }
   }
   for (const std::int32_t bins : {4, 65536}) {

@@ -27,8 +27,8 @@ struct Groups {
   float sums[kWarps][kCount][32];  // of each warp
 };
 
-// A warp has an index and a slice of its row: 2^lane_bits lanes side by side a pack of that each, and others the same
-// of other indices.
+// A warp has an index and a slice of its row: 2^lane_bits lanes side by side have a pack each. Its other lanes have the
+// same columns of other indices that name the row.
 template <class T, class Pack>
 __global__ void __launch_bounds__(kGroupedBlock, 2) add_grouped(GroupedParams p) {
   constexpr bool kIsSpread = kIsSpreadPack<T, Pack>;

@@ -58,8 +58,8 @@ bool has_owners(const IndexDesc& desc) {
   return desc.rows > kMinRowsOfOwner * desc.count || !has_few_sums(desc);
 }
 
-// Float atomics into the result beat it: they take one kernel, too. From as many elements on as are worth a sort, that
-// does.
+// Not float32 in any order: atomics straight into the result take one kernel, too, and are faster. From
+// kSortFromElements on, a sort is.
 bool can_group(const IndexDesc& desc) {
   if (desc.op != IndexOp::kAdd || (desc.order == SumOrder::kAny && size_of(desc.type) == 4)) return false;
   return desc.count <= kMaxGrouped && desc.count * desc.columns < kSortFromElements;

@@ -1,9 +1,9 @@
 // What skinny_gemm's plan and device code have in common. Internal.
 //
-// On sm_90a more than 8 rows, and many 16-bit weights, have a kernel of their own (hopper.cu): W and x come through
-// shared memory and warpgroups multiply, a tile of 128 rows of W to a cluster, whose blocks have parts of k. What
-// follows is of the other kernels, and of launches of that one which turn out to have few rows of integers: there two
-// groups of a block's threads are what is called a block here.
+// On sm_90a more than 8 rows, and most products with many 16-bit weights (is_faster_wide in plan.cpp), have a kernel of
+// their own (hopper.cu): W and x come through shared memory and warpgroups multiply, a tile of 128 rows of W to a
+// cluster, whose blocks have parts of k. What follows is of the other kernels, and of launches of that one which turn
+// out to have few rows of integers: there two groups of a block's threads are what is called a block here.
 //
 // A tile is the rows of W that a block multiplies at once: 16 for each of kRowWarps warps, while the other warps take
 // other parts of k. A stage is what a block loads of a tile at a time, straight into registers: through shared memory

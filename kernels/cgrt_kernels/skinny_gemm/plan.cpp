@@ -186,8 +186,8 @@ absl::StatusOr<std::uint32_t> clusters_at_once(const Machine& machine, const Ski
   return static_cast<std::uint32_t>(clusters);
 }
 
-// The blocks of a cluster share k where tiles of 128 rows are fewer than multiprocessors, and all clusters run at once.
-// Each has two stages or more; four where it sends many sums, or weights are integers.
+// The blocks of a cluster share k where tiles of 128 rows are at most half as many as multiprocessors, and all clusters
+// run at once. Each has two stages or more; four where it sends many sums, or weights are integers.
 absl::StatusOr<std::uint32_t> cluster_of(const Machine& machine, const SkinnyGemmPlan& plan, std::uint64_t tiles,
                                          std::uint64_t stages) {
   const bool sends_few = plan.desc.weights == SkinnyWeights::kFloat && plan.desc.rows <= 32;

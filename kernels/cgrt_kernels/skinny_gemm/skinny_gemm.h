@@ -34,7 +34,7 @@ struct SkinnyGemmPlan {
   SkinnyGemmDesc desc;  // strides of 0 replaced
   Kernel<SkinnyGemmParams> kernel;
   LaunchConfig config;
-  bool is_wide = false;             // has the kernel for more than 8 rows, or for most of many 16-bit weights, on 9.0
+  bool is_wide = false;  // has the kernel of 9.0 for more than 8 rows, and for most products with many 16-bit weights
   std::uint32_t blocks = 0;         // that have tiles of W; of that kernel: halves, in launches with few rows
   bool shares_tiles = false;        // these have parts of tiles
   std::uint32_t clusters = 0;       // of that kernel: clusters that have tiles

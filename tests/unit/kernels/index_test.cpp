@@ -65,6 +65,10 @@ TEST_CASE("few indices take one kernel and no workspace", "[kernels]") {
       CHECK_FALSE(with(32).grouped.has_value());
       CHECK_FALSE(with(1025).grouped.has_value());
       CHECK(with(32).workspace_bytes == 0);
+      CHECK_FALSE(with(1024).sorted.has_value());
+      CHECK_FALSE(with(1024).owned.has_value());
+      CHECK_FALSE(with(1024).sums.has_value());
+      CHECK(with(1024).topology_id() == with(32).topology_id());
     }
   }
 }
