@@ -188,6 +188,14 @@ done >>"$scratch/why.txt"
 expect "why of the golden graphs" 0 cat "$scratch/why.txt"
 prints "$golden/why.txt"
 
+sed 's/{"from": \([0-2]\), "to": \([1-3]\)}/{"from": \1, "to": \2, "from_port": 1, "type": "programmatic"}/' \
+  "$golden/chain.cgrt.json" >"$scratch/programmatic.cgrt.json"
+expect "behind programmatic edges all have to wait" 0 "$graphdump" why "$scratch/programmatic.cgrt.json" 0 3
+says 'ends before node 3 "stop" has waited in its code, if node 1 "scale" and node 2 "blas::reduce<double, 4>" wait in their code: 3 edges'
+sed 's/{"from": 2, "to": 3, [^}]*}/{"from": 2, "to": 3}/' "$scratch/programmatic.cgrt.json" >"$scratch/then_full.cgrt.json"
+expect "up to a full one" 0 "$graphdump" why "$scratch/then_full.cgrt.json" 0 3
+says 'ends before node 3 "stop" starts, if node 1 "scale" and node 2 "blas::reduce<double, 4>" wait in their code: 3 edges'
+
 cat >"$scratch/racy.cgrt.json" <<'EOG'
 {"schema": "cgrt-graph", "version": 1, "nodes": [
   {"id": 0, "kind": "memset", "destination": [0, 0], "value": 0, "element_bytes": 4, "width": 64},
@@ -201,6 +209,7 @@ says "warning pageable-operand: node 1 (memcpy)"
 is_silent
 expect "a rule can be left out" 0 "$graphdump" lint "$scratch/racy.cgrt.json" --ignore race
 says "0 errors, 1 warning"
+expect "also before the file" 0 "$graphdump" lint --ignore race "$scratch/racy.cgrt.json"
 expect "warnings can be errors" 1 "$graphdump" lint "$scratch/racy.cgrt.json" --ignore race --strict
 says "error pageable-operand"
 expect "rules can be left out together" 0 \
@@ -220,6 +229,8 @@ expect "a limit of what does not exist is a failure" 2 "$graphdump" lint "$golde
 complains "--expect: column 1: expected one of allocated_bytes, "
 expect "a limit without a number is a failure" 2 "$graphdump" lint "$golden/chain.cgrt.json" --expect 'nodes<='
 complains "--expect: column 8: expected a number below 2^64, found the end."
+expect "no limit is a failure" 2 "$graphdump" lint "$golden/chain.cgrt.json" --expect ''
+complains "there is no limit in it"
 expect "an unknown rule is a failure" 2 "$graphdump" lint "$golden/chain.cgrt.json" --ignore races
 complains 'there is no rule "races"; there are not-valid, race, '
 expect "lint without a graph is an error" 2 "$graphdump" lint

@@ -35,6 +35,12 @@ expect "the command's input" 0 bash -c '"$1" run -o "$2" -- cat <<<"in"' - "$gra
 prints "in"
 expect "the command's own options" 0 run printf '%s %s' --out -o
 prints "--out -o"
+expect "arguments in brackets" 0 run printf '%s|' '[a,b]' '[]' x -- y
+prints "[a,b]|[]|x|--|y|"
+expect "a -- of the command" 0 "$graphdump" run -o "$scratch/graphs" printf '%s|' -- x
+prints "--|x|"
+expect "which cannot be told without --" 2 "$graphdump" run -o "$scratch/graphs" printf '[a,b]'
+complains "write -- before the command"
 expect "a command that is killed" 137 bash -c '"$1" run -o "$2" -- bash -c "kill -KILL \$\$"; exit $?' - "$graphdump" "$scratch/graphs"
 expect "a signal goes to the command" 7 bash -c '
   "$1" run -o "$2" -- bash -c "trap \"exit 7\" TERM; touch $3; while :; do sleep 0.05; done" & tool=$!

@@ -1,11 +1,14 @@
 // graphdump: looks at graphs saved as .cgrt.json or dumped by the driver, on machines with or without a GPU.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <functional>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cgrt/inspect/json.h"
 #include "cgrt/saved/manifest.h"
@@ -117,9 +120,13 @@ void add_lint(CLI::App& app, LintOptions& options, Action& action) {
       "lint", "Say what is wrong with graphs, or may be: exits 0 without errors, 1 with, 2 when it cannot tell");
   command->add_option("FILE", options.files,
                       "Graphs, bundles, and folders of graphdump run, with what their processes did");
-  command->add_option("--expect", options.expected,
-                      "Limits that are errors when a graph is not inside of them: 'nodes<=500, host=0'");
-  command->add_option("--ignore", options.ignored, "Rules to leave out: RULE,...")->delimiter(',');
+  command
+      ->add_option("--expect", options.expected,
+                   "Limits that are errors when a graph is not inside of them: 'nodes<=500, host=0'")
+      ->check([](const std::string& limits) { return std::string(limits.empty() ? "there is no limit in it" : ""); });
+  command->add_option("--ignore", options.ignored, "Rules to leave out: RULE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--format", options.format, "text (for people) or json (the same)")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -234,6 +241,24 @@ struct Options {
   WhyOptions why;
 };
 
+// The command as it was given: CLI11 takes "[a,b]" for two values and "[]" for none. False where it cannot be told from
+// graphdump's own arguments.
+bool keep_command(int argc, char** argv, Options& options) {
+  char** const end = argv + argc;
+  char** const separator = std::find_if(argv, end, [](const char* word) { return std::string_view(word) == "--"; });
+  for (std::vector<std::string>* command :
+       {&options.run.command, &options.time.command, &options.explain.command, &options.save.command}) {
+    if (command->empty()) continue;
+    if (end - separator > 1 && command->front() == separator[1]) {
+      command->assign(separator + 1, end);
+    } else if (std::any_of(argv, end,
+                           [](std::string_view word) { return word.starts_with('[') && word.ends_with(']'); })) {
+      return false;
+    }
+  }
+  return true;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app(
       "Looks at CUDA graphs that were saved as .cgrt.json files, or as DOT by CUDA itself "
@@ -269,6 +294,9 @@ int parse_and_run(int argc, char** argv) {
     std::ostringstream out, err;
     const int code = app.exit(error, out, err);  // 0 for --help and --version
     return print(out.str(), err.str(), code == 0 ? kOk : kError);
+  }
+  if (!keep_command(argc, argv, options)) {
+    return fail("an argument in [] cannot be told from a list of values here: write -- before the command.");
   }
   return action();
 }

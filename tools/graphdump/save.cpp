@@ -102,8 +102,8 @@ std::string publish(const fs::path& staging, const SaveOptions& options) {
     const std::string failure = move_up(bundles.front(), folder);
     return failure.empty() ? describe(options.folder) : absl::StrCat("graphdump: ", failure, "\n");
   }
-  std::string text = absl::StrCat("graphdump: ", cgrt::counted(bundles.size(), "process"),
-                                  "es saved graphs, each in a bundle of its own\n");
+  std::string text =
+      absl::StrCat("graphdump: ", bundles.size(), " processes saved graphs, each in a bundle of its own\n");
   remove_bundle(folder);
   for (const fs::path& bundle : bundles) {
     std::error_code error;
@@ -187,9 +187,8 @@ std::string make_movable(const SaveOptions& options, const fs::path& folder, con
   std::string text = take_sessions(sessions.path(), options.folder).notes;
   const std::vector<fs::path> seconds = bundles_in(again.path());
   if (!ended.has_run || ended.wait_status != 0 || seconds.size() != bundles.size()) {
-    return absl::StrCat(text, "graphdump: not movable: the second run saved in ",
-                        cgrt::counted(seconds.size(), "process"), ", the first in ", bundles.size(),
-                        ended.wait_status != 0 ? ", and failed\n" : "\n");
+    return absl::StrCat(text, "graphdump: not movable: the second run saved ", cgrt::counted(seconds.size(), "bundle"),
+                        ", the first ", bundles.size(), ended.wait_status != 0 ? ", and failed\n" : "\n");
   }
   for (std::size_t i = 0; i < bundles.size(); ++i) {
     const absl::StatusOr<saved::Folder> first = saved::Folder::open(bundles[i].string());

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cgrt/base/counted.h"
 #include "cgrt/base/status_macros.h"
 #include "cgrt/ir/describe.h"
@@ -60,21 +62,28 @@ absl::StatusOr<std::uint32_t> find_node(const GraphIr& graph, const std::string&
 // "  node 2 "scores" -> node 3 "softmax"", and what the edge waits for where that is not the end.
 std::string describe_step(const GraphIr& graph, const cgrt::ir::Edge& edge) {
   std::string text = absl::StrCat("  ", node_label(graph, edge.from), " -> ", node_label(graph, edge.to));
-  if (edge.type == cgrt::ir::EdgeType::kProgrammatic) {
-    text += ", programmatic: starts when all blocks have triggered it or ended";
-  } else if (edge.from_port == 1) {
-    text += ", port 1: starts when all blocks have triggered it or ended";
-  } else if (edge.from_port != 0) {
+  const bool is_programmatic = edge.type == cgrt::ir::EdgeType::kProgrammatic;
+  if (is_programmatic) text += ", programmatic";
+  if (edge.from_port > 1) {
     absl::StrAppend(&text, ", port ", static_cast<int>(edge.from_port), ": starts when all blocks have started");
+  } else if (is_programmatic || edge.from_port == 1) {
+    absl::StrAppend(&text, is_programmatic ? "" : ", port 1", ": starts when all blocks have triggered it or ended");
   }
   return text + "\n";
 }
 
-// What the last node does only then.
+// What the last node does only then. Behind programmatic edges a node may start early: that the first one has ended is
+// known where it has waited, and of what follows by a full edge from it.
 std::string until(const GraphIr& graph, const std::vector<cgrt::ir::Edge>& path) {
-  if (path.front().type != cgrt::ir::EdgeType::kProgrammatic) return " starts";
-  if (path.size() == 1) return " has waited in its code";
-  return absl::StrCat(" starts, if ", node_label(graph, path.front().to), " waits in its code");
+  std::vector<std::string> waiting;
+  std::size_t i = 0;
+  for (; i < path.size() && path[i].type == cgrt::ir::EdgeType::kProgrammatic; ++i) {
+    if (i + 1 < path.size()) waiting.push_back(node_label(graph, path[i].to));
+  }
+  const char* const then = i == path.size() ? " has waited in its code" : " starts";
+  if (waiting.empty()) return then;
+  return absl::StrCat(then, ", if ", absl::StrJoin(waiting, " and "), waiting.size() == 1 ? " waits" : " wait",
+                      waiting.size() == 1 ? " in its code" : " in their code");
 }
 
 std::string explain(const GraphIr& graph, std::uint32_t asked_a, std::uint32_t asked_b) {

@@ -173,6 +173,10 @@ class Emitter {
         continue;
       }
       add_node(id);
+      // A conditional node that is not decoded is an empty one here, and has no graphs inside.
+      const bool is_empty = graph_.nodes[id].kind == NodeKind::kConditional &&
+                            std::holds_alternative<ir::NoParams>(graph_.nodes[id].params);
+      if (is_empty) continue;
       for (auto one = inside.rbegin(); one != inside.rend(); ++one) places.push_back({*one});
     }
     if (parts_ == 0) begin_lines();

@@ -219,8 +219,10 @@ class NodeTextWriter {
   }
 
  private:
+  // What lies deeper is one scope with a long name, as in pictures: each has a line, further to the right.
   static std::vector<std::string> names_of(const std::string& scope) {
-    return scope.empty() ? std::vector<std::string>() : absl::StrSplit(scope, '/');
+    constexpr int kMaxNested = 32;
+    return scope.empty() ? std::vector<std::string>() : absl::StrSplit(scope, absl::MaxSplits('/', kMaxNested - 1));
   }
 
   // With a line in front for each scope that begins here.

@@ -152,7 +152,9 @@ std::string body_label(const GraphIr& graph, std::uint32_t body) {
   const auto* conditional = std::get_if<ConditionalParams>(&graph.nodes[owner].params);
   if (conditional != nullptr && conditional->kind == ConditionalKind::kSwitch) return absl::StrCat("case ", before, of);
   if (conditional != nullptr && conditional->kind == ConditionalKind::kIf) return (before == 0 ? "then" : "else") + of;
-  return "body" + of;
+  const auto all =
+      std::count_if(graph.bodies.begin(), graph.bodies.end(), [&](const Body& other) { return other.owner == owner; });
+  return (all == 1 ? "body" : absl::StrCat("body ", before)) + of;
 }
 
 std::string describe(const Dim3& dim) { return absl::StrCat("(", dim.x, ",", dim.y, ",", dim.z, ")"); }

@@ -62,6 +62,18 @@ TEST_CASE("memory of unknown size is as large as nodes use it", "[inspect][emit]
   CHECK(has(to_program(graph), "memory[1] = pageable_memory(8192);"));
 }
 
+TEST_CASE("what is inside of a node that is not decoded is left out", "[inspect][emit]") {
+  ir::GraphIr graph = empty_nodes(2);
+  graph.nodes[0].kind = ir::NodeKind::kConditional;
+  graph.bodies = {{.owner = 0}};
+  graph.nodes[1].body = 1;
+
+  const std::string program = to_program(graph);
+
+  CHECK(has(program, "add_empty(0, graphs[0], {});"));
+  CHECK_FALSE(has(program, "graphs[1],"));
+}
+
 TEST_CASE("loops begin with 0", "[inspect][emit]") {
   ir::GraphIr graph;
   graph.nodes.push_back(testing::conditional_node({.kind = ir::ConditionalKind::kWhile, .at_launch = 1}));

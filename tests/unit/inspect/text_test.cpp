@@ -139,6 +139,12 @@ TEST_CASE("layers fold whose scopes differ in a number", "[inspect][text]") {
   CHECK(contains(to_text(graph), " other/"));
 }
 
+TEST_CASE("scopes in scopes have lines up to a depth", "[inspect][text]") {
+  ir::GraphIr graph = chain({"norm"});
+  graph.nodes[0].scope = std::string(100000, '/');
+  CHECK(to_text(graph).size() < 200000);
+}
+
 TEST_CASE("names of kernels are shown without namespaces", "[inspect][text]") {
   const auto shown = [](const std::string& name) {
     const std::string text = to_text(chain({name}));

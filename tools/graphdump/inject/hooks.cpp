@@ -55,7 +55,9 @@ void after_add(CUresult result, CUgraphNode* node, CUgraph, ...) {
   if (result == CUDA_SUCCESS) recorder::on_node(*node);
 }
 void after_add_child(CUresult result, CUgraphNode* node, CUgraph, const CUgraphNode*, std::size_t, CUgraph child) {
-  if (result == CUDA_SUCCESS) recorder::on_child(*node, child);
+  if (result != CUDA_SUCCESS) return;
+  recorder::on_node(*node);
+  recorder::on_child(*node, child);
 }
 void after_add_node(CUresult result, CUgraphNode* node, CUgraph, const CUgraphNode*, std::size_t,
                     CUgraphNodeParams* params) {
